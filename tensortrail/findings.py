@@ -1,0 +1,133 @@
+"""What tensortrail tells a user. Reporters know these words and nothing else of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Severity(str, Enum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Confidence(str, Enum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Safety(str, Enum):
+    """How far a fix may be trusted: `--fix` applies safe ones, `--unsafe-fixes` the next."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display-only"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in source. Lines and columns count from 1, columns in code points;
+    `start` and `end` are byte offsets, -1 where only the line is known."""
+
+    file: str
+    line: int
+    column: int = 1
+    end_line: int = 0
+    end_column: int = 0
+    start: int = -1
+    end: int = -1
+    function: str = ""
+    source: str = field(default="", compare=False)
+    """The lines `line`..`end_line` as they stand in the file, for reporters to show."""
+
+    def __post_init__(self) -> None:
+        if not self.end_line:
+            object.__setattr__(self, "end_line", self.line)
+        if not self.end_column:
+            object.__setattr__(self, "end_column", self.column)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One place on a tensor's trail and what happened there."""
+
+    site: Site
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the bytes `site.start`..`site.end` of `site.file` with `text`."""
+
+    site: Site
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    description: str
+    safety: Safety
+    edits: tuple[Edit, ...]
+    preview: str = field(default="", compare=False)
+    """The edits as a unified diff without its file header; filled in by the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of a library that takes the risk away."""
+
+    library: str
+    name: str
+    value: str
+    why: str
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    code: str
+    name: str
+    message: str
+    severity: Severity
+    confidence: Confidence
+    site: Site
+    trail: tuple[Step, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    siblings: tuple[Site, ...] = ()
+    """Other places in the project with the same shape as the flagged expression."""
+    evidence: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, str]:
+        return (self.site.file, self.site.line, self.site.column, self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInfo:
+    """What reporters may say about a rule (SARIF's rule help, `explain`)."""
+
+    code: str
+    name: str
+    summary: str
+    severity: Severity
+    confidence: Confidence
+    page: str
+    """The whole page of the rule, in Markdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run's result, as reporters receive it."""
+
+    findings: tuple[Finding, ...]
+    rules: Mapping[str, RuleInfo]
+    files_checked: int = 0
+    fixed: int = 0
+    problems: tuple[str, ...] = ()
+    """Messages about inputs that could not be read, each one line."""
+    root: str = ""
+    version: str = ""
