@@ -1,0 +1,61 @@
+"""One risk, one file. Rules are discovered: put a file into a family's folder, nothing else."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from importlib.metadata import entry_points
+
+from tensortrail.rules.base import Bad, Good, Rule
+from tensortrail.rules.view import Module, Timeline
+from tensortrail.rules.words import (
+    TENSORS,
+    ClassFacts,
+    FunctionFacts,
+    Guard,
+    Kind,
+    OffloadSetting,
+    Owner,
+    Placement,
+    Value,
+)
+
+__all__ = [
+    "TENSORS", "Bad", "ClassFacts", "FunctionFacts", "Good", "Guard", "Kind", "Module",
+    "OffloadSetting", "Owner", "Placement", "Rule", "Timeline", "Value", "all_rules",
+]  # fmt: skip
+
+ENTRY_POINT = "tensortrail.rules"
+
+
+@functools.cache
+def all_rules() -> dict[str, type[Rule]]:
+    """Every rule by code: the house's own and those other packages add by entry point."""
+    found: list[type[Rule]] = []
+    for family in pkgutil.iter_modules(__path__):
+        if not family.ispkg:
+            continue
+        package = importlib.import_module(f"{__name__}.{family.name}")
+        for file in pkgutil.iter_modules(package.__path__):
+            found += _rules_in(importlib.import_module(f"{package.__name__}.{file.name}"))
+    for point in entry_points(group=ENTRY_POINT):
+        loaded = point.load()
+        found += [loaded] if isinstance(loaded, type) else _rules_in(loaded)
+    rules: dict[str, type[Rule]] = {}
+    for rule in sorted(found, key=lambda rule: rule.code):
+        if rule.code in rules:
+            raise ValueError(f"two rules have the code {rule.code}: {rules[rule.code]} and {rule}")
+        rules[rule.code] = rule
+    return rules
+
+
+def _rules_in(module: object) -> list[type[Rule]]:
+    return [
+        thing
+        for thing in vars(module).values()
+        if isinstance(thing, type)
+        and issubclass(thing, Rule)
+        and thing is not Rule
+        and thing.__module__ == getattr(module, "__name__", "")
+    ]

@@ -1,0 +1,107 @@
+"""The form of a rule: one file, one class, one risk.
+
+The class docstring is the rule's page. Its first line is the summary; then the sections
+`## What it does`, `## Why is this bad?`, `## Example`, `## Fix safety`, `## References`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tensortrail.findings import Confidence, Finding, Fix, RuleInfo, Setting, Severity, Step
+from tensortrail.rules.view import Module, Timeline
+
+SECTIONS = ("What it does", "Why is this bad?", "Example", "Fix safety", "References")
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Code the rule must flag on exactly these lines."""
+
+    source: str
+    lines: tuple[int, ...]
+    fixed: str | None = None
+    """The source after all fixes, unsafe ones too; None when the rule offers none here."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Other files of the little project, by relative path."""
+    path: str = "example.py"
+
+
+@dataclass(frozen=True)
+class Good:
+    """Code the rule must not flag."""
+
+    source: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    path: str = "example.py"
+
+
+class Rule:
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity] = Severity.WARNING
+    confidence: ClassVar[Confidence] = Confidence.HIGH
+    default: ClassVar[bool] = True
+    """In the default selection. Rules earn it by being right on real trees."""
+    triggers: ClassVar[tuple[str | tuple[str, ...], ...]] = ()
+    """The file is read closer only if one of these words (or all words of one tuple) is in it.
+    They must over-approximate: the rule can say nothing about a file without them."""
+    shape: ClassVar[re.Pattern[bytes] | None] = None
+    """A second, finer filter on the bytes of files that passed the triggers; same duty."""
+    bad: ClassVar[Sequence[Bad]] = ()
+    good: ClassVar[Sequence[Good]] = ()
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        """The static half: findings in one file."""
+        return iter(())
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        """The runtime half: findings in one recorded run."""
+        return iter(())
+
+    def finding(
+        self,
+        module: Module,
+        node: ast.AST,
+        message: str,
+        *,
+        severity: Severity | None = None,
+        confidence: Confidence | None = None,
+        trail: Iterable[tuple[ast.AST | None, str]] = (),
+        fixes: Iterable[Fix | None] = (),
+        settings: Iterable[Setting] = (),
+        evidence: Mapping[str, str] | None = None,
+    ) -> Finding:
+        """A finding at `node`; steps without a node and fixes that are None are dropped."""
+        return Finding(
+            code=self.code,
+            name=self.name,
+            message=message,
+            severity=severity or self.severity,
+            confidence=confidence or self.confidence,
+            site=module.site(node),
+            trail=tuple(Step(module.site(at), text) for at, text in trail if at is not None),
+            fixes=tuple(fix for fix in fixes if fix is not None),
+            settings=tuple(settings),
+            evidence=evidence or {},
+        )
+
+    @classmethod
+    def page(cls) -> str:
+        """The rule's page in Markdown."""
+        head = f"# {cls.name} ({cls.code})\n\n"
+        facts = (
+            f"*Severity: {cls.severity.value} · confidence: {cls.confidence.value} · "
+            f"{'on by default' if cls.default else 'opt-in'}*\n\n"
+        )
+        return head + facts + inspect.cleandoc(cls.__doc__ or "").strip() + "\n"
+
+    @classmethod
+    def info(cls) -> RuleInfo:
+        summary = inspect.cleandoc(cls.__doc__ or "").partition("\n")[0]
+        return RuleInfo(cls.code, cls.name, summary, cls.severity, cls.confidence, cls.page())

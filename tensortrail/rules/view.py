@@ -1,0 +1,108 @@
+"""The narrow views a rule sees. The analyzer and the tracer implement them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from tensortrail.findings import Edit, Fix, Safety, Site
+from tensortrail.rules.words import (
+    ClassFacts,
+    FunctionFacts,
+    Guard,
+    Kind,
+    OffloadSetting,
+    Placement,
+    Value,
+)
+
+N = TypeVar("N", bound=ast.AST)
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Module(Protocol):
+    """One Python file, with meaning. Nodes are those of `ast`."""
+
+    path: str
+    name: str
+    """Dotted module name, from the package it lies in ("torchao.dtypes.nf4tensor")."""
+
+    # --- finding nodes -------------------------------------------------------------------
+    def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
+        """Every node of that type in source order, in the file or strictly below `inside`."""
+
+    def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]:
+        """Calls of these functions. A dotted name ("torch.save") must be the resolved name;
+        a bare one ("deallocate_module", "data_ptr") the last part of it, methods included."""
+
+    # --- structure -----------------------------------------------------------------------
+    def text(self, node: ast.AST) -> str:
+        """The source of the node as it stands in the file."""
+
+    def parent(self, node: ast.AST) -> ast.AST | None: ...
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """From the parent up to the ast.Module."""
+
+    def function_of(self, node: ast.AST) -> FunctionNode | None:
+        """The innermost function around the node (for a def: the one around it)."""
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class around the node, through functions."""
+
+    def statement_of(self, node: ast.AST) -> ast.stmt: ...
+    def contexts_of(self, node: ast.AST) -> Sequence[ast.expr]:
+        """Context expressions of the `with` statements around the node, innermost first."""
+
+    def comments_on(self, node: ast.AST) -> str:
+        """The comments on the node's first line and on the lines of comment just above it."""
+
+    def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
+        """Nodes of that type that may run after `node` in the same function, in order:
+        what follows in its block and the blocks around, and the bodies of loops around it."""
+
+    def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
+        """Nodes of that type that may run before `node` in the same function, nearest first."""
+
+    # --- names ---------------------------------------------------------------------------
+    def qualified(self, node: ast.AST) -> str:
+        """The dotted name of a Name or Attribute chain (or of a call's function), imports
+        resolved: `nn.Linear` -> "torch.nn.Linear". "" when it is no such chain."""
+
+    # --- meaning -------------------------------------------------------------------------
+    def value_of(self, node: ast.expr) -> Value: ...
+    def kind_of(self, node: ast.expr) -> Kind: ...
+    def placement_at(self, node: ast.expr) -> Placement: ...
+    def guards_of(self, node: ast.AST) -> Sequence[Guard]:
+        """Conditions that dominate the node inside its function, innermost first."""
+
+    # --- facts ---------------------------------------------------------------------------
+    def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
+        """By definition node or qualified name; other files of the project are read if needed."""
+
+    def function_facts(self, call: ast.Call) -> FunctionFacts | None:
+        """What the called function does to its arguments, when it is known."""
+
+    def argument(self, call: ast.Call, position: int, name: str) -> ast.expr | None:
+        """The argument passed at that position or by that keyword."""
+
+    def offload_settings(self, node: ast.AST) -> Sequence[OffloadSetting]:
+        """Settings about offloading that the function or class around the node can consult."""
+
+    # --- places and edits ----------------------------------------------------------------
+    def site(self, node: ast.AST) -> Site: ...
+    def replace(self, node: ast.AST, text: str) -> Edit: ...
+    def insert_before(self, node: ast.AST, text: str) -> Edit: ...
+    def insert_after(self, node: ast.AST, text: str) -> Edit: ...
+    def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
+        """A fix of these edits; None if the file would no longer parse with them."""
+
+    def wrap_in_if(self, statement: ast.stmt, condition: str, safety: Safety) -> Fix | None:
+        """Put the statement under `if condition:`."""
+
+    def wrap_in_try_finally(self, first: ast.stmt, last: ast.stmt, safety: Safety) -> Fix | None:
+        """`first` goes under `try:`, the statements after it up to `last` under `finally:`."""
+
+
+class Timeline(Protocol):
+    """A recorded run, as the runtime halves of rules see it. The tracer gives it its words."""

@@ -1,0 +1,177 @@
+"""The words in which rules speak of code: kinds, placements, values, guards, facts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Kind(str, Enum):
+    """What the analyzer believes a value is. OTHER is known to be none of these; UNKNOWN is not known."""
+
+    TENSOR = "Tensor"
+    PARAMETER = "Parameter"
+    WRAPPER_TENSOR = "WrapperTensor"
+    MODULE = "Module"
+    DEVICE = "Device"
+    DEVICE_STRING = "DeviceString"
+    STORAGE = "Storage"
+    STATE_DICT = "StateDict"
+    SETTINGS = "Settings"
+    OTHER = "Other"
+    UNKNOWN = "Unknown"
+
+
+TENSORS = frozenset({Kind.TENSOR, Kind.PARAMETER, Kind.WRAPPER_TENSOR})
+
+
+class Owner(str, Enum):
+    """Who else can see an object."""
+
+    CALLER = "caller"
+    """Reached through a parameter or an attribute: others hold it too."""
+    HERE = "here"
+    """Made in this function."""
+    GLOBAL = "global"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where bytes are believed to be: "cpu", "cuda", "meta", "disk", "offloaded"
+    (some of the former, or still in place, as the callee pleases), or "" when not known.
+    `same_as` is the access path of the value it follows; `by` the node that put it there."""
+
+    device: str = ""
+    by: ast.AST | None = field(default=None, compare=False)
+    same_as: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.device or self.same_as)
+
+
+NOWHERE = Placement()
+
+
+class _NoConstant:
+    def __repr__(self) -> str:
+        return "<not a constant>"
+
+
+NOT_CONSTANT = _NoConstant()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is believed of one expression at the point where it stands."""
+
+    kinds: frozenset[Kind] = frozenset()
+    """Every kind it may have on some path; empty when not known."""
+    placement: Placement = NOWHERE
+    sure: bool = True
+    """False when the kind rests on a naming convention, not on code."""
+    cls: str = ""
+    """Qualified class name of the instance, when known ("torch.nn.modules.linear.Linear")."""
+    owner: Owner = Owner.UNKNOWN
+    path: str = ""
+    """Access path of the object: "self.model.embed". Aliases have the path of the original."""
+    shares: tuple[str, ...] = ()
+    """Paths of objects whose parameters or storage it shares (`ep.module()` shares `ep`)."""
+    origins: tuple[ast.expr, ...] = field(default=(), compare=False)
+    """The expressions it may have been assigned from, in source order."""
+    constant: object = NOT_CONSTANT
+
+    @property
+    def kind(self) -> Kind:
+        return next(iter(self.kinds)) if len(self.kinds) == 1 else Kind.UNKNOWN
+
+    def may_be(self, *kinds: Kind) -> bool:
+        return not self.kinds.isdisjoint(kinds)
+
+    def is_only(self, *kinds: Kind) -> bool:
+        return bool(self.kinds) and self.kinds <= set(kinds)
+
+    @property
+    def is_tensor(self) -> bool:
+        """A tensor of some sort on every path."""
+        return bool(self.kinds) and self.kinds <= TENSORS
+
+
+UNKNOWN_VALUE = Value()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition known to hold (or not to) wherever the guarded node runs.
+
+    `test` is an atom (no `and`, `or`, `not` at the top) except for a disjunction that holds:
+    that one stays whole and has `exact` False. A name assigned from a condition is expanded."""
+
+    test: ast.expr
+    holds: bool
+    exact: bool = True
+
+    @property
+    def text(self) -> str:
+        return ("" if self.holds else "not ") + ast.unparse(self.test)
+
+    def mentions(self, *words: str) -> bool:
+        """One of the words occurs in a name, attribute, keyword or string of the test (any case)."""
+        low = ast.unparse(self.test).lower()
+        return any(word.lower() in low for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """What the project knows of a class, own and inherited."""
+
+    name: str
+    bases: tuple[str, ...] = ()
+    """Qualified names of all ancestors that could be named, nearest first."""
+    is_module: bool = False
+    is_wrapper: bool = False
+    """A tensor subclass made by `_make_wrapper_subclass`: no real storage of its own."""
+    handles: frozenset[str] = frozenset()
+    """Ops its dispatch answers by itself, as "aten.new_empty" (overload dropped)."""
+    rewraps_rest: bool = False
+    """Its dispatch has a generic fall-through that gives back its own type."""
+    methods: frozenset[str] = frozenset()
+    fields: frozenset[str] = frozenset()
+    """Names assigned on self or annotated in the class body."""
+    complete: bool = False
+    """Every ancestor was read or is a known library class; else absence proves nothing."""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFacts:
+    """What a function does to its arguments. Parameters by name."""
+
+    name: str
+    params: tuple[str, ...] = ()
+    moves: Mapping[str, str] = field(default_factory=dict)
+    """Parameter -> device it is moved to on some path ("cpu", "meta", "cuda", "offloaded")."""
+    guarded_moves: frozenset[str] = frozenset()
+    """Those of `moves` that happen only under a test of an offload setting."""
+    frees: frozenset[str] = frozenset()
+    """Parameters whose storage it releases."""
+    returns: frozenset[str] = frozenset()
+    """Parameters it may return as they are."""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadSetting:
+    """A setting about offloading that code at some place can consult."""
+
+    name: str
+    expression: str
+    """How it is read there: `self.settings.offload_module_to_cpu`."""
+    node: ast.AST | None = field(default=None, compare=False)
+    """Where it is accepted or read."""
+    used_as_guard: bool = False
+    """The expression already guards a statement in the same class or file."""
