@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Kind(str, Enum):
-    """What the analyzer believes a value is. OTHER is known to be none of these; UNKNOWN is not known."""
+    """What the analyzer believes a value is. OTHER: known to be none of these. UNKNOWN: not known."""
 
     TENSOR = "Tensor"
     PARAMETER = "Parameter"
@@ -118,7 +118,7 @@ class Guard:
         return ("" if self.holds else "not ") + ast.unparse(self.test)
 
     def mentions(self, *words: str) -> bool:
-        """One of the words occurs in a name, attribute, keyword or string of the test (any case)."""
+        """One of the words occurs in the source of the test, in any case."""
         low = ast.unparse(self.test).lower()
         return any(word.lower() in low for word in words)
 
