@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Kind(str, Enum):
-    """What the analyzer believes a value is. OTHER: known to be none of these. UNKNOWN: not known."""
+    """What a value is believed to be. OTHER: known to be none of these. UNKNOWN: not known."""
 
     TENSOR = "Tensor"
     PARAMETER = "Parameter"
