@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tensortrail.analyzer.module import PythonModule, Unreadable
 from tensortrail.analyzer.project import Project
 from tensortrail.findings import Finding
 from tensortrail.rules import Rule
 
-
-class Unreadable(Exception):
-    """The source cannot be judged; the message says why, in one line, with the place."""
-
-    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
-        super().__init__(message)
-        self.line = line
-        self.column = column
+__all__ = ["Judgement", "Unreadable", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +20,28 @@ class Judgement:
     """Other files whose facts were consulted: the findings hold while these are unchanged."""
 
 
-def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> Judgement:
+def judge(
+    path: str,
+    data: bytes,
+    rules: Sequence[Rule],
+    project: Project,
+    crashed: Callable[[Rule, Exception], Finding] | None = None,
+) -> Judgement:
     """Run the static halves of `rules` over one file's bytes.
 
-    Raises Unreadable for bytes that are no Python source; never another exception for bad input.
-    """
-    raise NotImplementedError
+    Raises Unreadable for bytes that are no Python source. A rule that raises ends only its
+    own work: `crashed` says what to report of it; without it the exception goes on."""
+    module = PythonModule(path, data, project)
+    found: list[Finding] = []
+    for rule in rules:
+        try:
+            found += rule.check(module)
+        except RecursionError as error:
+            raise Unreadable("nested too deeply to be judged") from error
+        except Exception as error:
+            if crashed is None:
+                raise
+            found.append(crashed(rule, error))
+    unique = {(each.code, each.site.start, each.site.end, each.message): each for each in found}
+    ordered = sorted(unique.values(), key=lambda each: each.sort_key)
+    return Judgement(tuple(ordered), tuple(sorted(module.needs - {path})))

@@ -1,0 +1,198 @@
+"""Facts about classes: wrapper subclasses, the ops they answer, modules, ancestors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from tensortrail.analyzer import known
+from tensortrail.analyzer.names import dotted_name
+from tensortrail.analyzer.tree import SCOPES, Tree, in_order
+from tensortrail.rules.words import ClassFacts
+
+DISPATCH = "__torch_dispatch__"
+_REWRAPS = ("tree_map", "tree_map_only", "return_and_correct_aliasing")
+
+
+class ClassFile(Protocol):
+    """What is asked of the file a class stands in."""
+
+    path: str
+    name: str
+    tree: Tree
+
+    def qualified(self, node: ast.AST) -> str: ...
+
+
+def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
+    """What the class says by itself, without its ancestors."""
+    methods = [each for each in node.body if isinstance(each, SCOPES)]
+    dispatch = next((each for each in methods if each.name == DISPATCH), None)
+    name = ".".join(filter(None, (file.name, file.tree.qualname_of(node))))
+    is_wrapper = any(_makes_wrapper(method) for method in methods)
+    handles = set(_ops_registered(file, node, is_wrapper or dispatch is not None))
+    if dispatch is not None:
+        handles.update(_ops_compared(file, dispatch))
+    return ClassFacts(
+        name=name,
+        bases=tuple(filter(None, (file.qualified(base) for base in node.bases))),
+        is_wrapper=is_wrapper,
+        handles=frozenset(handles),
+        rewraps_rest=dispatch is not None and _rewraps_rest(dispatch),
+        methods=frozenset(each.name for each in methods),
+        fields=frozenset(_fields(node)),
+        file=file.path,
+        line=node.lineno,
+    )
+
+
+def with_ancestors(own: ClassFacts, look_up: Callable[[str], ClassFacts | None]) -> ClassFacts:
+    """The same with everything inherited. `look_up` gives complete facts of a base."""
+    bases: dict[str, None] = {}
+    found = [own]
+    complete = True
+    for name in own.bases:
+        bases[name] = None
+        base = look_up(name)
+        if base is None:
+            complete = False
+            continue
+        complete &= base.complete
+        bases.update(dict.fromkeys(base.bases))
+        found.append(base)
+    dispatching = next((each for each in found if DISPATCH in each.methods), own)
+    return ClassFacts(
+        name=own.name,
+        bases=tuple(bases),
+        is_module=any(each.is_module for each in found),
+        is_wrapper=any(each.is_wrapper for each in found),
+        handles=frozenset().union(*(each.handles for each in found)),
+        rewraps_rest=dispatching.rewraps_rest,
+        methods=frozenset().union(*(each.methods for each in found)),
+        fields=frozenset().union(*(each.fields for each in found)),
+        complete=complete,
+        file=own.file,
+        line=own.line,
+    )
+
+
+def library_facts(name: str) -> ClassFacts | None:
+    """A class outside the project, by its name alone."""
+    last = name.rpartition(".")[2]
+    if known.MODULE_BASES.search(name):
+        return ClassFacts(name, ("torch.nn.Module",), is_module=True, complete=True)
+    if last in known.WRAPPER_BASES:
+        return ClassFacts(
+            name,
+            ("torch.Tensor",),
+            is_wrapper=True,
+            handles=known.LIBRARY_HANDLES.get(last, frozenset()),
+        )
+    if name in known.PLAIN_BASES:
+        bases = ("torch.Tensor",) if name in ("torch.Tensor", "torch.nn.Parameter") else ()
+        return ClassFacts(name, bases, complete=True, is_module=name == "torch.nn.Module")
+    return None
+
+
+def op_name(dotted: str) -> str:
+    """ "aten.new_empty" of any spelling of an overload of it; "" if it is no op."""
+    parts = dotted.split(".")
+    for namespace in ("aten", "c10d_functional", "_c10d_functional", "prims"):
+        if namespace in parts:
+            after = parts[parts.index(namespace) + 1 :]
+            return f"{namespace}.{after[0]}" if after else ""
+    if dotted.startswith("torch.Tensor.") and len(parts) == 3:
+        return f"aten.{parts[2]}"
+    return ""
+
+
+def _ops_in(file: ClassFile, node: ast.AST) -> Iterable[str]:
+    for below in in_order(node):
+        if isinstance(below, ast.Attribute):
+            name = op_name(file.qualified(below) or dotted_name(below))
+            if name:
+                yield name
+
+
+def _ops_compared(file: ClassFile, dispatch: ast.AST) -> Iterable[str]:
+    """Ops the dispatch compares its function with, looks up, or matches."""
+    for below in in_order(dispatch):
+        if isinstance(below, (ast.Compare, ast.Dict, ast.Set, ast.match_case)):
+            yield from _ops_in(file, below.pattern if isinstance(below, ast.match_case) else below)
+
+
+def _ops_registered(file: ClassFile, cls: ast.ClassDef, dispatches: bool) -> Iterable[str]:
+    """Ops registered by decorators or tables of the file, for this class."""
+    if not dispatches:
+        return
+    aliases = _implements_aliases(file)
+    for function in file.tree.nodes(ast.FunctionDef):
+        for decorator in function.decorator_list:
+            if not isinstance(decorator, ast.Call):
+                continue
+            called = dotted_name(decorator.func)
+            owner = aliases.get(called, called.rpartition(".")[0])
+            if owner and owner.rpartition(".")[2] not in (cls.name, "cls", "self"):
+                known_class = any(
+                    other.name == owner.rpartition(".")[2]
+                    for other in file.tree.nodes(ast.ClassDef)
+                )
+                if known_class:
+                    continue
+            for argument in decorator.args:
+                yield from _ops_in(file, argument)
+    for statement in file.tree.root.body:
+        value = getattr(statement, "value", None)
+        if isinstance(value, (ast.Dict, ast.Set, ast.List, ast.Call)):
+            if isinstance(value, ast.Dict):
+                for key in value.keys:
+                    if key is not None:
+                        yield from _ops_in(file, key)
+            elif isinstance(value, (ast.Set, ast.List)):
+                yield from _ops_in(file, value)
+        elif isinstance(statement, ast.For):
+            yield from _ops_in(file, statement.iter)
+
+
+def _implements_aliases(file: ClassFile) -> dict[str, str]:
+    """`implements = MyTensor.implements` -> {"implements": "MyTensor"}."""
+    found: dict[str, str] = {}
+    for statement in file.tree.root.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            dotted = dotted_name(statement.value)
+            if "." in dotted and not isinstance(statement.value, ast.Call):
+                found[statement.targets[0].id] = dotted.rpartition(".")[0]
+    return found
+
+
+def _makes_wrapper(method: ast.AST) -> bool:
+    return any(
+        isinstance(below, ast.Attribute) and below.attr == "_make_wrapper_subclass"
+        for below in in_order(method)
+    )
+
+
+def _rewraps_rest(dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    last = dispatch.body[-1]
+    if not isinstance(last, ast.Return) or last.value is None:
+        return False
+    called = [dotted_name(below) for below in in_order(last.value) if isinstance(below, ast.Call)]
+    return any(
+        name.rpartition(".")[2] in _REWRAPS or name == "cls" or "wrap" in name.rpartition(".")[2]
+        for name in called
+    ) and not any(name.startswith("super") or "unwrap" in name for name in called)
+
+
+def _fields(node: ast.ClassDef) -> Iterable[str]:
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement.target.id
+    for below in in_order(node):
+        if (
+            isinstance(below, ast.Attribute)
+            and isinstance(below.ctx, ast.Store)
+            and isinstance(below.value, ast.Name)
+            and below.value.id in ("self", "obj", "instance", "r")
+        ):
+            yield below.attr

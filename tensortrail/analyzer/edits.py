@@ -1,0 +1,101 @@
+"""Edits of a file's bytes, and the two rewrites that need libcst to keep the layout."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from tensortrail.analyzer.source import Source
+from tensortrail.findings import Edit, Fix, Safety
+
+
+def apply(data: bytes, edits: Sequence[Edit]) -> bytes:
+    """The bytes with the edits made, from the last to the first."""
+    for edit in sorted(edits, key=lambda edit: (edit.site.start, edit.site.end), reverse=True):
+        data = data[: edit.site.start] + edit.text.encode() + data[edit.site.end :]
+    return data
+
+
+def checked_fix(
+    source: Source, description: str, safety: Safety, edits: Sequence[Edit]
+) -> Fix | None:
+    """The fix, or None if the file cannot take it: other encoding, or it would not parse."""
+    if not source.editable or not edits:
+        return None
+    try:
+        ast.parse(apply(source.data, edits))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return Fix(description, safety, tuple(edits))
+
+
+def under_if(source: Source, statement: ast.stmt, condition: str) -> Edit | None:
+    import libcst
+
+    def build(body: Sequence[libcst.BaseStatement]) -> Sequence[libcst.BaseStatement]:
+        test = libcst.parse_expression(condition)
+        return [libcst.If(test, libcst.IndentedBlock(body))]
+
+    return _rebuilt(source, statement, statement, build)
+
+
+def under_try_finally(source: Source, first: ast.stmt, last: ast.stmt) -> Edit | None:
+    import libcst
+
+    def build(body: Sequence[libcst.BaseStatement]) -> Sequence[libcst.BaseStatement]:
+        tried, restored = body[:1], body[1:]
+        finalbody = libcst.Finally(libcst.IndentedBlock(restored))
+        return [libcst.Try(libcst.IndentedBlock(tried), finalbody=finalbody)]
+
+    return _rebuilt(source, first, last, build)
+
+
+def _rebuilt(source: Source, first: ast.stmt, last: ast.stmt, build: object) -> Edit | None:
+    """The whole lines of the statements, replaced by what `build` makes of them."""
+    import libcst
+
+    assert callable(build)
+    start = source.offset(first.lineno, 0)
+    end_line = last.end_lineno or last.lineno
+    end = source.offset(end_line, len(source.line(end_line).encode()))
+    lines = source.text(start, end)
+    indent = lines[: len(lines) - len(lines.lstrip(" \t"))]
+    newline = "\r\n" if "\r\n" in lines or source.data.count(b"\r\n") else "\n"
+    if source.offset(first.lineno, first.col_offset) != start + len(indent.encode()):
+        return None  # shares its line with something else
+    if not indent:
+        head, wrapped = "", lines
+    else:
+        head, wrapped = f"if 1:{newline}", lines
+    try:
+        tree = libcst.parse_module(head + wrapped + newline)
+        holder = tree.body[0]
+        inner = holder.body if indent else None
+        body = inner.body if isinstance(inner, libcst.IndentedBlock) else tree.body
+        if any(
+            isinstance(each, libcst.SimpleStatementLine) and len(each.body) > 1 for each in body
+        ):
+            return None
+        new_body = build(body)
+        if isinstance(inner, libcst.IndentedBlock):
+            new_holder = holder.with_changes(body=inner.with_changes(body=new_body))
+            tree = tree.with_changes(body=[new_holder])
+        else:
+            tree = tree.with_changes(body=new_body)
+        unit = _indent_unit(source)
+        code = tree.with_changes(default_indent=unit).code
+    except libcst.ParserSyntaxError:
+        return None
+    text = code.removeprefix(head).rstrip("\r\n")
+    return Edit(source.site(start, end), text)
+
+
+def _indent_unit(source: Source) -> str:
+    """One step of indentation as the file uses it."""
+    for number in range(1, 2000):
+        line = source.line(number)
+        if line.startswith("\t"):
+            return "\t"
+        if line.startswith(" ") and line.strip():
+            return " " * min(len(line) - len(line.lstrip(" ")), 4)
+    return "    "

@@ -1,0 +1,405 @@
+"""The value of an expression, from the values of its parts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+from tensortrail.analyzer import calls, hints, known
+from tensortrail.analyzer.state import State, join_values
+from tensortrail.rules.words import (
+    NOWHERE,
+    UNKNOWN_VALUE,
+    ClassFacts,
+    FunctionFacts,
+    Kind,
+    Owner,
+    Placement,
+    Value,
+)
+
+OTHER = frozenset({Kind.OTHER})
+
+
+class World(Protocol):
+    """What the evaluator asks of the file and project around the function."""
+
+    def qualified(self, node: ast.AST) -> str: ...
+    def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None: ...
+    def function_facts(self, call: ast.Call) -> FunctionFacts | None: ...
+    def annotated_return(self, call: ast.Call) -> hints.Annotated: ...
+    def attribute_of_class(self, cls: str, name: str) -> Value: ...
+    def global_value(self, name: str) -> Value: ...
+
+
+class Evaluator:
+    """Evaluates expressions in a state and remembers what it found for every node."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.seen: dict[ast.expr, Value] = {}
+        self.moves: list[tuple[str, Placement]] = []
+        """(path, new placement) of every in-place move met, in order."""
+
+    def value(self, node: ast.expr, state: State) -> Value:
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    self.value(child, state)
+            found = Value(kinds=OTHER, owner=Owner.HERE)
+        else:
+            found = handler(self, node, state)
+        if found.path and not found.placement:
+            moved = state.place_of(found.path)
+            if moved:
+                found = replace(found, placement=moved)
+        self.seen[node] = found
+        return found
+
+    # --- leaves --------------------------------------------------------------------------
+    def _constant(self, node: ast.Constant, state: State) -> Value:
+        text = node.value
+        is_device = isinstance(text, str) and known.DEVICE_NAME.fullmatch(text)
+        kind = Kind.DEVICE_STRING if is_device else Kind.OTHER
+        return Value(kinds=frozenset({kind}), constant=text, owner=Owner.HERE)
+
+    def _name(self, node: ast.Name, state: State) -> Value:
+        found = state.values.get(node.id)
+        if found is None:
+            found = self.world.global_value(node.id)
+        return found if found.path else replace(found, path=node.id)
+
+    def _attribute(self, node: ast.Attribute, state: State) -> Value:
+        base = self.value(node.value, state)
+        path = f"{base.path}.{node.attr}" if base.path else ""
+        if path and path in state.values:
+            return state.values[path]
+        found = self._attribute_of(node, base)
+        owner = Owner.CALLER if base.owner in (Owner.CALLER, Owner.UNKNOWN) else base.owner
+        if base.path == "self" and found.owner == Owner.HERE:
+            owner = Owner.HERE
+        return replace(found, path=path, owner=owner)
+
+    def _attribute_of(self, node: ast.Attribute, base: Value) -> Value:
+        name = node.attr
+        if base.is_tensor:
+            if name == "device":
+                sure = base.sure or _is_weight(node.value)
+                return Value(kinds=frozenset({Kind.DEVICE}), sure=sure)
+            if name in known.TENSOR_ATTRIBUTES:
+                kind = Kind.TENSOR if base.kind is not Kind.WRAPPER_TENSOR else base.kind
+                return Value(frozenset({kind}), base.placement, base.sure, shares=(base.path,))
+            if base.may_be(Kind.WRAPPER_TENSOR) and base.cls:
+                return self.world.attribute_of_class(base.cls, name)
+            return Value(kinds=OTHER)
+        if base.kind is Kind.DEVICE:
+            return Value(kinds=frozenset({Kind.DEVICE_STRING if name == "type" else Kind.OTHER}))
+        if base.cls:
+            found = self.world.attribute_of_class(base.cls, name)
+            if found.kinds or found.cls:
+                return found
+        if name in known.WEIGHT_ATTRIBUTES:
+            return Value(kinds=frozenset({Kind.PARAMETER}), sure=False, placement=base.placement)
+        if name == "device" and base.kind is Kind.MODULE:
+            return Value(kinds=frozenset({Kind.DEVICE}), sure=False)
+        if name in ("data", "grad") and (base.is_tensor or not base.kinds):
+            return Value(kinds=frozenset({Kind.TENSOR}), sure=False)
+        if base.kind is Kind.MODULE and name in ("model", "lm_head", "embed_tokens", "encoder"):
+            return Value(kinds=frozenset({Kind.MODULE}), sure=False, placement=base.placement)
+        return Value(placement=base.placement if base.kind is Kind.MODULE else NOWHERE)
+
+    # --- combinations --------------------------------------------------------------------
+    def _call(self, node: ast.Call, state: State) -> Value:
+        return calls.value_of_call(self, node, state)
+
+    def _subscript(self, node: ast.Subscript, state: State) -> Value:
+        base = self.value(node.value, state)
+        self.value(node.slice, state)
+        path = f"{base.path}[{ast.unparse(node.slice)}]" if base.path else ""
+        if path in state.values:
+            return state.values[path]
+        if base.is_tensor:
+            return Value(
+                frozenset({Kind.TENSOR}),
+                base.placement,
+                base.sure,
+                path=path,
+                owner=base.owner,
+                shares=(base.path,),
+            )
+        if base.kind is Kind.STATE_DICT:
+            return Value(frozenset({Kind.TENSOR}), sure=False, path=path, owner=base.owner)
+        return Value(path=path, owner=base.owner)
+
+    def _operation(self, node: ast.BinOp | ast.UnaryOp | ast.Compare, state: State) -> Value:
+        parts = [
+            self.value(child, state)
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.expr)
+        ]
+        tensors = [part for part in parts if part.is_tensor]
+        identity = isinstance(node, ast.Compare) and any(
+            isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops
+        )
+        if tensors and not identity:
+            places = {part.placement for part in tensors}
+            place = places.pop() if len(places) == 1 else NOWHERE
+            return Value(
+                frozenset({Kind.TENSOR}),
+                place,
+                sure=any(part.sure for part in tensors),
+                owner=Owner.HERE,
+            )
+        if isinstance(node, ast.Compare) or all(part.is_only(Kind.OTHER) for part in parts):
+            return Value(kinds=OTHER, owner=Owner.HERE)
+        return Value(owner=Owner.HERE)
+
+    def _bool_op(self, node: ast.BoolOp, state: State) -> Value:
+        scratch = state.copy()
+        found: Value | None = None
+        for part in node.values:
+            value = self.value(part, scratch)
+            narrow(self, part, isinstance(node.op, ast.And), scratch)
+            found = value if found is None else join_values(found, value)
+        return found or UNKNOWN_VALUE
+
+    def _if_exp(self, node: ast.IfExp, state: State) -> Value:
+        self.value(node.test, state)
+        yes, no = state.copy(), state.copy()
+        narrow(self, node.test, True, yes)
+        narrow(self, node.test, False, no)
+        return join_values(self.value(node.body, yes), self.value(node.orelse, no))
+
+    def _named(self, node: ast.NamedExpr, state: State) -> Value:
+        value = self.value(node.value, state)
+        self.assign(node.target, value, node.value, state)
+        return value
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, state: State
+    ) -> Value:
+        inner = state.copy()
+        for generator in node.generators:
+            self.bind_element(generator.target, generator.iter, inner)
+            for test in generator.ifs:
+                self.value(test, inner)
+                narrow(self, test, True, inner)
+        if isinstance(node, ast.DictComp):
+            self.value(node.key, inner)
+            value = self.value(node.value, inner)
+            kind = Kind.STATE_DICT if value.is_tensor else Kind.OTHER
+            return Value(kinds=frozenset({kind}), sure=value.sure, owner=Owner.HERE)
+        self.value(node.elt, inner)
+        return Value(kinds=OTHER, owner=Owner.HERE)
+
+    def _lambda(self, node: ast.Lambda, state: State) -> Value:
+        inner = state.copy()
+        for argument in (*node.args.args, *node.args.kwonlyargs):
+            kinds = known.kind_by_name(argument.arg)
+            inner.bind(argument.arg, Value(kinds, sure=False, path=argument.arg))
+        self.value(node.body, inner)
+        return Value(kinds=OTHER, owner=Owner.HERE)
+
+    def _dict(self, node: ast.Dict, state: State) -> Value:
+        values = [self.value(part, state) for part in node.values]
+        for key in node.keys:
+            if key is not None:
+                self.value(key, state)
+        tensors = bool(values) and all(value.is_tensor for value in values)
+        kind = Kind.STATE_DICT if tensors else Kind.OTHER
+        sure = all(value.sure for value in values)
+        return Value(kinds=frozenset({kind}), sure=sure, owner=Owner.HERE)
+
+    def _through(self, node: ast.Await | ast.Starred, state: State) -> Value:
+        return self.value(node.value, state)
+
+    # --- binding -------------------------------------------------------------------------
+    def assign(self, target: ast.expr, value: Value, source: ast.expr | None, state: State) -> None:
+        """`target = source`, where `source` was found to be `value`."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            parts: list[ast.expr | None] = [None] * len(target.elts)
+            if isinstance(source, (ast.Tuple, ast.List)) and len(source.elts) == len(target.elts):
+                parts = list(source.elts)
+            for each, part in zip(target.elts, parts, strict=True):
+                known_part = self.seen.get(part, UNKNOWN_VALUE) if part is not None else None
+                self.assign(each, known_part or UNKNOWN_VALUE, part or source, state)
+            return
+        if isinstance(target, ast.Starred):
+            self.assign(target.value, UNKNOWN_VALUE, None, state)
+            return
+        path = path_of(target)
+        if isinstance(target, (ast.Attribute, ast.Subscript)):
+            self.value(target.value, state)
+            base = self.seen[target.value].path
+            if isinstance(target, ast.Attribute):
+                path = f"{base}.{target.attr}" if base else ""
+            else:
+                self.value(target.slice, state)
+        if not path:
+            return
+        origins = (source,) if source is not None else ()
+        alias = value.path if value.kind is Kind.MODULE and _is_name(value.path) else path
+        bound = replace(value, origins=origins, path=alias)
+        state.bind(path, bound)
+        self.seen[target] = bound
+
+    def bind_element(self, target: ast.expr, source: ast.expr, state: State) -> None:
+        """Bind a loop variable to what iterating over `source` gives."""
+        self.value(source, state)
+        self._bind_shape(target, calls.element_of(self, source, state), state)
+
+    def _bind_shape(self, target: ast.expr, shape: calls.Element, state: State) -> None:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            parts = shape if isinstance(shape, tuple) else ()
+            for index, each in enumerate(target.elts):
+                part = parts[index] if len(parts) == len(target.elts) else UNKNOWN_VALUE
+                self._bind_shape(each, part, state)
+            return
+        value = shape if isinstance(shape, Value) else Value(kinds=OTHER)
+        if isinstance(target, ast.Starred):
+            target, value = target.value, UNKNOWN_VALUE
+        path = path_of(target)
+        if path:
+            bound = value if value.path else replace(value, path=path)
+            state.bind(path, bound)
+            self.seen[target] = bound
+
+    def move(self, path: str, placement: Placement, state: State) -> None:
+        """The object at `path` is moved in place."""
+        if path:
+            state.move(path, placement)
+            self.moves.append((path, placement))
+
+
+def narrow(evaluator: Evaluator, test: ast.expr, holds: bool, state: State) -> None:
+    """Learn from a condition that is known to hold, or not to."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        narrow(evaluator, test.operand, not holds, state)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) == holds:
+        for part in test.values:
+            narrow(evaluator, part, holds, state)
+    elif isinstance(test, ast.Call) and _is_isinstance(test):
+        subject, classes = test.args
+        _narrow_instance(evaluator, subject, classes, holds, state)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and holds:
+        _narrow_compare(evaluator, test, state)
+
+
+def _narrow_instance(
+    evaluator: Evaluator, subject: ast.expr, classes: ast.expr, holds: bool, state: State
+) -> None:
+    path = path_of(subject)
+    if not path:
+        return
+    before = evaluator.seen.get(subject, UNKNOWN_VALUE)
+    parts = classes.elts if isinstance(classes, ast.Tuple) else [classes]
+    kinds: set[Kind] = set()
+    cls = ""
+    for part in parts:
+        kind, name = _instance_kind(evaluator, part, path)
+        if kind is None:
+            return
+        kinds.add(kind)
+        cls = name
+    if holds:
+        cls = cls if len(parts) == 1 else ""
+        place = before.placement
+        state.values[path] = replace(
+            before, kinds=frozenset(kinds), sure=True, cls=cls, path=before.path or path,
+            placement=place,
+        )  # fmt: skip
+    elif before.kinds - kinds:
+        state.values[path] = replace(before, kinds=before.kinds - kinds, path=before.path or path)
+
+
+def _instance_kind(evaluator: Evaluator, part: ast.expr, path: str) -> tuple[Kind | None, str]:
+    def class_kind(name: str) -> Kind | None:
+        return kind_of_class(evaluator.world.class_facts(name))
+
+    said = hints.read(part, evaluator.world.qualified, class_kind, path)
+    if len(said.kinds) == 1:
+        return next(iter(said.kinds)), said.cls
+    return None, ""
+
+
+def _narrow_compare(evaluator: Evaluator, test: ast.Compare, state: State) -> None:
+    left, op, right = test.left, test.ops[0], test.comparators[0]
+    if isinstance(op, ast.Is) and isinstance(left, ast.Call) and left.args:
+        if evaluator.world.qualified(left.func) == "type":
+            _narrow_instance(evaluator, left.args[0], right, True, state)
+        return
+    if not isinstance(op, ast.Eq) or not isinstance(right, ast.Constant):
+        return
+    chain = ast.unparse(left)
+    subject = chain.removesuffix(".type").removesuffix(".device")
+    if chain.endswith(".device.type") and isinstance(right.value, str):
+        before = state.values.get(subject)
+        placed = Placement(right.value, test)
+        if before is not None:
+            state.values[subject] = replace(before, placement=placed)
+        else:
+            state.places[subject] = placed
+
+
+def kind_of_class(facts: ClassFacts | None) -> Kind | None:
+    if facts is None:
+        return None
+    if facts.is_wrapper:
+        return Kind.WRAPPER_TENSOR
+    if facts.is_module:
+        return Kind.MODULE
+    if "torch.Tensor" in facts.bases:
+        return Kind.TENSOR
+    return Kind.OTHER if facts.complete else None
+
+
+def path_of(node: ast.expr) -> str:
+    """The access path of a name, attribute or subscript chain; "" for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = path_of(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    if isinstance(node, ast.Subscript):
+        base = path_of(node.value)
+        return f"{base}[{ast.unparse(node.slice)}]" if base else ""
+    return ""
+
+
+def _is_name(path: str) -> bool:
+    return path.replace(".", "").replace("_", "").isalnum()
+
+
+def _is_weight(node: ast.expr) -> bool:
+    names = known.WEIGHT_ATTRIBUTES | known.TENSOR_ATTRIBUTES
+    return isinstance(node, ast.Attribute) and node.attr in names
+
+
+def _is_isinstance(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2
+
+
+_HANDLERS: dict[type[ast.expr], Callable[[Evaluator, Any, State], Value]] = {
+    ast.Constant: Evaluator._constant,
+    ast.Name: Evaluator._name,
+    ast.Attribute: Evaluator._attribute,
+    ast.Call: Evaluator._call,
+    ast.Subscript: Evaluator._subscript,
+    ast.BinOp: Evaluator._operation,
+    ast.UnaryOp: Evaluator._operation,
+    ast.Compare: Evaluator._operation,
+    ast.BoolOp: Evaluator._bool_op,
+    ast.IfExp: Evaluator._if_exp,
+    ast.NamedExpr: Evaluator._named,
+    ast.ListComp: Evaluator._comprehension,
+    ast.SetComp: Evaluator._comprehension,
+    ast.GeneratorExp: Evaluator._comprehension,
+    ast.DictComp: Evaluator._comprehension,
+    ast.Lambda: Evaluator._lambda,
+    ast.Dict: Evaluator._dict,
+    ast.Await: Evaluator._through,
+    ast.Starred: Evaluator._through,
+}

@@ -1,0 +1,116 @@
+"""Kinds said by annotations."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tensortrail.rules.words import Kind
+
+_KINDS = {
+    "torch.Tensor": Kind.TENSOR,
+    "torch.FloatTensor": Kind.TENSOR,
+    "torch.LongTensor": Kind.TENSOR,
+    "Tensor": Kind.TENSOR,
+    "torch.nn.Parameter": Kind.PARAMETER,
+    "torch.nn.Module": Kind.MODULE,
+    "torch.fx.GraphModule": Kind.MODULE,
+    "torch.device": Kind.DEVICE,
+    "torch.types.Device": Kind.DEVICE,
+    "torch.UntypedStorage": Kind.STORAGE,
+    "torch.TypedStorage": Kind.STORAGE,
+}
+_OTHER = frozenset(
+    "int float bool bytes list tuple dict set frozenset complex range type Path pathlib.Path "
+    "typing.List typing.Dict typing.Tuple typing.Set typing.Callable collections.abc.Callable "
+    "typing.Sequence collections.abc.Sequence torch.dtype torch.Size argparse.Namespace "
+    "typing.Iterable typing.Mapping typing.Iterator torch.layout torch.memory_format".split()
+)
+_UNION = ("typing.Union", "Union")
+_TRANSPARENT = (
+    "typing.Optional",
+    "Optional",
+    "typing.Annotated",
+    "typing.Final",
+    "typing.ClassVar",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    kinds: frozenset[Kind]
+    """Empty: says nothing we know."""
+    cls: str = ""
+
+
+NOTHING_SAID = Annotated(frozenset())
+
+
+def read(
+    annotation: ast.expr | None,
+    qualified: Callable[[ast.AST], str],
+    class_kind: Callable[[str], Kind | None],
+    name: str = "",
+) -> Annotated:
+    """`class_kind` tells what an instance of a class of that qualified name is, if known.
+    `name` is the annotated variable's: a `str` called device is a device string."""
+    if annotation is None:
+        return NOTHING_SAID
+    if isinstance(annotation, ast.Constant):
+        if isinstance(annotation.value, str):
+            try:
+                parsed = ast.parse(annotation.value, mode="eval").body
+            except (SyntaxError, ValueError):
+                return NOTHING_SAID
+            return read(parsed, qualified, class_kind, name)
+        return NOTHING_SAID
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        return _union([annotation.left, annotation.right], qualified, class_kind, name)
+    if isinstance(annotation, ast.Subscript):
+        outer = qualified(annotation.value)
+        inner = annotation.slice
+        if outer in _UNION:
+            parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            return _union(parts, qualified, class_kind, name)
+        if outer in _TRANSPARENT:
+            first = inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner
+            return read(first, qualified, class_kind, name)
+        return Annotated(_container(outer, inner, qualified))
+    dotted = qualified(annotation)
+    if dotted == "str":
+        return Annotated(frozenset({Kind.DEVICE_STRING if "device" in name else Kind.OTHER}))
+    if dotted in _KINDS:
+        return Annotated(frozenset({_KINDS[dotted]}), dotted)
+    if dotted in _OTHER:
+        return Annotated(frozenset({Kind.OTHER}))
+    kind = class_kind(dotted) if dotted else None
+    return Annotated(frozenset({kind} if kind else ()), dotted)
+
+
+def _container(outer: str, inner: ast.expr, qualified: Callable[[ast.AST], str]) -> frozenset[Kind]:
+    if outer.rpartition(".")[2] in ("dict", "Dict", "Mapping", "MutableMapping", "OrderedDict"):
+        parts = inner.elts if isinstance(inner, ast.Tuple) else []
+        if len(parts) == 2 and _KINDS.get(qualified(parts[1])) in (Kind.TENSOR, Kind.PARAMETER):
+            return frozenset({Kind.STATE_DICT})
+        return frozenset({Kind.OTHER})
+    return frozenset({Kind.OTHER}) if outer in _OTHER else frozenset()
+
+
+def _union(
+    parts: list[ast.expr],
+    qualified: Callable[[ast.AST], str],
+    class_kind: Callable[[str], Kind | None],
+    name: str,
+) -> Annotated:
+    kinds: set[Kind] = set()
+    classes: set[str] = set()
+    for part in parts:
+        if isinstance(part, ast.Constant) and part.value is None:
+            continue
+        said = read(part, qualified, class_kind, name)
+        if not said.kinds:
+            return NOTHING_SAID
+        kinds |= said.kinds
+        classes.add(said.cls)
+    return Annotated(frozenset(kinds), classes.pop() if len(classes) == 1 else "")

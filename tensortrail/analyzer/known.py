@@ -1,0 +1,185 @@
+"""What is known of libraries without reading them: names, and what a call of them gives."""
+
+from __future__ import annotations
+
+import re
+
+from tensortrail.rules.words import Kind
+
+DEVICE_NAME = re.compile(
+    r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa|sdaa|hip|ipu|vulkan|neuron|privateuseone)(:\d+)?"
+)
+
+TORCH_FACTORIES = frozenset(
+    f"torch.{name}"
+    for name in (
+        "arange as_tensor bartlett_window blackman_window complex empty empty_permuted "
+        "empty_strided eye from_numpy frombuffer full hamming_window hann_window kaiser_window "
+        "linspace logspace normal ones rand randint randn randperm scalar_tensor "
+        "sparse_coo_tensor sparse_csr_tensor tensor tril_indices triu_indices zeros"
+    ).split()
+)
+TORCH_LIKE = frozenset(
+    f"torch.{name}_like" for name in "empty full ones rand randint randn zeros".split()
+)
+TORCH_OPS = frozenset(
+    f"torch.{name}"
+    for name in (
+        "abs add addmm allclose_ argmax argmin bmm cat chunk_ clamp clone concat cos cumsum "
+        "dequantize detach diag div einsum exp flatten flip gather ge gt hstack index_select "
+        "isinf isnan layer_norm log logical_and logical_not logical_or lt le masked_select matmul "
+        "max mean min mm mul multinomial ne nonzero norm permute pow prod quantize_per_channel "
+        "quantize_per_tensor relu repeat_interleave reshape roll round rsqrt scatter sigmoid sin "
+        "softmax sort_ sqrt square squeeze stack sub sum tanh tile transpose tril triu "
+        "unsqueeze vstack where zeros_like view_as_real view_as_complex outer"
+    ).split()
+)
+TENSOR_FUNCTIONS = TORCH_FACTORIES | TORCH_LIKE | TORCH_OPS
+
+TENSOR_METHODS = frozenset(
+    (
+        "abs add add_ addmm all any argmax argmin as_strided bfloat16 bmm bool clamp clamp_ clone "
+        "contiguous copy_ cos cpu cuda cumsum dequantize detach detach_ diagonal div div_ double "
+        "exp expand expand_as fill_ flatten flip float gather half index_copy index_select int "
+        "int_repr log long masked_fill masked_fill_ matmul max mean min mm mul mul_ narrow "
+        "new_empty new_full new_ones new_zeros nonzero norm permute pin_memory pow "
+        "requires_grad_ repeat repeat_interleave reshape resize_ round rsqrt scatter select short "
+        "sigmoid sin softmax sqrt square squeeze std sub sub_ sum t tanh to tile transpose tril "
+        "triu type_as unflatten unfold uniform_ unsqueeze values var view view_as xpu zero_"
+    ).split()
+)
+ONLY_TENSOR_METHODS = frozenset(
+    (
+        "contiguous clone detach detach_ unsqueeze squeeze permute reshape new_empty new_full "
+        "new_ones new_zeros expand_as type_as view_as masked_fill masked_fill_ pin_memory "
+        "index_select requires_grad_ as_strided narrow flatten"
+    ).split()
+)
+"""Methods hardly anything but a tensor has: the value is one, though only believed to be."""
+VIEW_METHODS = frozenset(
+    (
+        "as_strided detach diagonal expand expand_as flatten narrow permute reshape select "
+        "squeeze t transpose unflatten unfold unsqueeze view view_as"
+    ).split()
+)
+PLAIN_METHODS = frozenset(
+    (
+        "data_ptr dim element_size get_device is_contiguous is_floating_point is_pinned item "
+        "ndimension nelement numel numpy size storage_offset stride tolist"
+    ).split()
+)
+"""Methods of a tensor that give something else."""
+TENSOR_ATTRIBUTES = frozenset("T mT H data grad real imag".split())
+WEIGHT_ATTRIBUTES = frozenset("weight bias weights qweight weight_scale".split())
+SAME_MODULE_METHODS = frozenset(
+    "to cpu cuda xpu half float bfloat16 double eval train requires_grad_ to_empty share_memory "
+    "type".split()
+)
+SUBMODULE_METHODS = frozenset(
+    "get_submodule get_input_embeddings get_output_embeddings get_encoder get_decoder "
+    "get_base_model".split()
+)
+
+CALL_KINDS: dict[str, Kind] = {
+    "torch.device": Kind.DEVICE,
+    "torch.get_default_device": Kind.DEVICE,
+    "torch.Tensor": Kind.TENSOR,
+    "torch.FloatTensor": Kind.TENSOR,
+    "torch.LongTensor": Kind.TENSOR,
+    "torch.nn.Parameter": Kind.PARAMETER,
+    "torch.nn.Buffer": Kind.TENSOR,
+    "torch.UntypedStorage": Kind.STORAGE,
+    "torch.fx.GraphModule": Kind.MODULE,
+    "torch.jit.load": Kind.MODULE,
+    "safetensors.torch.load_file": Kind.STATE_DICT,
+    "safetensors.torch.load": Kind.STATE_DICT,
+}
+SHARING_CALLS = frozenset(
+    {"torch.export.export", "torch.export._trace._export", "torch.fx.symbolic_trace"}
+)
+"""Their result shares the parameters of their first argument."""
+MODULE_FACTORIES = re.compile(
+    r"(transformers\..*|.*\b(AutoModel\w*|\w*ForCausalLM|\w*Pipeline))\.from_pretrained$"
+)
+
+MODULE_BASES = re.compile(
+    r"^torch\.nn\.(\w+\.)*Module$|\b(PreTrainedModel|LightningModule|GraphModule|ModelMixin)$"
+    r"|^torch\.nn\.(Linear|Embedding|Sequential|ModuleList|ModuleDict|LayerNorm|Conv\dd)$"
+)
+WRAPPER_BASES = frozenset(
+    (
+        "TorchAOBaseTensor DTensor QuantizedTensor AffineQuantizedTensor Float8Tensor NF4Tensor "
+        "MXFP8Tensor NVFP4Tensor MXTensor Float8TrainingTensor WrapperTensor QTensor"
+    ).split()
+)
+"""Wrapper subclasses of libraries by their last name, for a base that cannot be read."""
+PLAIN_BASES = frozenset(
+    "object ABC abc.ABC Generic typing.Generic Protocol typing.Protocol Exception Enum enum.Enum "
+    "torch.Tensor torch.nn.Parameter torch.nn.Module torch.autograd.Function dict list tuple str "
+    "int float NamedTuple typing.NamedTuple TypedDict typing.TypedDict".split()
+)
+"""Bases whose own methods are known not to matter: a class of these alone is completely known."""
+
+MOVERS: dict[str, tuple[int, str, str]] = {
+    "deallocate_module": (0, "module", "cpu"),
+    "accelerate.cpu_offload": (0, "model", "offloaded"),
+    "accelerate.disk_offload": (0, "model", "offloaded"),
+    "accelerate.big_modeling.cpu_offload": (0, "model", "offloaded"),
+    "accelerate.big_modeling.disk_offload": (0, "model", "offloaded"),
+    "accelerate.dispatch_model": (0, "model", "offloaded"),
+    "accelerate.big_modeling.dispatch_model": (0, "model", "offloaded"),
+    "torch_tensorrt.MutableTorchTensorRTModule": (0, "pytorch_model", "offloaded"),
+    "torch_tensorrt.runtime.MutableTorchTensorRTModule": (0, "pytorch_model", "offloaded"),
+    "torch_tensorrt.dynamo.runtime.MutableTorchTensorRTModule": (0, "pytorch_model", "offloaded"),
+}
+"""Function -> (position, keyword, device) of the module argument it moves."""
+MOVER_SHORT_NAMES = frozenset({"deallocate_module", "MutableTorchTensorRTModule"})
+
+OFFLOAD_SWITCH = re.compile(r"offload", re.IGNORECASE)
+NOT_A_SWITCH = re.compile(
+    r"(dir|folder|path|device|stream|hook|index|buffers?|state_dict|config|manager|handler|fn|func"
+    r"|map|params|weights|keys?|list|names?|cache|thread|event|size|gb|ratio|type)s?$"
+)
+
+
+def is_offload_switch(name: str) -> bool:
+    """The name reads like a yes-or-no setting about offloading."""
+    return bool(OFFLOAD_SWITCH.search(name)) and not NOT_A_SWITCH.search(name.lower())
+
+
+def kind_by_name(name: str) -> frozenset[Kind]:
+    """What a parameter of this name is by convention, when nothing better is known."""
+    return _BY_NAME.get(name.rstrip("0123456789_"), frozenset())
+
+
+_BY_NAME = {
+    **dict.fromkeys(
+        ("model", "module", "submodule", "net", "pytorch_model", "gm"), frozenset({Kind.MODULE})
+    ),
+    **dict.fromkeys(("tensor", "weight", "grad", "logits"), frozenset({Kind.TENSOR})),
+    **dict.fromkeys(("param", "parameter"), frozenset({Kind.PARAMETER})),
+    **dict.fromkeys(("state_dict", "sd", "shard_state_dict"), frozenset({Kind.STATE_DICT})),
+    **dict.fromkeys(
+        ("device", "target_device", "exec_device", "execution_device"),
+        frozenset({Kind.DEVICE, Kind.DEVICE_STRING}),
+    ),
+}
+
+LIBRARY_HANDLES: dict[str, frozenset[str]] = {
+    "TorchAOBaseTensor": frozenset(
+        f"aten.{op}" for op in "detach clone alias contiguous copy_ _to_copy".split()
+    )
+}
+"""Ops that base classes of libraries answer, for when their file cannot be read."""
+
+FUNCTION_WORTH_READING = re.compile(
+    r"load|offload|dealloc|free|move|device|cpu|cuda|gpu|dispatch|release|place|align|evict|_to\b"
+    r"|to_|suspend|restore|swap",
+    re.IGNORECASE,
+)
+"""Functions of other files are read only if their name says they may move or free something."""
+RETURN_WORTH_READING = re.compile(r"device|tensor|param|storage|state_dict|module|weight")
+CLASS_NOT_WORTH_READING = re.compile(
+    r"(Config|Args|Arguments|Output|Settings?|Options|Mixin|Error)$"
+)
+MOVING_WORDS = (".to(", ".cpu(", ".cuda(", "deallocate_module", "resize_(", ".data =", "offload")

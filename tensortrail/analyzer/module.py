@@ -1,0 +1,377 @@
+"""One Python file with meaning: what rules ask is answered here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TypeVar
+
+from tensortrail.analyzer import classes, edits, functions, guards, hints, known, settings
+from tensortrail.analyzer.calls import argument_named
+from tensortrail.analyzer.expressions import kind_of_class
+from tensortrail.analyzer.flow import Flow
+from tensortrail.analyzer.names import Names, module_name
+from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.source import Source
+from tensortrail.analyzer.state import join_values
+from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.findings import Edit, Fix, Safety, Site
+from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import (
+    UNKNOWN_VALUE,
+    ClassFacts,
+    FunctionFacts,
+    Guard,
+    Kind,
+    OffloadSetting,
+    Placement,
+    Value,
+)
+
+N = TypeVar("N", bound=ast.AST)
+
+
+class Unreadable(Exception):
+    """The source cannot be judged; the message says why, in one line."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class PythonModule:
+    """Implements the `Module` view of the rules, and the `World` of the evaluator."""
+
+    def __init__(self, path: str, data: bytes, project: Project) -> None:
+        self.path = path
+        self.project = project
+        self.needs: set[str] = set()
+        """Other files whose facts were consulted."""
+        self.tree = Tree(_parsed(data))
+        self.source = _source(path, data)
+        self.name, self.root = module_name(path)
+        self._names = self._collect_names()
+        self._flows: dict[ast.AST, Flow] = {}
+        self._class_facts: dict[str, ClassFacts | None] = {}
+        self._function_facts: dict[ast.AST, FunctionFacts | None] = {}
+        self._attributes: dict[tuple[str, str], Value] = {}
+
+    # --- finding nodes -------------------------------------------------------------------
+    def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
+        return self.tree.nodes(kind, inside)
+
+    def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]:
+        full = {name for name in names if "." in name}
+        last = set(names) - full
+        for call in self.tree.nodes(ast.Call, inside):
+            func = call.func
+            if isinstance(func, ast.Attribute) and func.attr in last:
+                yield call
+                continue
+            dotted = self.qualified(func)
+            if dotted and (dotted in full or dotted.rpartition(".")[2] in last):
+                yield call
+
+    # --- structure -----------------------------------------------------------------------
+    def text(self, node: ast.AST) -> str:
+        return self.source.text(*self.source.span(node))
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self.tree.parent(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        return self.tree.ancestors(node)
+
+    def function_of(self, node: ast.AST) -> FunctionNode | None:
+        return self.tree.function_of(node)
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        return self.tree.class_of(node)
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        return self.tree.statement_of(node)
+
+    def contexts_of(self, node: ast.AST) -> Sequence[ast.expr]:
+        return self.tree.contexts_of(node)
+
+    def comments_on(self, node: ast.AST) -> str:
+        line: int = node.lineno  # type: ignore[attr-defined]
+        found = [self.source.line(line).partition("#")[2]]
+        above = line - 1
+        while self.source.line(above).lstrip().startswith("#"):
+            found.insert(0, self.source.line(above).lstrip().lstrip("#"))
+            above -= 1
+        return "\n".join(each.strip() for each in found if each)
+
+    def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
+        return self.tree.later(node, kind)
+
+    def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
+        return self.tree.earlier(node, kind)
+
+    # --- names ---------------------------------------------------------------------------
+    def qualified(self, node: ast.AST) -> str:
+        return self._names.qualified(node)
+
+    def qualified_text(self, dotted: str) -> str:
+        return self._names.resolve(dotted)
+
+    def definition_named(self, dotted: str) -> ast.AST | None:
+        """The class or function of that name inside this file ("Class.method" too)."""
+        return self._definitions.get(dotted)
+
+    @cached_property
+    def _definitions(self) -> dict[str, ast.AST]:
+        found: dict[str, ast.AST] = {}
+        for kind in (ast.ClassDef, *SCOPES):
+            for node in self.tree.nodes(kind):
+                found.setdefault(self.tree.qualname_of(node), node)
+        return found
+
+    def _collect_names(self) -> Names:
+        imports: list[ast.AST] = [*self.tree.nodes(ast.Import), *self.tree.nodes(ast.ImportFrom)]
+        is_package = self.path.endswith("__init__.py")
+        names = Names(self.name, is_package, imports)
+        names.define(
+            node.name for node in self.tree.root.body if isinstance(node, (ast.ClassDef, *SCOPES))
+        )
+        return names
+
+    # --- meaning -------------------------------------------------------------------------
+    def value_of(self, node: ast.expr) -> Value:
+        return self._flow_of(node).seen.get(node, UNKNOWN_VALUE)
+
+    def kind_of(self, node: ast.expr) -> Kind:
+        return self.value_of(node).kind
+
+    def placement_at(self, node: ast.expr) -> Placement:
+        return self.value_of(node).placement
+
+    def guards_of(self, node: ast.AST) -> Sequence[Guard]:
+        return guards.guards_of(self.tree, node, lambda name: self.value_of(name).origins)
+
+    def _flow_of(self, node: ast.AST) -> Flow:
+        function = self.tree.outermost_function_of(node)
+        return self._flow(function if function is not None else self.tree.root)
+
+    def _flow(self, scope: FunctionNode | ast.Module) -> Flow:
+        if scope not in self._flows:
+            cls = self.tree.class_of(scope)
+            flow = Flow(self, self._class_name(cls) if cls is not None else "")
+            self._flows[scope] = flow
+            if isinstance(scope, ast.Module):
+                flow.run_top(scope.body)
+            else:
+                flow.run_function(scope)
+        return self._flows[scope]
+
+    def _class_name(self, cls: ast.ClassDef) -> str:
+        return ".".join(filter(None, (self.name, self.tree.qualname_of(cls))))
+
+    def global_value(self, name: str) -> Value:
+        top = self._flows.get(self.tree.root) or self._flow(self.tree.root)
+        return (top.end.values.get(name) if top.end is not None else None) or UNKNOWN_VALUE
+
+    # --- facts ---------------------------------------------------------------------------
+    def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
+        name = cls if isinstance(cls, str) else self._class_name(cls)
+        if name not in self._class_facts:
+            self._class_facts[name] = None  # a class that inherits from itself ends here
+            self._class_facts[name] = self._find_class(name)
+        return self._class_facts[name]
+
+    def _find_class(self, name: str) -> ClassFacts | None:
+        local = name.removeprefix(f"{self.name}.") if self.name else name
+        node = self.definition_named(local)
+        if isinstance(node, ast.ClassDef):
+            return classes.with_ancestors(classes.own_facts(self, node), self.class_facts)
+        if "." not in name:
+            return classes.library_facts(name)
+        found = self.project.definition(self, name)
+        if found is not None and isinstance(found[1], ast.ClassDef):
+            facts = found[0].class_facts(found[1])
+            self.needs.update(found[0].needs)
+            return facts
+        return classes.library_facts(name)
+
+    def function_facts(self, call: ast.Call) -> FunctionFacts | None:
+        dotted = self.qualified(call.func)
+        named = functions.known_function(dotted) if dotted else None
+        if named is not None:
+            return named
+        found = self._callee(call, dotted, known.FUNCTION_WORTH_READING)
+        if found is None:
+            return None
+        facts = found[0].facts_of_function(found[1])
+        self.needs.update(found[0].needs if found[0] is not self else ())
+        return facts
+
+    def _callee(
+        self, call: ast.Call, dotted: str, worth: object
+    ) -> tuple[PythonModule, FunctionNode] | None:
+        """The definition of the called function; other files only if its name is worth it."""
+        node = self._local_callee(call, dotted)
+        if node is not None:
+            return self, node
+        last = dotted.rpartition(".")[2]
+        if "." not in dotted or not worth.search(last):  # type: ignore[attr-defined]
+            return None
+        if dotted.partition(".")[0] in ("self", "cls"):
+            return None
+        found = self.project.definition(self, dotted)
+        if found is not None and isinstance(found[1], SCOPES):
+            return found[0], found[1]
+        return None
+
+    def _local_callee(self, call: ast.Call, dotted: str) -> FunctionNode | None:
+        first, _, rest = dotted.partition(".")
+        local = dotted.removeprefix(f"{self.name}.") if self.name else dotted
+        if first in ("self", "cls") and rest:
+            cls = self.tree.class_of(call)
+            local = f"{self.tree.qualname_of(cls)}.{rest}" if cls is not None else ""
+        node = self.definition_named(local)
+        return node if isinstance(node, SCOPES) else None
+
+    def facts_of_function(self, node: FunctionNode) -> FunctionFacts | None:
+        if node not in self._function_facts:
+            self._function_facts[node] = None  # recursion ends here
+            text = self.text(node)
+            is_method = isinstance(self.tree.parent(node), ast.ClassDef)
+            if any(word in text for word in known.MOVING_WORDS) or "return" in text:
+                flow = self._flow_of(node)
+                if not flow.done:
+                    del self._function_facts[node]  # asked while it is being run: ask again later
+                    return None
+                self._function_facts[node] = functions.facts_of(
+                    self.tree.qualname_of(node), node, flow, self.guards_of, self.path, is_method
+                )
+        return self._function_facts[node]
+
+    def parameters_of_callee(self, call: ast.Call) -> tuple[str, ...]:
+        dotted = self.qualified(call.func)
+        node = self._local_callee(call, dotted)
+        owner: PythonModule | None = self
+        if node is None and "." in dotted:
+            found = self.project.definition(self, dotted)
+            owner, target = found if found is not None else (None, None)
+            node = target if isinstance(target, SCOPES) else None
+        if node is None or owner is None:
+            return ()
+        is_method = isinstance(owner.tree.parent(node), ast.ClassDef)
+        return functions.params_of(node, is_method)
+
+    def annotated_return(self, call: ast.Call) -> hints.Annotated:
+        dotted = self.qualified(call.func)
+        if not dotted:
+            return hints.NOTHING_SAID
+        found = self._callee(call, dotted, known.RETURN_WORTH_READING)
+        if found is None:
+            return hints.NOTHING_SAID
+        module, node = found
+        return hints.read(node.returns, module.qualified, module.kind_of_class_named)
+
+    def kind_of_class_named(self, name: str) -> Kind | None:
+        if known.CLASS_NOT_WORTH_READING.search(name):
+            return None
+        return kind_of_class(self.class_facts(name))
+
+    def attribute_of_class(self, cls: str, name: str) -> Value:
+        key = (cls, name)
+        if key not in self._attributes:
+            self._attributes[key] = UNKNOWN_VALUE  # an attribute defined by itself ends here
+            self._attributes[key] = self._find_attribute(cls, name)
+        return self._attributes[key]
+
+    def _find_attribute(self, cls: str, name: str) -> Value:
+        facts = self.class_facts(cls)
+        if facts is None or not facts.file:
+            return UNKNOWN_VALUE
+        owner = self if facts.file == self.path else self.project.module_at(facts.file)
+        if owner is None:
+            return UNKNOWN_VALUE
+        local = facts.name.removeprefix(f"{owner.name}.") if owner.name else facts.name
+        node = owner.definition_named(local)
+        if not isinstance(node, ast.ClassDef):
+            return UNKNOWN_VALUE
+        found = owner.attribute_assigned(node, name)
+        if found is UNKNOWN_VALUE:
+            for base in facts.bases[:1]:
+                found = self.attribute_of_class(base, name)
+        return replace(found, path="", origins=() if owner is not self else found.origins)
+
+    def attribute_assigned(self, cls: ast.ClassDef, name: str) -> Value:
+        """What `self.name` is in a class: its annotation, else all that is assigned to it."""
+        for statement in cls.body:
+            target = getattr(statement, "target", None)
+            if isinstance(statement, ast.AnnAssign) and getattr(target, "id", "") == name:
+                said = hints.read(
+                    statement.annotation, self.qualified, self.kind_of_class_named, name
+                )
+                return Value(said.kinds, cls=said.cls)
+            if isinstance(statement, SCOPES) and statement.name == name:
+                said = hints.read(statement.returns, self.qualified, self.kind_of_class_named, name)
+                return Value(said.kinds, cls=said.cls)
+        found: Value | None = None
+        for node in self.tree.nodes(ast.Attribute, cls):
+            if not (node.attr == name and isinstance(node.ctx, ast.Store)):
+                continue
+            if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                continue
+            value = self.value_of(node)
+            found = value if found is None else join_values(found, value)
+        return found if found is not None else UNKNOWN_VALUE
+
+    def offload_settings(self, node: ast.AST) -> Sequence[OffloadSetting]:
+        return settings.offload_settings(self, node)
+
+    def argument(self, call: ast.Call, position: int, name: str) -> ast.expr | None:
+        return argument_named(call, (*("",) * position, name), name)
+
+    # --- places and edits ----------------------------------------------------------------
+    def site(self, node: ast.AST) -> Site:
+        start, end = self.source.span(node)
+        return self.source.site(start, end, self.tree.qualname_of(node))
+
+    def replace(self, node: ast.AST, text: str) -> Edit:
+        return Edit(self.site(node), text)
+
+    def insert_before(self, node: ast.AST, text: str) -> Edit:
+        start, _ = self.source.span(node)
+        return Edit(self.source.site(start, start), text)
+
+    def insert_after(self, node: ast.AST, text: str) -> Edit:
+        _, end = self.source.span(node)
+        return Edit(self.source.site(end, end), text)
+
+    def fix(self, description: str, safety: Safety, *made: Edit) -> Fix | None:
+        return edits.checked_fix(self.source, description, safety, made)
+
+    def wrap_in_if(self, statement: ast.stmt, condition: str, safety: Safety) -> Fix | None:
+        edit = edits.under_if(self.source, statement, condition)
+        return self.fix(f"guard with `if {condition}:`", safety, *([edit] if edit else ()))
+
+    def wrap_in_try_finally(self, first: ast.stmt, last: ast.stmt, safety: Safety) -> Fix | None:
+        edit = edits.under_try_finally(self.source, first, last)
+        return self.fix("restore in `finally`", safety, *([edit] if edit else ()))
+
+
+def _source(path: str, data: bytes) -> Source:
+    try:
+        return Source(path, data)
+    except (SyntaxError, LookupError) as error:
+        raise Unreadable(f"unknown encoding: {error}") from error
+
+
+def _parsed(data: bytes) -> ast.Module:
+    try:
+        return ast.parse(data)
+    except SyntaxError as error:
+        message = f"no valid Python: {error.msg}"
+        raise Unreadable(message, error.lineno or 1, error.offset or 1) from error
+    except ValueError as error:
+        raise Unreadable(f"no valid Python: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise Unreadable("nested too deeply to be parsed") from error

@@ -1,0 +1,95 @@
+"""Dotted names of a file, imports resolved."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+
+_CANONICAL = {
+    "torch.nn.parameter.Parameter": "torch.nn.Parameter",
+    "torch.nn.parameter.Buffer": "torch.nn.Buffer",
+    "torch.nn.modules.module.Module": "torch.nn.Module",
+    "torch.nn.modules.Module": "torch.nn.Module",
+    "torch._tensor.Tensor": "torch.Tensor",
+    "torch.storage.UntypedStorage": "torch.UntypedStorage",
+}
+
+
+def module_name(path: str) -> tuple[str, Path | None]:
+    """The dotted name a file would be imported by, and the folder that lies on the path.
+
+    Packages are followed upwards as long as they have an `__init__.py`."""
+    file = Path(path)
+    parts = [] if file.stem == "__init__" else [file.stem]
+    folder = file.parent
+    try:
+        while (folder / "__init__.py").exists() and folder.name:
+            parts.insert(0, folder.name)
+            folder = folder.parent
+    except (OSError, ValueError):
+        return ".".join(parts), None
+    return ".".join(parts), folder
+
+
+class Names:
+    def __init__(self, module: str, is_package: bool, nodes: Iterable[ast.AST]) -> None:
+        self._module = module
+        self._package = module if is_package else module.rpartition(".")[0]
+        self._imported: dict[str, str] = {}
+        self._defined: set[str] = set()
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                self._add_import(node)
+            elif isinstance(node, ast.ImportFrom):
+                self._add_import_from(node)
+
+    def define(self, names: Iterable[str]) -> None:
+        """Names of classes and functions at the top of the file."""
+        self._defined.update(names)
+
+    @property
+    def imported(self) -> dict[str, str]:
+        return self._imported
+
+    def resolve(self, dotted: str) -> str:
+        """The dotted name with its first part replaced by what it is imported from."""
+        first, dot, rest = dotted.partition(".")
+        if first in self._imported:
+            dotted = self._imported[first] + dot + rest
+        elif first in self._defined and self._module:
+            dotted = f"{self._module}.{dotted}"
+        return _CANONICAL.get(dotted, dotted)
+
+    def qualified(self, node: ast.AST) -> str:
+        dotted = dotted_name(node)
+        return self.resolve(dotted) if dotted else ""
+
+    def _add_import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            bound = alias.asname or alias.name.partition(".")[0]
+            self._imported[bound] = alias.name if alias.asname else bound
+
+    def _add_import_from(self, node: ast.ImportFrom) -> None:
+        base = node.module or ""
+        if node.level:
+            package = self._package.split(".") if self._package else []
+            kept = package[: len(package) - node.level + 1]
+            base = ".".join([*kept, base] if base else kept)
+        for alias in node.names:
+            if alias.name != "*":
+                name = f"{base}.{alias.name}" if base else alias.name
+                self._imported[alias.asname or alias.name] = name
+
+
+def dotted_name(node: ast.AST) -> str:
+    """ "a.b.c" of a Name or Attribute chain, of a call its function's; "" for anything else."""
+    parts: list[str] = []
+    if isinstance(node, ast.Call):
+        node = node.func
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])

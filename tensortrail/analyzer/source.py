@@ -1,0 +1,80 @@
+"""The bytes of one file, and the way between byte offsets, lines and code points."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from functools import cached_property
+
+from tensortrail.findings import Site
+
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+_BOM = b"\xef\xbb\xbf"
+
+
+class Source:
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.data = data
+        self.encoding = _encoding(data)
+
+    @property
+    def editable(self) -> bool:
+        """ast counts columns in UTF-8: byte edits are exact only where the file is UTF-8."""
+        return self.encoding in ("utf-8", "utf-8-sig")
+
+    @cached_property
+    def _utf8(self) -> bytes:
+        if self.editable:
+            return self.data
+        return self.data.decode(self.encoding, "replace").encode("utf-8", "replace")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Byte offset of each line, where ast's column 0 lies."""
+        first = len(_BOM) if self._utf8.startswith(_BOM) else 0
+        return [first, *(match.end() for match in _NEWLINE.finditer(self._utf8))]
+
+    def offset(self, line: int, column: int) -> int:
+        """Byte offset of ast's (line, col_offset)."""
+        return self._starts[line - 1] + column
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        line, end_line = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        return (
+            self.offset(line, node.col_offset),  # type: ignore[attr-defined]
+            self.offset(end_line, node.end_col_offset),  # type: ignore[attr-defined]
+        )
+
+    def text(self, start: int, end: int) -> str:
+        return self._utf8[start:end].decode("utf-8", "replace")
+
+    def line(self, number: int) -> str:
+        """The line without its line end; "" past the last one."""
+        if not 1 <= number <= len(self._starts):
+            return ""
+        start = self._starts[number - 1]
+        end = self._starts[number] if number < len(self._starts) else len(self._utf8)
+        return self.text(start, end).rstrip("\r\n")
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """1-based line and column in code points of a byte offset."""
+        low, high = 0, len(self._starts)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._starts[middle] <= offset else (low, middle)
+        return low + 1, len(self.text(self._starts[low], offset)) + 1
+
+    def site(self, start: int, end: int, function: str = "") -> Site:
+        line, column = self.position(start)
+        end_line, end_column = self.position(end)
+        shown = "\n".join(self.line(number) for number in range(line, end_line + 1))
+        return Site(self.path, line, column, end_line, end_column, start, end, function, shown)
+
+
+def _encoding(data: bytes) -> str:
+    if b"coding" not in data[:400] and not data.startswith(_BOM):
+        return "utf-8"
+    return tokenize.detect_encoding(io.BytesIO(data).readline)[0]

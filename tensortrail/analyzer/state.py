@@ -1,0 +1,100 @@
+"""What is believed at one point of a function: values by access path, placements of objects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tensortrail.rules.words import (
+    NOT_CONSTANT,
+    NOWHERE,
+    UNKNOWN_VALUE,
+    Owner,
+    Placement,
+    Value,
+)
+
+_MANY_ORIGINS = 8
+
+
+class State:
+    __slots__ = ("places", "values")
+
+    def __init__(
+        self, values: dict[str, Value] | None = None, places: dict[str, Placement] | None = None
+    ) -> None:
+        self.values = values if values is not None else {}
+        self.places = places if places is not None else {}
+
+    def copy(self) -> State:
+        return State(self.values.copy(), self.places.copy())
+
+    def bind(self, path: str, value: Value) -> None:
+        """`path` now names another object: what was known below the old one is gone."""
+        _forget(self.values, path)
+        _forget(self.places, path)
+        self.values[path] = value
+
+    def move(self, path: str, placement: Placement) -> None:
+        """The object at `path`, and all that hangs below it, changes its place in situ."""
+        if path:
+            _forget(self.places, path)
+            self.places[path] = placement
+
+    def place_of(self, path: str) -> Placement:
+        """Where the nearest moved object at or above `path` was put."""
+        while path:
+            if path in self.places:
+                return self.places[path]
+            path = path.rpartition(".")[0]
+        return NOWHERE
+
+
+def join(one: State | None, other: State | None) -> State | None:
+    """What holds whichever way control came; None is a way control cannot come."""
+    if one is None or other is None:
+        return one or other
+    values: dict[str, Value] = {}
+    for path in one.values.keys() | other.values.keys():
+        left, right = one.values.get(path), other.values.get(path)
+        if left is not None and right is not None:
+            values[path] = left if left is right else join_values(left, right)
+        elif "." not in path and "[" not in path:
+            only = left or right
+            assert only is not None
+            values[path] = only
+    places = {path: place for path, place in one.places.items() if other.places.get(path) == place}
+    return State(values, places)
+
+
+def join_values(one: Value, other: Value) -> Value:
+    if one.constant is None:
+        return _besides_none(other, one)
+    if other.constant is None:
+        return _besides_none(one, other)
+    return Value(
+        kinds=one.kinds | other.kinds if one.kinds and other.kinds else frozenset(),
+        placement=one.placement if one.placement == other.placement else NOWHERE,
+        sure=one.sure and other.sure,
+        cls=one.cls if one.cls == other.cls else "",
+        owner=one.owner if one.owner == other.owner else Owner.UNKNOWN,
+        path=one.path if one.path == other.path else "",
+        shares=tuple(dict.fromkeys(one.shares + other.shares)),
+        origins=tuple(dict.fromkeys(one.origins + other.origins))[:_MANY_ORIGINS],
+        constant=one.constant if one.constant == other.constant else NOT_CONSTANT,
+    )
+
+
+def _besides_none(value: Value, none: Value) -> Value:
+    """None on one path says nothing of what the value is when there is one."""
+    if value.constant is None:
+        return replace(value, origins=(value.origins + none.origins)[:_MANY_ORIGINS])
+    if value is UNKNOWN_VALUE:
+        return value
+    return replace(value, origins=(value.origins + none.origins)[:_MANY_ORIGINS])
+
+
+def _forget(known: dict[str, Any], path: str) -> None:
+    below = (path + ".", path + "[")
+    for key in [key for key in known if key == path or key.startswith(below)]:
+        del known[key]

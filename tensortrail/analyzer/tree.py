@@ -1,0 +1,174 @@
+"""The syntax tree of a file with the ways through it: up, sideways, by type, in running order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+from tensortrail.rules.view import FunctionNode
+
+N = TypeVar("N", bound=ast.AST)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
+
+
+class Tree:
+    def __init__(self, root: ast.Module) -> None:
+        self.root = root
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.root) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in in_order(self.root):
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
+        if inside is None:
+            exact = self._by_type.get(kind)
+            if exact is not None:
+                return exact  # type: ignore[return-value]
+            return [node for node in in_order(self.root) if isinstance(node, kind)]
+        return [node for node in in_order(inside) if isinstance(node, kind) and node is not inside]
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self._parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        above = self._parents.get(node)
+        while above is not None:
+            yield above
+            above = self._parents.get(above)
+
+    def function_of(self, node: ast.AST) -> FunctionNode | None:
+        return next((up for up in self.ancestors(node) if isinstance(up, SCOPES)), None)
+
+    def outermost_function_of(self, node: ast.AST) -> FunctionNode | None:
+        """The function with no function around it: the unit that flow is run over."""
+        around = [up for up in (node, *self.ancestors(node)) if isinstance(up, SCOPES)]
+        return around[-1] if around else None
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        return next((up for up in self.ancestors(node) if isinstance(up, ast.ClassDef)), None)
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        return next(
+            up for up in (node, *self.ancestors(node)) if isinstance(up, (ast.stmt, ast.Module))
+        )  # type: ignore[return-value]
+
+    def block_of(self, statement: ast.AST) -> list[ast.stmt]:
+        """The list of statements this one stands in."""
+        parent = self.parent(statement)
+        for name in _BLOCKS:
+            block = getattr(parent, name, None)
+            if isinstance(block, list) and any(each is statement for each in block):
+                return block
+        return [statement] if isinstance(statement, ast.stmt) else []
+
+    def contexts_of(self, node: ast.AST) -> Sequence[ast.expr]:
+        return [
+            item.context_expr
+            for up, child in self._climb(node)
+            if isinstance(up, (ast.With, ast.AsyncWith)) and child in up.body
+            for item in reversed(up.items)
+        ]
+
+    def qualname_of(self, node: ast.AST) -> str:
+        """ "Class.method" of a definition, or of the definition around a node."""
+        around = [
+            up for up in (node, *self.ancestors(node)) if isinstance(up, (*SCOPES, ast.ClassDef))
+        ]
+        return ".".join(up.name for up in reversed(around))
+
+    def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
+        start = self.statement_of(node)
+        yield from self._rest_of_statement(node, start, kind)
+        loops: list[ast.AST] = []
+        for up, child in self._climb(start, include_self=True):
+            block = self.block_of(child)
+            at = next((i for i, each in enumerate(block) if each is child), None)
+            after = block[at + 1 :] if at is not None else []
+            yield from _all(after, kind)
+            if at is not None and _ends(after):
+                break
+            if isinstance(up, (ast.For, ast.AsyncFor, ast.While)) and child in up.body:
+                loops.append(up)
+            if isinstance(up, ast.Try) and child not in up.finalbody:
+                yield from _all(up.finalbody, kind)
+        for loop in loops:
+            body: list[ast.stmt] = loop.body  # type: ignore[attr-defined]
+            head = loop.test if isinstance(loop, ast.While) else None
+            if head is not None:
+                yield from (each for each in in_order(head) if isinstance(each, kind))
+            for each in body:
+                if each is start or any(up is each for up in self.ancestors(start)):
+                    break
+                yield from (below for below in in_order(each) if isinstance(below, kind))
+
+    def _rest_of_statement(self, node: ast.AST, stop: ast.stmt, kind: type[N]) -> Iterator[N]:
+        """What the statement itself still evaluates after `node`: enclosing calls, right sides."""
+        for up in self.ancestors(node):
+            if up is stop or isinstance(up, ast.stmt):
+                break
+            if isinstance(up, kind):
+                yield up
+
+    def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
+        for up, child in self._climb(node, include_self=True):
+            block = self.block_of(child) if isinstance(child, ast.stmt) else []
+            for before in reversed(block):
+                if before.lineno < child.lineno:  # type: ignore[attr-defined]
+                    yield from reversed(list(_all([before], kind)))
+            if isinstance(up, (ast.If, ast.While)):
+                yield from (each for each in in_order(up.test) if isinstance(each, kind))
+
+    def _climb(
+        self, node: ast.AST, include_self: bool = False
+    ) -> Iterator[tuple[ast.AST, ast.AST]]:
+        """(parent, child) pairs upwards, to the end of the function around `node`."""
+        child = node
+        for up in self.ancestors(node):
+            yield up, child
+            if isinstance(up, (*SCOPES, ast.ClassDef)):
+                return
+            child = up
+
+
+def in_order(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and all below it, in source order."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(list(ast.iter_child_nodes(top))))
+
+
+def _all(statements: Sequence[ast.stmt], kind: type[N]) -> Iterator[N]:
+    for statement in statements:
+        yield from (each for each in in_order(statement) if isinstance(each, kind))
+
+
+def _ends(block: Sequence[ast.stmt]) -> bool:
+    """The block always leaves the function or the loop round."""
+    return any(leaves(statement) for statement in block)
+
+
+def leaves(statement: ast.stmt) -> bool:
+    """Control never passes from this statement to the next one of its block."""
+    if isinstance(statement, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
+        return True
+    if isinstance(statement, ast.If):
+        return _ends(statement.body) and _ends(statement.orelse)
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
+        return _ends(statement.body)
+    if isinstance(statement, ast.Try):
+        tried = _ends(statement.body) or _ends(statement.orelse)
+        handled = all(_ends(handler.body) for handler in statement.handlers)
+        return _ends(statement.finalbody) or (tried and handled)
+    return False
