@@ -30,7 +30,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
     methods = [each for each in node.body if isinstance(each, SCOPES)]
     dispatch = next((each for each in methods if each.name == DISPATCH), None)
     name = ".".join(filter(None, (file.name, file.tree.qualname_of(node))))
-    is_wrapper = any(_makes_wrapper(method) for method in methods)
+    is_wrapper = any(_makes_wrapper(file, method) for method in methods)
     handles = set(_ops_registered(file, node, is_wrapper or dispatch is not None))
     if dispatch is not None:
         handles.update(_ops_compared(file, dispatch))
@@ -41,7 +41,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
         handles=frozenset(handles),
         rewraps_rest=dispatch is not None and _rewraps_rest(dispatch),
         methods=frozenset(each.name for each in methods),
-        fields=frozenset(_fields(node)),
+        fields=frozenset(_fields(file, node)),
         file=file.path,
         line=node.lineno,
     )
@@ -108,7 +108,7 @@ def op_name(dotted: str) -> str:
 
 
 def _ops_in(file: ClassFile, node: ast.AST) -> Iterable[str]:
-    for below in in_order(node):
+    for below in file.tree.below(node):
         if isinstance(below, ast.Attribute):
             name = op_name(file.qualified(below) or dotted_name(below))
             if name:
@@ -117,7 +117,7 @@ def _ops_in(file: ClassFile, node: ast.AST) -> Iterable[str]:
 
 def _ops_compared(file: ClassFile, dispatch: ast.AST) -> Iterable[str]:
     """Ops the dispatch compares its function with, looks up, or matches."""
-    for below in in_order(dispatch):
+    for below in file.tree.below(dispatch):
         if isinstance(below, (ast.Compare, ast.Dict, ast.Set, ast.match_case)):
             yield from _ops_in(file, below.pattern if isinstance(below, ast.match_case) else below)
 
@@ -166,11 +166,9 @@ def _implements_aliases(file: ClassFile) -> dict[str, str]:
     return found
 
 
-def _makes_wrapper(method: ast.AST) -> bool:
-    return any(
-        isinstance(below, ast.Attribute) and below.attr == "_make_wrapper_subclass"
-        for below in in_order(method)
-    )
+def _makes_wrapper(file: ClassFile, method: ast.AST) -> bool:
+    attributes = file.tree.nodes(ast.Attribute, method)
+    return any(below.attr == "_make_wrapper_subclass" for below in attributes)
 
 
 def _rewraps_rest(dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -184,14 +182,13 @@ def _rewraps_rest(dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     ) and not any(name.startswith("super") or "unwrap" in name for name in called)
 
 
-def _fields(node: ast.ClassDef) -> Iterable[str]:
+def _fields(file: ClassFile, node: ast.ClassDef) -> Iterable[str]:
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             yield statement.target.id
-    for below in in_order(node):
+    for below in file.tree.nodes(ast.Attribute, node):
         if (
-            isinstance(below, ast.Attribute)
-            and isinstance(below.ctx, ast.Store)
+            isinstance(below.ctx, ast.Store)
             and isinstance(below.value, ast.Name)
             and below.value.id in ("self", "obj", "instance", "r")
         ):

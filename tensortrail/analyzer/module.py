@@ -58,6 +58,7 @@ class PythonModule:
         self._class_facts: dict[str, ClassFacts | None] = {}
         self._function_facts: dict[ast.AST, FunctionFacts | None] = {}
         self._attributes: dict[tuple[str, str], Value] = {}
+        self._stores: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
 
     # --- finding nodes -------------------------------------------------------------------
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
@@ -315,14 +316,20 @@ class PythonModule:
                 said = hints.read(statement.returns, self.qualified, self.kind_of_class_named, name)
                 return Value(said.kinds, cls=said.cls)
         found: Value | None = None
-        for node in self.tree.nodes(ast.Attribute, cls):
-            if not (node.attr == name and isinstance(node.ctx, ast.Store)):
-                continue
-            if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
-                continue
+        for node in self._stores_on_self(cls).get(name, ()):
             value = self.value_of(node)
             found = value if found is None else join_values(found, value)
         return found if found is not None else UNKNOWN_VALUE
+
+    def _stores_on_self(self, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]:
+        if cls not in self._stores:
+            found: dict[str, list[ast.Attribute]] = {}
+            for node in self.tree.nodes(ast.Attribute, cls):
+                on_self = isinstance(node.value, ast.Name) and node.value.id == "self"
+                if on_self and isinstance(node.ctx, ast.Store):
+                    found.setdefault(node.attr, []).append(node)
+            self._stores[cls] = found
+        return self._stores[cls]
 
     def offload_settings(self, node: ast.AST) -> Sequence[OffloadSetting]:
         return settings.offload_settings(self, node)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tensortrail.analyzer.known import is_offload_switch
 from tensortrail.analyzer.names import dotted_name
-from tensortrail.analyzer.tree import SCOPES, Tree, in_order
+from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.rules.words import ClassFacts, OffloadSetting, Value
 
 
@@ -51,7 +51,7 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Of
 
 
 def _read_in(file: SettingsFile, scope: ast.AST) -> Iterator[OffloadSetting]:
-    for below in in_order(scope):
+    for below in file.tree.below(scope):
         if isinstance(below, ast.Call):
             yield from _get_call(file, below)
             yield from _forwarded(file, below)

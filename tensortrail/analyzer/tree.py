@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
@@ -11,31 +12,47 @@ from tensortrail.rules.view import FunctionNode
 
 N = TypeVar("N", bound=ast.AST)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SHARED = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)
+_ABSTRACT = frozenset({ast.AST, ast.stmt, ast.expr, ast.pattern, ast.excepthandler})
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
 class Tree:
     def __init__(self, root: ast.Module) -> None:
         self.root = root
+        self._order, parents = _walk(root)
+        self._number = {node: number for number, node in enumerate(self._order)}
+        self._parents = {
+            node: self._order[parent]
+            for node, parent in zip(self._order, parents, strict=True)
+            if node is not root
+        }
+        self._last = _ends_of_subtrees(parents)
 
     @cached_property
-    def _parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self.root) for child in ast.iter_child_nodes(node)}
-
-    @cached_property
-    def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
-        found: dict[type[ast.AST], list[ast.AST]] = {}
-        for node in in_order(self.root):
-            found.setdefault(type(node), []).append(node)
+    def _by_type(self) -> dict[type[ast.AST], tuple[list[ast.AST], list[int]]]:
+        found: dict[type[ast.AST], tuple[list[ast.AST], list[int]]] = {}
+        for number, node in enumerate(self._order):
+            nodes, numbers = found.setdefault(type(node), ([], []))
+            nodes.append(node)
+            numbers.append(number)
         return found
 
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
-        if inside is None:
-            exact = self._by_type.get(kind)
-            if exact is not None:
-                return exact  # type: ignore[return-value]
-            return [node for node in in_order(self.root) if isinstance(node, kind)]
-        return [node for node in in_order(inside) if isinstance(node, kind) and node is not inside]
+        first, last = 0, len(self._order) - 1
+        if inside is not None:
+            number = self._number[inside]
+            first, last = number + 1, self._last[number]
+        if kind not in _ABSTRACT:
+            nodes, numbers = self._by_type.get(kind, ([], []))
+            start, end = bisect_left(numbers, first), bisect_right(numbers, last)
+            return nodes[start:end]  # type: ignore[return-value]
+        return [node for node in self._order[first : last + 1] if isinstance(node, kind)]
+
+    def below(self, node: ast.AST) -> Sequence[ast.AST]:
+        """The node and all below it, parents before children."""
+        number = self._number[node]
+        return self._order[number : self._last[number] + 1]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(node)
@@ -140,13 +157,41 @@ class Tree:
             child = up
 
 
-def in_order(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and all below it, in source order."""
-    stack = [node]
+def in_order(node: ast.AST) -> Sequence[ast.AST]:
+    """The node and all below it, parents before children; for a node of no tree at hand."""
+    return _walk(node)[0]
+
+
+def _walk(root: ast.AST) -> tuple[list[ast.AST], list[int]]:
+    """All nodes, parents before children, and the number of each one's parent.
+
+    Contexts and operators are left out: ast shares one object for all places."""
+    order: list[ast.AST] = []
+    parents: list[int] = []
+    stack: list[tuple[ast.AST, int]] = [(root, 0)]
     while stack:
-        top = stack.pop()
-        yield top
-        stack.extend(reversed(list(ast.iter_child_nodes(top))))
+        node, parent = stack.pop()
+        number = len(order)
+        order.append(node)
+        parents.append(parent)
+        children: list[tuple[ast.AST, int]] = []
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                children += [(each, number) for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, _SHARED):
+                children.append((value, number))
+        stack += reversed(children)
+    return order, parents
+
+
+def _ends_of_subtrees(parents: list[int]) -> list[int]:
+    """For each node the number of the last one below it."""
+    last = list(range(len(parents)))
+    for number in range(len(parents) - 1, 0, -1):
+        parent = parents[number]
+        last[parent] = max(last[parent], last[number])
+    return last
 
 
 def _all(statements: Sequence[ast.stmt], kind: type[N]) -> Iterator[N]:
