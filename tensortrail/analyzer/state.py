@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from typing import Any
 
@@ -80,7 +81,7 @@ def join_values(one: Value, other: Value) -> Value:
         owner=one.owner if one.owner == other.owner else Owner.UNKNOWN,
         path=one.path if one.path == other.path else "",
         shares=tuple(dict.fromkeys(one.shares + other.shares)),
-        origins=tuple(dict.fromkeys(one.origins + other.origins))[:_MANY_ORIGINS],
+        origins=_in_source_order(one.origins + other.origins),
         constant=one.constant if one.constant == other.constant else NOT_CONSTANT,
     )
 
@@ -88,10 +89,15 @@ def join_values(one: Value, other: Value) -> Value:
 def _besides_none(value: Value, none: Value) -> Value:
     """None on one path says nothing of what the value is when there is one."""
     if value.constant is None:
-        return replace(value, origins=(value.origins + none.origins)[:_MANY_ORIGINS])
+        return replace(value, origins=_in_source_order(value.origins + none.origins))
     if value is UNKNOWN_VALUE:
         return value
-    return replace(value, origins=(value.origins + none.origins)[:_MANY_ORIGINS])
+    return replace(value, origins=_in_source_order(value.origins + none.origins))
+
+
+def _in_source_order(origins: tuple[ast.expr, ...]) -> tuple[ast.expr, ...]:
+    unique = dict.fromkeys(origins)
+    return tuple(sorted(unique, key=lambda each: (each.lineno, each.col_offset)))[:_MANY_ORIGINS]
 
 
 def _forget(known: dict[str, Any], path: str) -> None:
