@@ -1,0 +1,54 @@
+"""The command line: one small file a command, each imported when asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+CLEAN, FOUND, FAILED, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # whoever read our output has enough; Python must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if os.environ.get("TENSORTRAIL_DEBUG"):
+            raise
+        from tensortrail.cli.console import fail
+
+        fail(
+            f"internal error: {type(error).__name__}: {error}",
+            "this is a defect of tensortrail: please report it with the output of the same "
+            "command run with TENSORTRAIL_DEBUG=1",
+        )
+        return FAILED
+
+
+def _run(arguments: list[str]) -> int:
+    from tensortrail.cli.parser import parser
+    from tensortrail.config import ConfigError
+
+    options = parser().parse_args(arguments)
+    try:
+        if options.command == "check":
+            from tensortrail.cli.check import run
+
+            return run(options)
+        from tensortrail.cli.explain import run as explain
+
+        return explain(options)
+    except ConfigError as error:
+        from tensortrail.cli.console import fail
+
+        fail(str(error))
+        return FAILED

@@ -1,0 +1,149 @@
+"""Applies fixes to files: bottom-up, checked, atomically."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tensortrail.analyzer.edits import apply
+from tensortrail.findings import Edit, Finding, Fix, Safety
+
+_PASSES = 10
+FindAgain = Callable[[str, bytes], Sequence[Finding]]
+"""Judges a file's new bytes, so that a fix can be seen to have worked."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    path: str
+    before: bytes
+    after: bytes
+    applied: int
+    left: tuple[Finding, ...]
+    """What is still found afterwards."""
+    dropped: tuple[str, ...] = ()
+    """Fixes that were not applied after all, each with the reason."""
+
+
+def fix_file(
+    path: str, data: bytes, findings: Sequence[Finding], unsafe: bool, find_again: FindAgain
+) -> Fixed:
+    """Apply what may be applied, look again, until nothing is left to do."""
+    before, applied = data, 0
+    refused: set[tuple[str, str]] = set()
+    dropped: list[str] = []
+    for _ in range(_PASSES):
+        todo = [
+            (finding, fix)
+            for finding in findings
+            for fix in finding.fixes[:1]
+            if allowed(fix, unsafe) and (finding.code, finding.message) not in refused
+        ]
+        if not todo:
+            break
+        chosen = _without_overlaps(todo)
+        new = apply(data, [edit for _, fix in chosen for edit in fix.edits])
+        again = find_again(path, new) if _parses(new) else None
+        if again is not None and len(again) < len(findings):
+            applied += len(chosen)
+            data, findings = new, again
+            continue
+        # together they break the file or mend nothing: find out which ones
+        progress = False
+        for finding, fix in chosen:
+            alone = apply(data, fix.edits)
+            again = find_again(path, alone) if _parses(alone) else None
+            if again is not None and len(again) < len(findings):
+                data, findings, applied, progress = alone, again, applied + 1, True
+                break
+            refused.add((finding.code, finding.message))
+            why = "the file would not parse" if again is None else "the finding would remain"
+            dropped.append(f"{path}:{finding.site.line}: fix of {finding.code} dropped: {why}")
+        if not progress:
+            break
+    return Fixed(path, before, data, applied, tuple(findings), tuple(dropped))
+
+
+def allowed(fix: Fix, unsafe: bool) -> bool:
+    return fix.safety is Safety.SAFE or (unsafe and fix.safety is Safety.UNSAFE)
+
+
+def write(path: str, data: bytes) -> None:
+    """Replace the file's bytes in one step; links, permissions and owners stay."""
+    target = os.path.realpath(path)
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".tensortrail-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def unified_diff(path: str, before: bytes, after: bytes) -> str:
+    shown = path.replace(os.sep, "/")
+    return "".join(
+        line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+        for line in difflib.unified_diff(_lines(before), _lines(after), f"a/{shown}", f"b/{shown}")
+    )
+
+
+def with_previews(findings: Iterable[Finding], read: Callable[[str], bytes]) -> list[Finding]:
+    """The findings, each fix with what it would change."""
+    result = []
+    for finding in findings:
+        fixes = tuple(replace(fix, preview=_preview(fix, read)) for fix in finding.fixes)
+        result.append(replace(finding, fixes=fixes) if fixes else finding)
+    return result
+
+
+def _preview(fix: Fix, read: Callable[[str], bytes]) -> str:
+    files = {edit.site.file for edit in fix.edits}
+    parts = []
+    for file in sorted(files):
+        try:
+            before = read(file)
+        except OSError:
+            continue
+        after = apply(before, [edit for edit in fix.edits if edit.site.file == file])
+        diff = difflib.unified_diff(_lines(before), _lines(after), n=1)
+        parts += [line.rstrip("\r\n") for line in list(diff)[2:]]
+    return "\n".join(parts)
+
+
+def _without_overlaps(todo: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:
+    """First come, first served; the others wait for the next pass."""
+    taken: list[Edit] = []
+    chosen = []
+    for finding, fix in todo:
+        if any(_overlap(edit, other) for edit in fix.edits for other in taken):
+            continue
+        taken += fix.edits
+        chosen.append((finding, fix))
+    return chosen
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    if one.site.start == other.site.start:
+        return True
+    first, second = sorted((one.site, other.site), key=lambda site: site.start)
+    return second.start < first.end
+
+
+def _parses(data: bytes) -> bool:
+    try:
+        ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.decode("utf-8", "replace").splitlines(keepends=True)

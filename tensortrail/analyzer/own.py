@@ -1,0 +1,44 @@
+"""Codes the engine itself reports under, beside the rules'."""
+
+from __future__ import annotations
+
+from tensortrail.findings import Confidence, Finding, RuleInfo, Severity, Site
+
+UNREADABLE = "TTR001"
+UNUSED = "TTR002"
+CRASHED = "TTR003"
+
+OWN = {
+    code: RuleInfo(code, name, summary, severity, Confidence.HIGH, f"# {name} ({code})\n\n{text}\n")
+    for code, name, summary, severity, text in (
+        (
+            UNREADABLE,
+            "unreadable-source",
+            "A file cannot be read or parsed.",
+            Severity.ERROR,
+            "The file is no valid Python, or cannot be opened, so nothing in it was checked. "
+            "All other files were.",
+        ),
+        (
+            UNUSED,
+            "unused-suppression",
+            "A comment suppresses a finding that is not there.",
+            Severity.WARNING,
+            "The risk is gone, or the comment stands on another line than the finding. "
+            "Remove the comment, so that it cannot hide a later one.",
+        ),
+        (
+            CRASHED,
+            "rule-crashed",
+            "A rule failed on this file.",
+            Severity.WARNING,
+            "An error inside tensortrail or a third party's rule. Everything else was checked. "
+            "Please report it with the file, or a part of it that shows the failure.",
+        ),
+    )
+}
+
+
+def own_finding(code: str, message: str, site: Site) -> Finding:
+    info = OWN[code]
+    return Finding(code, info.name, message, info.severity, info.confidence, site)

@@ -1,0 +1,45 @@
+"""What a check is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tensortrail.findings import Finding
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    paths: tuple[str, ...] = (".",)
+    codes: frozenset[str] | None = None
+    """Rules to run; None runs those on by default."""
+    per_file_ignores: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Path pattern -> codes not reported there."""
+    exclude: tuple[str, ...] = ()
+    respect_gitignore: bool = True
+    cache_dir: str | None = ".tensortrail_cache"
+    """None: no cache."""
+    jobs: int = 0
+    """0: as many as there are processors."""
+    siblings: bool = True
+    report_unused: bool = True
+    """Report suppressions that suppress nothing."""
+    use_triggers: bool = True
+    """False runs every rule on every file: to prove that the filter loses nothing."""
+    stdin: tuple[str, bytes] | None = None
+    """One buffer with its file name, instead of paths."""
+    root: str = "."
+    """Patterns and the cache are relative to it."""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    findings: tuple[Finding, ...] = ()
+    files: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Paths asked for that do not exist."""
+
+
+Progress = Callable[[int, int], None]
+"""Called with files done and files in all."""

@@ -1,0 +1,125 @@
+"""After a hit: other places in the project with the same shape as the flagged expression.
+
+Fixes of real bugs covered one of four call sites, and one of five."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tensortrail.analyzer.source import Source
+from tensortrail.findings import Finding, Site
+
+MOST = 10
+_COMMON_NAMES = frozenset({"self", "cls", "torch", "device", "to", "get", "dtype", "type", "shape"})
+_KINDS = (ast.Call, ast.Compare)
+
+
+def with_siblings(findings: Sequence[Finding], files: Iterable[str]) -> list[Finding]:
+    """The findings, each with the sites of its shape; files are read only if they may have one."""
+    shapes: dict[Finding, tuple[str, bytes]] = {}
+    for finding in findings:
+        shape = _shape_of_text(finding.site.source, finding)
+        if shape is not None:
+            shapes[finding] = shape
+    if not shapes:
+        return list(findings)
+    wanted = {shape for shape, _ in shapes.values()}
+    places = _places(wanted, {word for _, word in shapes.values()}, files)
+    result = []
+    for finding in findings:
+        known = shapes[finding][0] if finding in shapes else ""
+        others = [site for site in places.get(known, ()) if not _same_place(site, finding.site)]
+        result.append(replace(finding, siblings=tuple(others[:MOST])) if others else finding)
+    return result
+
+
+def _shape_of_text(text: str, finding: Finding) -> tuple[str, bytes] | None:
+    """The shape of the flagged expression and its rarest word; None if it says too little."""
+    site = finding.site
+    lines = text.split("\n")
+    if not text or site.start < 0:
+        return None
+    lines[-1] = lines[-1][: site.end_column - 1] if len(lines) > 1 else lines[-1]
+    flagged = "\n".join(lines)[site.column - 1 :]
+    if len(lines) == 1:
+        flagged = lines[0][site.column - 1 : site.end_column - 1]
+    try:
+        node = ast.parse(flagged.strip()).body[0]
+    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
+        return None
+    expression = node.value if isinstance(node, (ast.Expr, ast.Return, ast.Assign)) else None
+    if not isinstance(expression, _KINDS):
+        return None
+    words = [word for word in _words(expression) if word not in _COMMON_NAMES]
+    if not words:
+        return None
+    return shape_of(expression), max(words, key=len).encode()
+
+
+def shape_of(node: ast.expr) -> str:
+    """The expression with local names made alike; callees, attributes and constants stay."""
+    callees = {id(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
+    parts: list[str] = []
+
+    def visit(each: ast.AST) -> None:
+        if isinstance(each, ast.Name):
+            parts.append(each.id if id(each) in callees else "_")
+            return
+        parts.append(type(each).__name__)
+        if isinstance(each, ast.Attribute):
+            root = each.value
+            parts.append(each.attr)
+            if isinstance(root, ast.Attribute) and id(each) not in callees:
+                parts.append("_")  # however deep the owner lies
+                return
+        elif isinstance(each, ast.Constant):
+            parts.append(repr(each.value))
+        elif isinstance(each, ast.keyword):
+            parts.append(each.arg or "**")
+        parts.append("(")
+        for child in ast.iter_child_nodes(each):
+            if not isinstance(child, ast.expr_context):
+                visit(child)
+        parts.append(")")
+
+    visit(node)
+    return " ".join(parts)
+
+
+def _words(node: ast.AST) -> Iterable[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute):
+            yield each.attr
+        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+            yield each.func.id
+
+
+def _places(shapes: set[str], words: set[bytes], files: Iterable[str]) -> dict[str, list[Site]]:
+    found: dict[str, list[Site]] = {}
+    for path in files:
+        try:
+            with open(path, "rb") as handle:
+                data = handle.read()
+            if not any(word in data for word in words):
+                continue
+            tree = ast.parse(data)
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        source = Source(path, data)
+        counts: Counter[str] = Counter()
+        for node in ast.walk(tree):
+            if isinstance(node, _KINDS):
+                shape = shape_of(node)
+                if shape in shapes and counts[shape] <= MOST:
+                    counts[shape] += 1
+                    found.setdefault(shape, []).append(source.site(*source.span(node)))
+    for sites in found.values():
+        sites.sort(key=lambda site: (site.file, site.line, site.column))
+    return found
+
+
+def _same_place(one: Site, other: Site) -> bool:
+    return (one.file, one.line, one.column) == (other.file, other.line, other.column)

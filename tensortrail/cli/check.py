@@ -1,0 +1,205 @@
+"""`tensortrail check`: find, fix, report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+from tensortrail import __version__
+from tensortrail.analyzer.engine import check
+from tensortrail.analyzer.request import CheckRequest, CheckResult
+from tensortrail.cli import CLEAN, FAILED, FOUND
+from tensortrail.cli.console import fail, say, wants_color, write_text
+from tensortrail.cli.selection import codes_of, selected
+from tensortrail.config import Config, ConfigError, load
+
+if TYPE_CHECKING:
+    from tensortrail.findings import Finding
+
+
+def run(options: Namespace) -> int:
+    paths = options.paths or ["."]
+    config = _config(options, paths[0])
+    if options.show_settings:
+        write_text(_settings(config, paths), sys.stdout)
+        return CLEAN
+    request = _request(config, options, paths)
+    result = _checked(request)
+    if result.missing:
+        for path in result.missing:
+            fail(f"no such file or directory: {path}")
+        return FAILED
+    if not result.files and not options.allow_empty:
+        fail(
+            f"no Python files found in {', '.join(paths)}",
+            "name a file or folder that has some, or pass --allow-empty",
+        )
+        return FAILED
+    return _finish(request, result, config, options)
+
+
+def _finish(request: CheckRequest, result: CheckResult, config: Config, options: Namespace) -> int:
+    from tensortrail.cli import fixing
+
+    findings = result.findings
+    fixed = 0
+    if options.add_ignores:
+        say(fixing.add_ignores(findings))
+        return CLEAN
+    if options.fix or options.diff:
+        outcome = fixing.fix(request, findings, config.unsafe_fixes, write=not options.diff)
+        for message in outcome.messages:
+            say(message)
+        if options.diff:
+            write_text(outcome.diff, sys.stdout) if outcome.diff else None
+            left = [each for each in findings if each not in outcome.fixed]
+            say(f"{outcome.count} findings would be fixed, {len(left)} would be left")
+            return CLEAN if options.exit_zero or not outcome.diff else FOUND
+        if request.stdin is not None:
+            write_text(outcome.stdin.decode("utf-8", "replace"), sys.stdout)
+            return CLEAN if options.exit_zero or not outcome.left else FOUND
+        findings, fixed = outcome.left, outcome.count
+    _report(request, findings, fixed, result, config, options)
+    return FOUND if findings and not options.exit_zero else CLEAN
+
+
+def _report(
+    request: CheckRequest,
+    findings: tuple[Finding, ...],
+    fixed: int,
+    result: CheckResult,
+    config: Config,
+    options: Namespace,
+) -> None:
+    stream = sys.stdout
+    to_file = options.output_file is not None
+    color = not to_file and wants_color(options.color, stream)
+    nothing = not (findings or fixed or result.problems or options.statistics)
+    if nothing and config.output_format == "text":
+        _emit(options, f"All clear: {_count(len(result.files), 'file')} checked.")
+        return
+    from tensortrail.analyzer.fixer import with_previews
+    from tensortrail.analyzer.own import OWN
+    from tensortrail.findings import Report
+    from tensortrail.reporters import render
+    from tensortrail.rules import all_rules
+
+    def read(path: str) -> bytes:
+        if request.stdin is not None and path == request.stdin[0]:
+            return request.stdin[1]
+        with open(path, "rb") as handle:
+            return handle.read()
+
+    infos = {code: rule.info() for code, rule in all_rules().items()} | OWN
+    report = Report(
+        findings=tuple(with_previews(findings, read)),
+        rules=infos,
+        files_checked=len(result.files),
+        fixed=fixed,
+        problems=result.problems,
+        root=os.path.abspath(request.root),
+        version=__version__,
+    )
+    format = "statistics" if options.statistics else config.output_format
+    _emit(options, render(format, report, color=color, width=_width()))
+
+
+def _emit(options: Namespace, text: str) -> None:
+    if options.output_file is None:
+        write_text(text, sys.stdout)
+        return
+    from tensortrail.cli.atomic import write_atomically
+
+    try:
+        write_atomically(options.output_file, (text.rstrip("\n") + "\n").encode("utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"--output-file {options.output_file}: {error.strerror or error}"
+        ) from error
+
+
+def _checked(request: CheckRequest) -> CheckResult:
+    if not sys.stderr.isatty():
+        return check(request)
+    from tensortrail.cli.progress import LateProgress
+
+    with LateProgress() as progress:
+        return check(request, progress)
+
+
+def _config(options: Namespace, first_path: str) -> Config:
+    start = first_path if os.path.isdir(first_path) else os.path.dirname(first_path) or "."
+    config = Config() if options.isolated else load(options.config, start)
+    given = {
+        "select": _listed(options.select),
+        "ignore": config.ignore + _listed(options.ignore) if options.ignore else None,
+        "extend_select": config.extend_select + _listed(options.extend_select)
+        if options.extend_select
+        else None,
+        "exclude": config.exclude + _listed(options.exclude) if options.exclude else None,
+        "output_format": options.output_format,
+        "cache_dir": options.cache_dir,
+        "jobs": options.jobs,
+        "unsafe_fixes": options.unsafe_fixes,
+        "siblings": False if options.no_siblings else None,
+        "respect_gitignore": False if options.no_respect_gitignore else None,
+    }
+    if options.select is None:
+        del given["select"]
+    return replace(config, **{name: value for name, value in given.items() if value is not None})
+
+
+def _request(config: Config, options: Namespace, paths: list[str]) -> CheckRequest:
+    stdin = None
+    if paths == ["-"]:
+        name = options.stdin_filename or "<stdin>"
+        stdin = (name, sys.stdin.buffer.read())
+    elif "-" in paths:
+        raise ConfigError("- (standard input) cannot be combined with other paths")
+    cache_dir: str | None = config.cache_dir
+    if cache_dir is not None and not os.path.isabs(cache_dir):
+        cache_dir = os.path.join(config.root, cache_dir)
+    return CheckRequest(
+        paths=tuple(paths),
+        codes=selected(config),
+        per_file_ignores={
+            pattern: frozenset(codes_of(codes))
+            for pattern, codes in config.per_file_ignores.items()
+        },
+        exclude=config.exclude,
+        respect_gitignore=config.respect_gitignore,
+        cache_dir=None if options.no_cache else cache_dir,
+        jobs=config.jobs,
+        siblings=config.siblings,
+        stdin=stdin,
+        root=config.root,
+    )
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
+
+
+def _settings(config: Config, paths: list[str]) -> str:
+    lines = [f"paths = {paths!r}", f"configuration = {config.file or 'none'!r}"]
+    lines += [
+        f"{each.name.replace('_', '-')} = {getattr(config, each.name)!r}"
+        for each in fields(config)
+        if each.name != "file"
+    ]
+    codes = selected(config)
+    chosen = codes_of(["DEFAULT"]) if codes is None else codes
+    return "\n".join([*lines, f"rules = {', '.join(sorted(chosen))}"])
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
+
+
+def _width() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size((100, 24)).columns

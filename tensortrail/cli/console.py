@@ -1,0 +1,39 @@
+"""Writing to people: colour only where it is wanted, errors on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+
+def fail(message: str, hint: str = "") -> None:
+    print(f"tensortrail: error: {message}", file=sys.stderr)  # noqa: T201
+    if hint:
+        print(f"  {hint}", file=sys.stderr)  # noqa: T201
+
+
+def say(message: str) -> None:
+    print(message, file=sys.stderr)  # noqa: T201
+
+
+def wants_color(choice: str, stream: TextIO) -> bool:
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+def write_text(text: str, stream: TextIO) -> None:
+    """Whatever the terminal's encoding, nothing is lost to an exception."""
+    if not text.endswith("\n"):
+        text += "\n"
+    buffer = getattr(stream, "buffer", None)
+    if buffer is None:
+        stream.write(text)
+        return
+    encoding = stream.encoding or "utf-8"
+    stream.flush()
+    buffer.write(text.encode(encoding, "backslashreplace"))
+    buffer.flush()

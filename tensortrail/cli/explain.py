@@ -1,0 +1,35 @@
+"""`tensortrail explain`: a rule's page, or the list of rules."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from tensortrail.analyzer.own import OWN
+from tensortrail.cli import CLEAN
+from tensortrail.cli.console import wants_color, write_text
+from tensortrail.config import ConfigError, nearest
+from tensortrail.rules import all_rules
+
+
+def run(options: Namespace) -> int:
+    rules = {code: rule.info() for code, rule in all_rules().items()} | OWN
+    if options.rule is None:
+        lines = [f"{info.code}  {info.name:<32} {info.summary}" for info in rules.values()]
+        write_text("\n".join(lines), sys.stdout)
+        return CLEAN
+    asked = options.rule
+    found = rules.get(asked.upper()) or next(
+        (info for info in rules.values() if info.name == asked), None
+    )
+    if found is None:
+        names = [*rules, *(info.name for info in rules.values())]
+        raise ConfigError(f"no rule {asked!r}{nearest(asked, names)}")
+    if wants_color(options.color, sys.stdout):
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console(force_terminal=True).print(Markdown(found.page))
+    else:
+        write_text(found.page, sys.stdout)
+    return CLEAN

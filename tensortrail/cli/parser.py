@@ -1,0 +1,55 @@
+"""The arguments of every command."""
+
+from __future__ import annotations
+
+import argparse
+
+from tensortrail import __version__
+from tensortrail.config import FORMATS
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="tensortrail",
+        description="Which tensor is where, who put it there, and what to change.",
+    )
+    top.add_argument("--version", action="version", version=f"tensortrail {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_check(commands.add_parser("check", help="find risky code without running it"))
+    explain = commands.add_parser("explain", help="show a rule's page, or list the rules")
+    explain.add_argument("rule", nargs="?", help="a code (OFF101) or name; none lists all")
+    explain.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    return top
+
+
+def _add_check(check: argparse.ArgumentParser) -> None:
+    add = check.add_argument
+    add("paths", nargs="*", metavar="PATH", help="files and folders; - reads standard input")
+    rules = check.add_argument_group("rules").add_argument
+    rules("--select", metavar="CODES", help="run only these: codes, prefixes, names, ALL, DEFAULT")
+    rules("--ignore", metavar="CODES", help="do not run these")
+    rules("--extend-select", metavar="CODES", help="run these too")
+    fixes = check.add_argument_group("fixes").add_argument
+    fixes("--fix", action="store_true", help="apply the safe fixes")
+    fixes("--unsafe-fixes", action="store_true", default=None, help="with --fix: unsafe ones too")
+    fixes("--diff", action="store_true", help="show what --fix would change, change nothing")
+    fixes("--add-ignores", action="store_true", help="silence what is found, by comments")
+    output = check.add_argument_group("output").add_argument
+    output("--output-format", choices=FORMATS, help="text is the default")
+    output("--output-file", metavar="FILE", help="write the report there")
+    output("--statistics", action="store_true", help="count the findings by rule")
+    output("--color", choices=("auto", "always", "never"), default="auto")
+    output("--no-siblings", action="store_true", help="do not look for places of the same shape")
+    output("--exit-zero", action="store_true", help="exit with 0 even if something is found")
+    files = check.add_argument_group("files").add_argument
+    files("--stdin-filename", metavar="NAME", help="what to call standard input")
+    files("--exclude", metavar="PATTERNS", help="leave these out")
+    files("--allow-empty", action="store_true", help="no file to check is no error")
+    files("--no-respect-gitignore", action="store_true", help="check ignored files too")
+    run = check.add_argument_group("run").add_argument
+    run("--config", metavar="FILE", help="read [tool.tensortrail] of this file")
+    run("--isolated", action="store_true", help="read no configuration")
+    run("--no-cache", action="store_true", help="judge every file anew")
+    run("--cache-dir", metavar="DIR", help="where to keep what was found")
+    run("--jobs", type=int, metavar="N", help="processes; 0 takes one for each processor")
+    run("--show-settings", action="store_true", help="print the settings in force and stop")

@@ -1,0 +1,41 @@
+"""Which rules run: codes, prefixes, names, ALL and DEFAULT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensortrail.config import Config, ConfigError, nearest
+
+
+def selected(config: Config) -> frozenset[str] | None:
+    """The codes to run; None when nothing but the default selection is asked for."""
+    if not (config.select or config.ignore or config.extend_select):
+        return None
+    chosen = codes_of(config.select or ("DEFAULT",)) | codes_of(config.extend_select)
+    return frozenset(chosen - codes_of(config.ignore))
+
+
+def codes_of(selectors: Iterable[str]) -> set[str]:
+    from tensortrail.analyzer.own import OWN
+    from tensortrail.rules import all_rules
+
+    rules = all_rules()
+    found: set[str] = set()
+    for selector in selectors:
+        if selector == "ALL":
+            new = set(rules)
+        elif selector == "DEFAULT":
+            new = {code for code, rule in rules.items() if rule.default}
+        else:
+            upper = selector.upper()
+            new = {
+                code
+                for code, rule in rules.items()
+                if code.startswith(upper) or rule.name == selector
+            }
+            new |= {code for code in OWN if code.startswith(upper)}
+        if not new:
+            names = [*rules, *(rule.name for rule in rules.values())]
+            raise ConfigError(f"no rule {selector!r}{nearest(selector, names)}")
+        found |= new
+    return found

@@ -1,0 +1,134 @@
+"""Settings of a project: `[tool.tensortrail]` in pyproject.toml."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any
+
+FORMATS = ("text", "concise", "json", "sarif", "github")
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the message says where and what to do."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """One field a key: `extend_select` is `extend-select` in the file."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    exclude: tuple[str, ...] = ()
+    respect_gitignore: bool = True
+    cache_dir: str = ".tensortrail_cache"
+    output_format: str = "text"
+    jobs: int = 0
+    siblings: bool = True
+    unsafe_fixes: bool = False
+
+    file: str = ""
+    """Where it was read from; "" for none."""
+
+    @property
+    def root(self) -> str:
+        return os.path.dirname(self.file) or "."
+
+
+_INTERNAL = ("file",)
+
+
+def load(path: str | None, start: str) -> Config:
+    """The named file, or the nearest pyproject.toml at or above `start` that has our table."""
+    if path is not None:
+        table = _table(path, named=True)
+        return _config(table or {}, path)
+    folder = os.path.abspath(start)
+    while True:
+        candidate = os.path.join(folder, "pyproject.toml")
+        if os.path.isfile(candidate):
+            table = _table(candidate)
+            if table is not None:
+                return _config(table, candidate)
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return Config()
+        folder = parent
+
+
+def keys() -> list[str]:
+    return [each.name.replace("_", "-") for each in fields(Config) if each.name not in _INTERNAL]
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """ " (did you mean ...?)", or nothing."""
+    close = get_close_matches(name, names, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _table(path: str, named: bool = False) -> Mapping[str, Any] | None:
+    try:
+        with open(path, "rb") as handle:
+            data = handle.read()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if not named and b"tensortrail" not in data:
+        return None
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        parsed = tomllib.loads(data.decode("utf-8"))
+    except ValueError as error:
+        raise ConfigError(f"{path}: no valid TOML: {error}") from error
+    table = parsed.get("tool", {}).get("tensortrail")
+    if table is not None and not isinstance(table, dict):
+        raise ConfigError(f"{path}: [tool.tensortrail] must be a table")
+    return table
+
+
+def _config(table: Mapping[str, Any], path: str) -> Config:
+    known = {each.name.replace("_", "-"): each for each in fields(Config)}
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in keys():
+            hint = nearest(key, keys()) or f" (known: {', '.join(keys())})"
+            raise ConfigError(f"{path}: [tool.tensortrail] has no key {key!r}{hint}")
+        values[known[key].name] = _checked(path, key, value)
+    return Config(**values, file=path)
+
+
+def _checked(path: str, key: str, value: Any) -> Any:
+    default = getattr(Config(), key.replace("-", "_"))
+    where = f"{path}: [tool.tensortrail] {key}"
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise ConfigError(f"{where} must be true or false, not {value!r}")
+        return value
+    if isinstance(default, int):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ConfigError(f"{where} must be a whole number, not {value!r}")
+        return value
+    if isinstance(default, str):
+        if not isinstance(value, str):
+            raise ConfigError(f"{where} must be a string, not {value!r}")
+        if key == "output-format" and value not in FORMATS:
+            raise ConfigError(f"{where} must be one of {', '.join(FORMATS)}, not {value!r}")
+        return value
+    if isinstance(default, Mapping):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where} must be a table of pattern = [codes]")
+        return {str(pattern): _strings(where, codes) for pattern, codes in value.items()}
+    return _strings(where, value)
+
+
+def _strings(where: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ConfigError(f"{where} must be a list of strings, not {value!r}")
+    return tuple(value)

@@ -1,0 +1,63 @@
+"""A list of objects, one a finding, for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tensortrail.findings import Finding, Fix, Report, Site
+
+
+def render(report: Report, *, color: bool = False, width: int = 100) -> str:
+    return json.dumps([_finding(each) for each in report.findings], indent=2)
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "message": finding.message,
+        "severity": finding.severity.value,
+        "confidence": finding.confidence.value,
+        "location": _place(finding.site),
+        "trail": [
+            {"file": step.site.file, "line": step.site.line, "message": step.message}
+            for step in finding.trail
+        ],
+        "fixes": [_fix(fix) for fix in finding.fixes],
+        "settings": [
+            {
+                "library": each.library,
+                "name": each.name,
+                "value": each.value,
+                "why": each.why,
+                "where": each.where,
+            }
+            for each in finding.settings
+        ],
+        "siblings": [{"file": site.file, "line": site.line} for site in finding.siblings],
+        "evidence": dict(finding.evidence),
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    edits = [
+        {
+            **_place(edit.site),
+            "start": edit.site.start,
+            "end": edit.site.end,
+            "text": edit.text,
+        }
+        for edit in fix.edits
+    ]
+    return {"description": fix.description, "safety": fix.safety.value, "edits": edits}
+
+
+def _place(site: Site) -> dict[str, Any]:
+    return {
+        "file": site.file,
+        "line": site.line,
+        "column": site.column,
+        "end_line": site.end_line,
+        "end_column": site.end_column,
+    }
