@@ -44,6 +44,9 @@ def under_try_finally(source: Source, first: ast.stmt, last: ast.stmt) -> Edit |
 
     def build(body: Sequence[libcst.BaseStatement]) -> Sequence[libcst.BaseStatement]:
         tried, restored = body[:1], body[1:]
+        first_restored = restored[0]
+        comments = [line for line in first_restored.leading_lines if line.comment is not None]
+        restored = [first_restored.with_changes(leading_lines=comments), *restored[1:]]
         finalbody = libcst.Finally(libcst.IndentedBlock(restored))
         return [libcst.Try(libcst.IndentedBlock(tried), finalbody=finalbody)]
 
@@ -78,7 +81,7 @@ def _rebuilt(source: Source, first: ast.stmt, last: ast.stmt, build: object) -> 
             return None
         new_body = build(body)
         if isinstance(inner, libcst.IndentedBlock):
-            new_holder = holder.with_changes(body=inner.with_changes(body=new_body))
+            new_holder = holder.with_changes(body=inner.with_changes(body=new_body, indent=indent))
             tree = tree.with_changes(body=[new_holder])
         else:
             tree = tree.with_changes(body=new_body)

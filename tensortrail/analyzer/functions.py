@@ -12,8 +12,16 @@ from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import FunctionFacts, Guard, Owner
 
 
-def known_function(dotted: str) -> FunctionFacts | None:
+def known_function(dotted: str, call: ast.Call) -> FunctionFacts | None:
     """A library's function, or one everybody calls by the same name."""
+    if dotted in known.SWITCHED_MOVERS:
+        position, keyword, device, switch = known.SWITCHED_MOVERS[dotted]
+        on = any(
+            each.arg == switch and isinstance(each.value, ast.Constant) and each.value.value is True
+            for each in call.keywords
+        )
+        params = (*("",) * position, keyword)
+        return FunctionFacts(dotted, params, moves={keyword: device} if on else {})
     short = dotted.rpartition(".")[2]
     key = dotted if dotted in known.MOVERS else short if short in known.MOVER_SHORT_NAMES else ""
     if not key:

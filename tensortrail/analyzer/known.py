@@ -133,6 +133,11 @@ MOVERS: dict[str, tuple[int, str, str]] = {
     "torch_tensorrt.dynamo.runtime.MutableTorchTensorRTModule": (0, "pytorch_model", "offloaded"),
 }
 """Function -> (position, keyword, device) of the module argument it moves."""
+SWITCHED_MOVERS: dict[str, tuple[int, str, str, str]] = {
+    "torch_tensorrt.compile": (0, "module", "cpu", "offload_module_to_cpu"),
+    "torch_tensorrt.dynamo.compile": (0, "exported_program", "cpu", "offload_module_to_cpu"),
+}
+"""Functions that move their argument only when the named switch is given as True."""
 MOVER_SHORT_NAMES = frozenset({"deallocate_module", "MutableTorchTensorRTModule"})
 
 OFFLOAD_SWITCH = re.compile(r"offload", re.IGNORECASE)

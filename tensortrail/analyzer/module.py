@@ -200,7 +200,7 @@ class PythonModule:
 
     def function_facts(self, call: ast.Call) -> FunctionFacts | None:
         dotted = self.qualified(call.func)
-        named = functions.known_function(dotted) if dotted else None
+        named = functions.known_function(dotted, call) if dotted else None
         if named is not None:
             return named
         found = self._callee(call, dotted, known.FUNCTION_WORTH_READING)

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+
+_CONFIG = re.compile(r"(^|\.)(zero_)?offload\w*_(config|cfg|policy)$")
+_POLICY = re.compile(r"(^|\.)OffloadPolicy$")
+
+
+class OffloadFlagMisread(Rule):
+    """An offload setting is read as something it is not.
+
+    ## What it does
+    Flags the truth (or `is not None`) of an offload configuration object that turns offloading
+    on, where the object itself can say "none"; the truth of an `OffloadPolicy`, which is always
+    true; and one offload configuration passed where another of the same call is meant
+    (`offload_param_config=offload_optimizer_config`).
+
+    ## Why is this bad?
+    A configuration with `device="none"` exists and is true: offloading starts although it was
+    switched off. `bool(OffloadPolicy())` is True although it means "do not offload".
+
+    ## Example
+    ```python
+    if offload_optimizer_config is not None:
+        self.offload_optimizer = True
+    ```
+    Use instead:
+    ```python
+    if offload_optimizer_config is not None and offload_optimizer_config.device != "none":
+        self.offload_optimizer = True
+    ```
+
+    ## Fix safety
+    Unsafe, and only offered where a variable of the right name is at hand.
+
+    ## References
+    - deepspeedai/DeepSpeed pull requests 2208 and 3420
+    - `torch.distributed.fsdp.OffloadPolicy`
+    """
+
+    code = "OFF104"
+    name = "offload-flag-misread"
+    severity = Severity.ERROR
+    triggers = ("offload_", "OffloadPolicy")
+    shape = re.compile(
+        rb"offload_\w*(config|cfg)(\s+is\s+not\s+None)?\s*:|offload_\w+\s*=\s*offload_|OffloadPolicy"
+    )
+
+    bad = (
+        Bad(
+            """\
+class Stage:
+    def configure(self, offload_optimizer_config):
+        if offload_optimizer_config is not None:
+            self.offload_optimizer = True
+            self.pinned = offload_optimizer_config.pin_memory
+""",
+            lines=(3,),
+        ),
+        Bad(
+            """\
+def setup(offload_optimizer_config, offload_param_config):
+    return Offload(offload_param_config=offload_optimizer_config)
+""",
+            lines=(2,),
+            fixed="""\
+def setup(offload_optimizer_config, offload_param_config):
+    return Offload(offload_param_config=offload_param_config)
+""",
+        ),
+        Bad(
+            """\
+from torch.distributed.fsdp import OffloadPolicy
+
+def shard(model, offload_policy: OffloadPolicy):
+    if offload_policy:
+        model.cpu()
+""",
+            lines=(4,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+class Stage:
+    def configure(self, offload_optimizer_config):
+        if offload_optimizer_config is not None and offload_optimizer_config.device != "none":
+            self.offload_optimizer = True
+"""
+        ),
+        Good(
+            """\
+class Stage:
+    def configure(self, offload_config):
+        if offload_config is not None:
+            self.pinned = offload_config.pin_memory
+"""
+        ),
+        Good(
+            """\
+def setup(offload_optimizer_config, offload_param_config):
+    return Offload(offload_param_config=offload_param_config, other=offload_optimizer_config)
+"""
+        ),
+        Good(
+            """\
+from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy
+
+def shard(model, offload_policy: OffloadPolicy):
+    if isinstance(offload_policy, CPUOffloadPolicy):
+        model.cpu()
+"""
+        ),
+        Good("def f(offload_params: bool):\n    if offload_params:\n        move()\n"),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for statement in module.nodes(ast.If):
+            yield from self._config_as_flag(module, statement)
+            yield from self._policy_as_flag(module, statement.test)
+        for choice in module.nodes(ast.IfExp):
+            yield from self._policy_as_flag(module, choice.test)
+        for call in module.nodes(ast.Call):
+            yield from self._mixed_up(module, call)
+
+    def _config_as_flag(self, module: Module, statement: ast.If) -> Iterator[Finding]:
+        subject = _existence(statement.test)
+        name = module.text(subject) if subject is not None else ""
+        if subject is None or not _CONFIG.search(name) or name.endswith("policy"):
+            return
+        switched = next(
+            (each for each in statement.body if _switches_offload_on(module, each)), None
+        )
+        body = "\n".join(module.text(each) for each in statement.body)
+        if switched is None or re.search(rf"{re.escape(name)}\.device\s*(!=|not in|is not)", body):
+            return
+        yield self.finding(
+            module,
+            statement.test,
+            f"`{name}` being there is taken for offloading being on; its device may be none",
+            confidence=Confidence.MEDIUM,
+            trail=[(switched, "offloading is switched on here")],
+        )
+
+    def _policy_as_flag(self, module: Module, test: ast.expr) -> Iterator[Finding]:
+        parts = test.values if isinstance(test, ast.BoolOp) else [test]
+        for part in parts:
+            bare = part.operand if isinstance(part, ast.UnaryOp) else part
+            if not isinstance(bare, (ast.Name, ast.Attribute)):
+                continue
+            value = module.value_of(bare)
+            if _POLICY.search(value.cls):
+                yield self.finding(
+                    module,
+                    bare,
+                    f"`{module.text(bare)}` is an OffloadPolicy, which is always true: it says "
+                    "whether to offload by its class (CPUOffloadPolicy)",
+                )
+
+    def _mixed_up(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        for keyword in call.keywords:
+            given = _last(keyword.value)
+            wanted = keyword.arg or ""
+            if not (_CONFIG.search(given) and _CONFIG.search(wanted)) or given == wanted:
+                continue
+            if not _is_sibling(given, wanted):
+                continue
+            right = _same_owner(keyword.value, wanted)
+            at_hand = right in _names_in_function(module, call)
+            if not at_hand:
+                continue
+            yield self.finding(
+                module,
+                keyword.value,
+                f"`{wanted}` is given `{module.text(keyword.value)}`, not `{right}`",
+                fixes=[self._swapped(module, keyword.value, right)],
+            )
+
+    def _swapped(self, module: Module, node: ast.expr, right: str) -> Fix | None:
+        return module.fix(f"pass `{right}`", Safety.UNSAFE, module.replace(node, right))
+
+
+def _existence(test: ast.expr) -> ast.expr | None:
+    """`x` of a condition that is nothing but `x` or `x is not None`."""
+    if isinstance(test, (ast.Name, ast.Attribute)):
+        return test
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot):
+        right = test.comparators[0]
+        if isinstance(right, ast.Constant) and right.value is None:
+            return test.left
+    return None
+
+
+def _switches_offload_on(module: Module, statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+        return False
+    target = module.text(statement.targets[0])
+    return statement.value.value is True and "offload" in target
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _same_owner(node: ast.expr, name: str) -> str:
+    return f"{ast.unparse(node.value)}.{name}" if isinstance(node, ast.Attribute) else name
+
+
+def _is_sibling(given: str, wanted: str) -> bool:
+    """Names of the same make that speak of different things: optimizer against param."""
+    one, other = set(given.split("_")), set(wanted.split("_"))
+    return len(one - other) == 1 and len(other - one) == 1
+
+
+def _names_in_function(module: Module, node: ast.AST) -> set[str]:
+    function = module.function_of(node)
+    if function is None:
+        return set()
+    arguments = function.args
+    names = {each.arg for each in (*arguments.args, *arguments.kwonlyargs, *arguments.posonlyargs)}
+    names |= {module.text(each) for each in module.nodes(ast.Attribute, function)}
+    return names | {each.id for each in module.nodes(ast.Name, function)}

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Setting, Severity
+from tensortrail.rules import Bad, Good, Kind, Module, Rule, Value
+
+_HOOKED = ("cpu_offload", "disk_offload", "dispatch_model")
+_WEIGHTS = ("weight", "bias")
+
+
+class UsedAfterOffload(Rule):
+    """A part of a module is used after the whole was handed to something that offloads it.
+
+    ## What it does
+    Flags `model.sub(...)`, `model.get_input_embeddings()(ids)` and `model.sub.weight` after
+    `MutableTorchTensorRTModule(model)`, `torch_tensorrt.compile(model,
+    offload_module_to_cpu=True)`, `deallocate_module(model)` or accelerate's `cpu_offload(model)`,
+    unless the model was moved back in between. Modules with accelerate's hooks may be called,
+    but their weights may not be read from outside.
+
+    ## Why is this bad?
+    The compiled wrapper runs on the GPU, while the original model now lies on the CPU (or on
+    meta). Its embedding then meets CUDA ids: "Expected all tensors to be on the same device".
+
+    ## Example
+    ```python
+    trt = torch_tensorrt.MutableTorchTensorRTModule(model, **settings)
+    embeds = model.get_input_embeddings()(ids)
+    ```
+    Use instead:
+    ```python
+    trt = torch_tensorrt.MutableTorchTensorRTModule(model, **settings)
+    model.get_input_embeddings().to(ids.device)
+    embeds = model.get_input_embeddings()(ids)
+    ```
+
+    ## Fix safety
+    No fix is offered: whether to keep the model on its device (the setting) or to move the one
+    part back is a question of memory.
+
+    ## References
+    - pytorch/TensorRT issue 3728
+    """
+
+    code = "OFF102"
+    name = "used-after-offload"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = (
+        "MutableTorchTensorRTModule",
+        "deallocate_module",
+        "offload_module_to_cpu",
+        "cpu_offload(",
+        "disk_offload(",
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch_tensorrt
+
+def run(model, ids, settings):
+    trt = torch_tensorrt.MutableTorchTensorRTModule(model, **settings)
+    embeds = model.get_input_embeddings()(ids)
+    return trt(inputs_embeds=embeds)
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+import torch_tensorrt
+
+def run(lm: torch.nn.Module, ids):
+    trt = torch_tensorrt.compile(lm, inputs=[ids], offload_module_to_cpu=True)
+    return trt(lm.embed_tokens(ids))
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+import torch
+from accelerate import cpu_offload
+
+def logits(model: torch.nn.Module, hidden):
+    cpu_offload(model, execution_device=0)
+    return hidden @ model.lm_head.weight.T
+""",
+            lines=(6,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch_tensorrt
+
+def run(model, ids, settings):
+    trt = torch_tensorrt.MutableTorchTensorRTModule(model, **settings)
+    model.to("cuda")
+    return trt(inputs_embeds=model.get_input_embeddings()(ids))
+"""
+        ),
+        Good(
+            """\
+import torch_tensorrt
+
+def run(model, ids):
+    trt = torch_tensorrt.MutableTorchTensorRTModule(model, offload_module_to_cpu=False)
+    return trt(inputs_embeds=model.get_input_embeddings()(ids))
+"""
+        ),
+        Good(
+            """\
+import torch
+from accelerate import cpu_offload
+
+def run(model: torch.nn.Module, ids):
+    cpu_offload(model, execution_device=0)
+    return model.embed_tokens(ids)
+"""
+        ),
+        Good(
+            """\
+import torch_tensorrt
+
+def run(model, ids, settings):
+    trt = torch_tensorrt.MutableTorchTensorRTModule(model, **settings)
+    return trt(ids), model.config.hidden_size
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for call in module.nodes(ast.Call):
+            if not self._moves_back(module, call):
+                yield from self._used(module, call.func, module.value_of(call.func))
+        for attribute in module.nodes(ast.Attribute):
+            if attribute.attr in _WEIGHTS and isinstance(attribute.ctx, ast.Load):
+                owner = module.value_of(attribute.value)
+                if owner.kind is Kind.MODULE or owner.placement.device == "offloaded":
+                    yield from self._used(module, attribute, owner)
+
+    def _moves_back(self, module: Module, call: ast.Call) -> bool:
+        return isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "cpu")
+
+    def _used(self, module: Module, node: ast.expr, value: Value) -> Iterator[Finding]:
+        by = value.placement.by
+        if not isinstance(by, ast.Call) or value.placement.device not in ("cpu", "offloaded"):
+            return
+        facts = module.function_facts(by)
+        moved = module.argument(by, 0, facts.params[0]) if facts and facts.params else None
+        if facts is None or moved is None:
+            return  # moved by the user's own .cpu(), not by a library
+        whole = module.value_of(moved).path
+        if not whole or not value.path.startswith(f"{whole}.") or _switched_off(by):
+            return
+        name = module.qualified(by.func).rpartition(".")[2]
+        reads_weight = isinstance(node, ast.Attribute) and node.attr in _WEIGHTS
+        if name in _HOOKED and not reads_weight:
+            return
+        if not reads_weight and value.kind is not Kind.MODULE and not _is_submodule_call(value):
+            return
+        certain = name == "deallocate_module" or _switched_on(by) or name in _HOOKED
+        yield self.finding(
+            module,
+            node,
+            f"`{module.text(node)}` is used after `{name}` may have moved `{whole}` off its device",
+            severity=Severity.ERROR if certain else Severity.WARNING,
+            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
+            trail=[(by, f"`{whole}` is handed to `{name}` here")],
+            settings=_advice(name),
+        )
+
+
+def _is_submodule_call(value: Value) -> bool:
+    return value.path.endswith("()") and not value.kinds
+
+
+def _switch(call: ast.Call) -> object:
+    for keyword in call.keywords:
+        if keyword.arg == "offload_module_to_cpu" and isinstance(keyword.value, ast.Constant):
+            return keyword.value.value
+    return None
+
+
+def _switched_off(call: ast.Call) -> bool:
+    return _switch(call) is False
+
+
+def _switched_on(call: ast.Call) -> bool:
+    return _switch(call) is True
+
+
+def _advice(name: str) -> list[Setting]:
+    if name in _HOOKED:
+        return []
+    return [
+        Setting(
+            library="torch_tensorrt",
+            name="offload_module_to_cpu",
+            value="False",
+            why="keeps the original model on its device while compiling; refit and reload move it "
+            "all the same, so follow them with .to(device) on the part that is used",
+            where="settings of the wrapper",
+        )
+    ]

@@ -1,0 +1,98 @@
+"""Run a rule over its own examples. For the house's rules and for those of other packages:
+
+    from tensortrail.testing import check_examples
+
+    def test_my_rule():
+        check_examples(MyRule)
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tensortrail.analyzer.fixer import fix_file
+from tensortrail.analyzer.judge import judge
+from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.triggers import Triggers
+from tensortrail.findings import Finding
+from tensortrail.rules.base import SECTIONS, Bad, Good, Rule
+
+
+def check_examples(rule: type[Rule]) -> None:
+    """Every bad example is flagged on its lines and mended as it says, no good one is flagged."""
+    check_page(rule)
+    assert rule.bad, f"{rule.code} has no bad example"
+    assert rule.good, f"{rule.code} has no good example"
+    for bad in rule.bad:
+        check_bad(rule, bad)
+    for good in rule.good:
+        found = run(rule, good.source, good.files, good.path)
+        assert not found, f"{rule.code} flags a good example: {_told(found)}\n{good.source}"
+
+
+def check_page(rule: type[Rule]) -> None:
+    assert re.fullmatch(r"[A-Z]{3,}\d{3,}", rule.code), f"odd code {rule.code!r}"
+    assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", rule.name), f"odd name {rule.name!r}"
+    page = inspect.cleandoc(rule.__doc__ or "")
+    at = [page.find(f"## {section}") for section in SECTIONS]
+    assert -1 not in at, f"{rule.code}: its page lacks one of {SECTIONS}"
+    assert at == sorted(at), f"{rule.code}: its page has the sections in another order"
+
+
+def check_bad(rule: type[Rule], bad: Bad) -> None:
+    found = run(rule, bad.source, bad.files, bad.path)
+    lines = tuple(sorted({finding.site.line for finding in found}))
+    assert lines == bad.lines, (
+        f"{rule.code} flags lines {lines}, not {bad.lines}: {_told(found)}\n{bad.source}"
+    )
+    data = bad.source.encode()
+    assert rule in Triggers([rule]).rules_for(data), f"{rule.code}: its triggers miss\n{bad.source}"
+    mended = fixed(rule, bad.source, bad.files, bad.path)
+    if bad.fixed is None:
+        assert mended == bad.source, f"{rule.code} offers a fix the example does not show:\n{mended}"
+        return
+    assert mended == bad.fixed, f"{rule.code} gives\n{mended}\nnot\n{bad.fixed}"
+    assert fixed(rule, mended, bad.files, bad.path) == mended, f"{rule.code}: fix is not idempotent"
+
+
+def run(
+    rule: type[Rule], source: str, files: Mapping[str, str] | None = None, path: str = "example.py"
+) -> Sequence[Finding]:
+    """What the rule finds in one file of a little project."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = _laid_out(Path(folder), source, files or {}, path)
+        return judge(str(target), source.encode(), [rule()], Project()).findings
+
+
+def fixed(
+    rule: type[Rule], source: str, files: Mapping[str, str] | None = None, path: str = "example.py"
+) -> str:
+    """The source with all of the rule's fixes applied, unsafe ones too."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = str(_laid_out(Path(folder), source, files or {}, path))
+
+        def find_again(name: str, data: bytes) -> Sequence[Finding]:
+            return judge(name, data, [rule()], Project()).findings
+
+        data = source.encode()
+        outcome = fix_file(target, data, find_again(target, data), True, find_again)
+        return outcome.after.decode()
+
+
+def _laid_out(folder: Path, source: str, files: Mapping[str, str], path: str) -> Path:
+    for name, text in {path: source, **files}.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="")
+    return folder / path
+
+
+def _told(found: Sequence[Finding]) -> str:
+    return "; ".join(f"line {each.site.line}: {each.message}" for each in found)
+
+
+__all__ = ["Bad", "Good", "check_examples", "fixed", "run"]
