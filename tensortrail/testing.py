@@ -1,9 +1,9 @@
 """Run a rule over its own examples. For the house's rules and for those of other packages:
 
-    from tensortrail.testing import check_examples
+from tensortrail.testing import check_examples
 
-    def test_my_rule():
-        check_examples(MyRule)
+def test_my_rule():
+    check_examples(MyRule)
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def check_bad(rule: type[Rule], bad: Bad) -> None:
     assert rule in Triggers([rule]).rules_for(data), f"{rule.code}: its triggers miss\n{bad.source}"
     mended = fixed(rule, bad.source, bad.files, bad.path)
     if bad.fixed is None:
-        assert mended == bad.source, f"{rule.code} offers a fix the example does not show:\n{mended}"
+        assert mended == bad.source, (
+            f"{rule.code} offers a fix the example does not show:\n{mended}"
+        )
         return
     assert mended == bad.fixed, f"{rule.code} gives\n{mended}\nnot\n{bad.fixed}"
     assert fixed(rule, mended, bad.files, bad.path) == mended, f"{rule.code}: fix is not idempotent"

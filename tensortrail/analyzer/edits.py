@@ -44,9 +44,9 @@ def under_try_finally(source: Source, first: ast.stmt, last: ast.stmt) -> Edit |
 
     def build(body: Sequence[libcst.BaseStatement]) -> Sequence[libcst.BaseStatement]:
         tried, restored = body[:1], body[1:]
-        first_restored = restored[0]
-        comments = [line for line in first_restored.leading_lines if line.comment is not None]
-        restored = [first_restored.with_changes(leading_lines=comments), *restored[1:]]
+        above = getattr(restored[0], "leading_lines", ())
+        comments = [line for line in above if line.comment is not None]
+        restored = [restored[0].with_changes(leading_lines=comments), *restored[1:]]
         finalbody = libcst.Finally(libcst.IndentedBlock(restored))
         return [libcst.Try(libcst.IndentedBlock(tried), finalbody=finalbody)]
 

@@ -120,6 +120,10 @@ class PythonModule:
     def qualified_text(self, dotted: str) -> str:
         return self._names.resolve(dotted)
 
+    @property
+    def star_imports(self) -> Sequence[str]:
+        return self._names.stars
+
     def definition_named(self, dotted: str) -> ast.AST | None:
         """The class or function of that name inside this file ("Class.method" too)."""
         return self._definitions.get(dotted)

@@ -38,6 +38,8 @@ class Names:
         self._package = module if is_package else module.rpartition(".")[0]
         self._imported: dict[str, str] = {}
         self._defined: set[str] = set()
+        self.stars: list[str] = []
+        """Modules everything is imported from: `from x import *`."""
         for node in nodes:
             if isinstance(node, ast.Import):
                 self._add_import(node)
@@ -77,7 +79,9 @@ class Names:
             kept = package[: len(package) - node.level + 1]
             base = ".".join([*kept, base] if base else kept)
         for alias in node.names:
-            if alias.name != "*":
+            if alias.name == "*":
+                self.stars.append(base)
+            else:
                 name = f"{base}.{alias.name}" if base else alias.name
                 self._imported[alias.asname or alias.name] = name
 

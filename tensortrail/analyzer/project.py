@@ -54,8 +54,27 @@ class Project:
                 return module, node
             imported = module.qualified_text(rest)
             if imported in (dotted, rest):
-                return None
+                return self._through_star(asking, module, rest)
             dotted, asking = imported, _Relay(module, asking)  # type: ignore[assignment]
+        return None
+
+    def _through_star(
+        self, asking: PythonModule, module: PythonModule, rest: str
+    ) -> tuple[PythonModule, ast.AST] | None:
+        """`from x import *` in the file: x may define the name."""
+        for star in module.star_imports:
+            found = self._file_of(module, f"{star}.{rest}")
+            if found is None or found[0] == module.path:
+                continue
+            other = self.module_at(found[0])
+            node = other.definition_named(found[1]) if other is not None else None
+            if other is not None and node is not None:
+                asking.needs.add(found[0])
+                return other, node
+            if other is not None:
+                imported = other.qualified_text(rest)
+                if imported not in (f"{other.name}.{rest}", rest):
+                    return self.definition(_Relay(other, asking), imported)  # type: ignore[arg-type]
         return None
 
     def _file_of(self, asking: PythonModule, dotted: str) -> tuple[str, str] | None:

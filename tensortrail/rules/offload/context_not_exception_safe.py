@@ -9,7 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 
 _STATE = re.compile(
     r"offload|onload|device|hook|\bforward\b|requires_grad|param|weight|placement|materiali[sz]e"
-    r"|state_dict|\.data\b|_disabled|enable|cache",
+    r"|state_dict|\.data\b|_disabled|cache",
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(
@@ -247,8 +247,15 @@ def _restores(module: Module, statement: ast.stmt) -> bool:
         isinstance(each, (ast.Attribute, ast.Subscript)) and isinstance(each.ctx, ast.Store)
         for each in ast.walk(statement)
     )
-    calls = any(isinstance(each, ast.Call) for each in ast.walk(statement))
-    return (acts or calls) and bool(_STATE.search(text))
+    calls = [each.func for each in ast.walk(statement) if isinstance(each, ast.Call)]
+    loops = [each.iter for each in ast.walk(statement) if isinstance(each, ast.For)]
+    targets = [
+        each
+        for each in ast.walk(statement)
+        if isinstance(each, (ast.Attribute, ast.Subscript)) and isinstance(each.ctx, ast.Store)
+    ]
+    said = " ".join(ast.unparse(each) for each in (*calls, *loops, *targets))
+    return bool(acts or calls) and bool(_STATE.search(said))
 
 
 def _shared_names(following: Sequence[ast.stmt]) -> bool:

@@ -266,8 +266,10 @@ def probe(cpu_offload: bool):
         value = module.value_of(call.func.value)
         if not _is_part_of_argument(module, value.origins, value.path):
             return
-        for part in module.nodes(ast.Attribute, call.args[0]) or [call.args[0]]:
-            if not isinstance(part, ast.Attribute) or part.attr != "device":
+        target = call.args[0]
+        inside = [*module.nodes(ast.Attribute, target)]
+        for part in [target, *inside] if isinstance(target, ast.Attribute) else inside:
+            if part.attr != "device":
                 continue
             holder = module.value_of(part.value)
             facts = module.class_facts(holder.cls) if holder.cls else None

@@ -1,0 +1,83 @@
+"""What the rules about saving look for: conversions, onloads, splits, shard loops, writers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Setting
+from tensortrail.rules import Kind, Module
+
+_CONVERSION = re.compile(
+    r"^_?(revert|reverse|convert|transform|remap|translate|apply)_\w*"
+    r"(weight|state_dict|conversion|checkpoint|tensors)s?\w*$"
+)
+_ONLOAD = re.compile(r"load_offloaded|onload|materiali[sz]e_offloaded|offloaded_state_dict")
+_SPLIT = re.compile(r"^_?(split_(torch_)?state_dict_into_shards\w*|shard_checkpoint)$")
+_SHARDS = re.compile(r"filename_to_tensors|\bshards\b")
+WRITERS = ("save_file", "safe_save_file", "torch.save", "safetensors.torch.save_file")
+
+
+def last_name(module: Module, call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return module.qualified(call.func).rpartition(".")[2]
+
+
+def is_conversion(module: Module, call: ast.Call) -> bool:
+    """It turns a state dict into one of other names or shapes."""
+    if not _CONVERSION.match(last_name(module, call)):
+        return False
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return any(_is_state_dict(module, each) for each in given)
+
+
+def is_onload(module: Module, call: ast.Call) -> bool:
+    """It brings weights back that are offloaded."""
+    return bool(_ONLOAD.search(last_name(module, call)))
+
+
+def is_split(module: Module, call: ast.Call) -> bool:
+    return bool(_SPLIT.match(last_name(module, call)))
+
+
+def shard_loop_around(module: Module, node: ast.AST) -> ast.For | None:
+    """The loop over shard files that the node stands in."""
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return None
+        if isinstance(up, ast.For) and _SHARDS.search(module.text(up.iter)):
+            return up
+    return None
+
+
+def conversions_in_shard_loops(module: Module, function: ast.AST) -> Iterator[ast.Call]:
+    for call in module.nodes(ast.Call, function):
+        if is_conversion(module, call) and shard_loop_around(module, call) is not None:
+            yield call
+
+
+def _is_state_dict(module: Module, node: ast.expr) -> bool:
+    if module.kind_of(node) is Kind.STATE_DICT:
+        return True
+    text = module.text(node)
+    return "state_dict" in text or text in ("sd", "weights", "tensors", "checkpoint")
+
+
+KEEP_GROUPS_WHOLE = (
+    Setting(
+        library="transformers",
+        name="save_original_format",
+        value="False",
+        why="saves the weights as the model holds them: nothing is converted shard by shard",
+        where="save_pretrained",
+    ),
+    Setting(
+        library="transformers",
+        name="max_shard_size",
+        value="above the largest group of weights converted together",
+        why="a larger limit keeps groups in one file; a smaller one splits more of them",
+        where="save_pretrained",
+    ),
+)

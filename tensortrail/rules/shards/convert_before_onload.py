@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._saving import (
+    KEEP_GROUPS_WHOLE,
+    is_conversion,
+    is_onload,
+    shard_loop_around,
+)
+
+
+class ConvertBeforeOnload(Rule):
+    """A state dict is converted while its offloaded weights are still on meta.
+
+    ## What it does
+    Flags a conversion of a state dict in a save path that loads offloaded weights only later,
+    unless the conversion is guarded by a test that nothing is offloaded.
+
+    ## Why is this bad?
+    The converted tensors are meta tensors too, and have other names: the later load looks for
+    a weight that no longer exists. The save fails with a missing key, or writes nothing of use.
+
+    ## Example
+    ```python
+    state_dict = revert_weight_conversion(model, state_dict)
+    for name, tensor in state_dict.items():
+        if tensor.device.type == "meta":
+            state_dict[name] = load_offloaded_parameter(model, name)
+    ```
+    Use instead:
+    ```python
+    for name, tensor in state_dict.items():
+        if tensor.device.type == "meta":
+            state_dict[name] = load_offloaded_parameter(model, name)
+    state_dict = revert_weight_conversion(model, state_dict)
+    ```
+
+    ## Fix safety
+    No fix is offered: loading everything first may need more memory than there is.
+
+    ## References
+    - huggingface/transformers pull request 47018
+    """
+
+    code = "SHD401"
+    name = "convert-before-onload"
+    severity = Severity.ERROR
+    triggers = (("state_dict", "load_offloaded"), ("state_dict", "onload"))
+
+    bad = (
+        Bad(
+            """\
+def save(model, path, is_offloaded):
+    state_dict = model.state_dict()
+    state_dict = revert_weight_conversion(model, state_dict)
+    split = split_torch_state_dict_into_shards(state_dict)
+    for file, names in split.filename_to_tensors.items():
+        shard = {}
+        for name in names:
+            tensor = state_dict.pop(name)
+            if is_offloaded and tensor.device.type == "meta":
+                tensor = load_offloaded_parameter(model, name)
+            shard[name] = tensor
+        save_file(shard, file)
+""",
+            lines=(3,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def save(model, path, is_offloaded):
+    state_dict = model.state_dict()
+    if not is_offloaded:
+        state_dict = revert_weight_conversion(model, state_dict)
+    for name, tensor in state_dict.items():
+        if is_offloaded and tensor.device.type == "meta":
+            tensor = load_offloaded_parameter(model, name)
+        write(name, tensor)
+"""
+        ),
+        Good(
+            """\
+def save(model):
+    state_dict = get_offloaded_state_dict(model)
+    for name in state_dict:
+        state_dict[name] = onload(name)
+    return convert_state_dict(state_dict)
+"""
+        ),
+        Good("def save(model, state_dict):\n    return convert_state_dict(state_dict)\n"),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for call in module.nodes(ast.Call):
+            if not is_conversion(module, call) or module.function_of(call) is None:
+                continue
+            if any(guard.mentions("offload", "meta") for guard in module.guards_of(call)):
+                continue
+            if any(is_onload(module, each) for each in module.earlier(call, ast.Call)):
+                continue
+            onload = next(
+                (each for each in module.later(call, ast.Call) if is_onload(module, each)), None
+            )
+            if onload is None or shard_loop_around(module, call) is not None:
+                continue
+            name = module.text(call.func)
+            yield self.finding(
+                module,
+                call,
+                f"`{name}` converts weights that may still be on meta: offloaded ones are loaded "
+                f"only at line {onload.lineno}",
+                trail=[(onload, "offloaded weights are loaded here, by their unconverted names")],
+                settings=KEEP_GROUPS_WHOLE[:1] if "revert" in name else (),
+            )

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._saving import (
+    KEEP_GROUPS_WHOLE,
+    conversions_in_shard_loops,
+    shard_loop_around,
+)
+
+
+class GroupSplitAcrossShards(Rule):
+    """Weights are converted one shard at a time, though a conversion may need several shards.
+
+    ## What it does
+    Flags a conversion of a state dict inside the loop over shard files.
+
+    ## Why is this bad?
+    Where several weights become one (experts stacked, q/k/v fused), the members of a group may
+    lie in different files. The conversion then fails, or writes a truncated weight that loads
+    nowhere.
+
+    ## Example
+    ```python
+    for file, names in split.filename_to_tensors.items():
+        shard = {name: load(name) for name in names}
+        shard = revert_weight_conversion(model, shard)
+        save_file(shard, file)
+    ```
+    Use instead: convert before splitting, or split so that every group stays in one file.
+
+    ## Fix safety
+    No fix is offered. Raising `max_shard_size` keeps more groups whole; lowering it splits more.
+
+    ## References
+    - huggingface/transformers pull request 47018 and its review
+    - vllm-project/llm-compressor pull request 2498
+    """
+
+    code = "SHD402"
+    name = "group-split-across-shards"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = ("filename_to_tensors", ("state_dict", "shards"))
+
+    bad = (
+        Bad(
+            """\
+def save(model, split, path):
+    for file, names in split.filename_to_tensors.items():
+        shard_state_dict = {name: load(name) for name in names}
+        shard_state_dict = revert_weight_conversion(model, shard_state_dict)
+        save_file(shard_state_dict, file)
+""",
+            lines=(4,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def save(model, state_dict, path):
+    state_dict = revert_weight_conversion(model, state_dict)
+    split = split_torch_state_dict_into_shards(state_dict)
+    for file, names in split.filename_to_tensors.items():
+        save_file({name: state_dict[name] for name in names}, file)
+"""
+        ),
+        Good(
+            """\
+def save(split, state_dict):
+    for file, names in split.filename_to_tensors.items():
+        save_file({name: state_dict[name].contiguous() for name in names}, file)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for function in module.nodes(ast.FunctionDef):
+            for call in conversions_in_shard_loops(module, function):
+                if module.function_of(call) is not function:
+                    continue
+                loop = shard_loop_around(module, call)
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{module.text(call.func)}` sees one shard at a time: a group of weights "
+                    "that is split over files cannot be converted",
+                    trail=[(loop.iter if loop else None, "one turn of this loop is one file")],
+                    settings=KEEP_GROUPS_WHOLE,
+                )

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._saving import is_onload
+
+_DELETES = frozenset({"os.remove", "os.unlink", "shutil.rmtree"})
+
+
+class SourceDeletedBeforeRead(Rule):
+    """A save deletes old files of the folder before it has read the offloaded weights.
+
+    ## What it does
+    Flags the removal of files in a save path that loads offloaded weights only later.
+
+    ## Why is this bad?
+    Saving into the folder the weights are offloaded from removes the very files they still have
+    to be read from: the save fails half-way and the only copy of the weights is gone.
+
+    ## Example
+    ```python
+    for file in os.listdir(folder):
+        os.remove(os.path.join(folder, file))
+    for name in names:
+        write(load_offloaded_parameter(model, name))
+    ```
+    Use instead: write the new files first (under other names), and remove the old ones after.
+
+    ## Fix safety
+    No fix is offered: what to keep until when is the writer's design.
+
+    ## References
+    - `save_pretrained` of huggingface/transformers, into the folder of a disk-offloaded model
+    """
+
+    code = "SHD407"
+    name = "source-deleted-before-read"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = (
+        ("os.remove", "load_offloaded"),
+        ("unlink", "load_offloaded"),
+        ("rmtree", "load_offloaded"),
+        ("os.remove", "onload"),
+        ("unlink", "onload"),
+        ("rmtree", "onload"),
+        ("os.remove", "safe_open"),
+    )
+
+    bad = (
+        Bad(
+            """\
+import os
+
+def save(model, folder, names, keep):
+    for file in os.listdir(folder):
+        if file not in keep:
+            os.remove(os.path.join(folder, file))
+    for name in names:
+        write(folder, load_offloaded_parameter(model, name))
+""",
+            lines=(6,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import os
+
+def save(model, folder, names, old):
+    for name in names:
+        write(folder, load_offloaded_parameter(model, name))
+    for file in old:
+        os.remove(os.path.join(folder, file))
+"""
+        ),
+        Good(
+            """\
+import os
+
+def save(model, folder, names, source):
+    if not os.path.samefile(folder, source):
+        os.remove(os.path.join(folder, "old"))
+    for name in names:
+        write(folder, load_offloaded_parameter(model, name))
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for call in module.nodes(ast.Call):
+            if not _deletes(module, call) or module.function_of(call) is None:
+                continue
+            if any(guard.mentions("samefile", "offload") for guard in module.guards_of(call)):
+                continue
+            if any(is_onload(module, each) for each in module.earlier(call, ast.Call)):
+                continue
+            read = next(
+                (each for each in module.later(call, ast.Call) if is_onload(module, each)), None
+            )
+            if read is None:
+                continue
+            yield self.finding(
+                module,
+                call,
+                "files are removed before the offloaded weights are read, which may lie in them",
+                trail=[(read, "offloaded weights are read from disk only here")],
+            )
+
+
+def _deletes(module: Module, call: ast.Call) -> bool:
+    if module.qualified(call.func) in _DELETES:
+        return True
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "unlink" and not call.args
