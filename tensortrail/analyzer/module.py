@@ -31,6 +31,8 @@ from tensortrail.rules.words import (
 )
 
 N = TypeVar("N", bound=ast.AST)
+_DEEPEST = 8
+"""Functions that are run because others asked about them, one inside the other."""
 
 
 class Unreadable(Exception):
@@ -166,11 +168,17 @@ class PythonModule:
         if scope not in self._flows:
             cls = self.tree.class_of(scope)
             flow = Flow(self, self._class_name(cls) if cls is not None else "")
+            if self.project.depth >= _DEEPEST:
+                return flow  # far from the question that was asked: nothing is known there
             self._flows[scope] = flow
-            if isinstance(scope, ast.Module):
-                flow.run_top(scope.body)
-            else:
-                flow.run_function(scope)
+            self.project.depth += 1
+            try:
+                if isinstance(scope, ast.Module):
+                    flow.run_top(scope.body)
+                else:
+                    flow.run_function(scope)
+            finally:
+                self.project.depth -= 1
         return self._flows[scope]
 
     def _class_name(self, cls: ast.ClassDef) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tensortrail.analyzer.module import PythonModule
 
-_RE_EXPORTS = 5
-"""How many `from .x import y` in a row are followed to a definition."""
+_PLACES = 20
+"""How many files are looked into for one name, through `from .x import y` and `import *`."""
 
 
 class Project:
@@ -21,6 +21,8 @@ class Project:
     def __init__(self) -> None:
         self._modules: dict[str, PythonModule | None] = {}
         self._files: dict[tuple[Path, str], str] = {}
+        self.depth = 0
+        """How many functions are being run, each because the one before asked about it."""
 
     def forget(self, path: str) -> None:
         """The file has changed."""
@@ -37,44 +39,30 @@ class Project:
                 self._modules[path] = None
         return self._modules[path]
 
-    def definition(self, asking: PythonModule, dotted: str) -> tuple[PythonModule, ast.AST] | None:
+    def definition(
+        self, asking: PythonModule, dotted: str
+    ) -> tuple[PythonModule, ast.AST] | None:
         """The file and the class or function a dotted name stands for, re-exports followed."""
-        for _ in range(_RE_EXPORTS):
-            found = self._file_of(asking, dotted)
-            if found is None:
-                return None
+        seen: set[tuple[str, str]] = set()
+        names = [dotted]
+        while names and len(seen) < _PLACES:
+            found = self._file_of(asking, names.pop(0))
+            if found is None or found in seen:
+                continue
+            seen.add(found)
             path, rest = found
             module = self.module_at(path) if path != asking.path else asking
             if module is None:
-                return None
-            asking.needs.add(path)
-            asking.needs.update(module.needs)
+                continue
+            if module is not asking:
+                asking.needs.add(path)
             node = module.definition_named(rest)
             if node is not None:
                 return module, node
             imported = module.qualified_text(rest)
-            if imported in (dotted, rest):
-                return self._through_star(asking, module, rest)
-            dotted, asking = imported, _Relay(module, asking)  # type: ignore[assignment]
-        return None
-
-    def _through_star(
-        self, asking: PythonModule, module: PythonModule, rest: str
-    ) -> tuple[PythonModule, ast.AST] | None:
-        """`from x import *` in the file: x may define the name."""
-        for star in module.star_imports:
-            found = self._file_of(module, f"{star}.{rest}")
-            if found is None or found[0] == module.path:
-                continue
-            other = self.module_at(found[0])
-            node = other.definition_named(found[1]) if other is not None else None
-            if other is not None and node is not None:
-                asking.needs.add(found[0])
-                return other, node
-            if other is not None:
-                imported = other.qualified_text(rest)
-                if imported not in (f"{other.name}.{rest}", rest):
-                    return self.definition(_Relay(other, asking), imported)  # type: ignore[arg-type]
+            if imported not in (rest, f"{module.name}.{rest}"):
+                names.append(imported)
+            names += [f"{star}.{rest}" for star in module.star_imports]
         return None
 
     def _file_of(self, asking: PythonModule, dotted: str) -> tuple[str, str] | None:
@@ -100,11 +88,3 @@ class Project:
                 found = ""
             self._files[key] = found
         return self._files[key]
-
-
-class _Relay:
-    """Asks on behalf of the first asker: what is read counts as its dependency."""
-
-    def __init__(self, module: PythonModule, asker: PythonModule) -> None:
-        self.path, self.root, self.needs = module.path, module.root, asker.needs
-        self.definition_named, self.qualified_text = module.definition_named, module.qualified_text
