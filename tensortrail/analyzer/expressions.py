@@ -92,6 +92,8 @@ class Evaluator:
             if name in known.TENSOR_ATTRIBUTES:
                 kind = Kind.TENSOR if base.kind is not Kind.WRAPPER_TENSOR else base.kind
                 return Value(frozenset({kind}), base.placement, base.sure, shares=(base.path,))
+            if name == "_local_tensor":
+                return Value(frozenset({Kind.TENSOR}), base.placement, shares=(base.path,))
             if base.may_be(Kind.WRAPPER_TENSOR) and base.cls:
                 return self.world.attribute_of_class(base.cls, name)
             return Value(kinds=OTHER)
@@ -249,21 +251,23 @@ class Evaluator:
     def bind_element(self, target: ast.expr, source: ast.expr, state: State) -> None:
         """Bind a loop variable to what iterating over `source` gives."""
         self.value(source, state)
-        self._bind_shape(target, calls.element_of(self, source, state), state)
+        self._bind_shape(target, calls.element_of(self, source, state), source, state)
 
-    def _bind_shape(self, target: ast.expr, shape: calls.Element, state: State) -> None:
+    def _bind_shape(
+        self, target: ast.expr, shape: calls.Element, source: ast.expr, state: State
+    ) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             parts = shape if isinstance(shape, tuple) else ()
             for index, each in enumerate(target.elts):
                 part = parts[index] if len(parts) == len(target.elts) else UNKNOWN_VALUE
-                self._bind_shape(each, part, state)
+                self._bind_shape(each, part, source, state)
             return
         value = shape if isinstance(shape, Value) else Value(kinds=OTHER)
         if isinstance(target, ast.Starred):
             target, value = target.value, UNKNOWN_VALUE
         path = path_of(target)
         if path:
-            bound = value if value.path else replace(value, path=path)
+            bound = replace(value, path=value.path or path, origins=(source,))
             state.bind(path, bound)
             self.seen[target] = bound
 
@@ -283,12 +287,12 @@ def narrow(evaluator: Evaluator, test: ast.expr, holds: bool, state: State) -> N
             narrow(evaluator, part, holds, state)
     elif isinstance(test, ast.Call) and _is_isinstance(test):
         subject, classes = test.args
-        _narrow_instance(evaluator, subject, classes, holds, state)
+        narrow_instance(evaluator, subject, classes, holds, state)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1 and holds:
         _narrow_compare(evaluator, test, state)
 
 
-def _narrow_instance(
+def narrow_instance(
     evaluator: Evaluator, subject: ast.expr, classes: ast.expr, holds: bool, state: State
 ) -> None:
     path = path_of(subject)
@@ -304,6 +308,8 @@ def _narrow_instance(
             return
         kinds.add(kind)
         cls = name
+    if holds and before.kind is Kind.STATE_DICT and kinds == {Kind.OTHER}:
+        return  # a state dict is a dict
     if holds:
         cls = cls if len(parts) == 1 else ""
         place = before.placement
@@ -329,7 +335,7 @@ def _narrow_compare(evaluator: Evaluator, test: ast.Compare, state: State) -> No
     left, op, right = test.left, test.ops[0], test.comparators[0]
     if isinstance(op, ast.Is) and isinstance(left, ast.Call) and left.args:
         if evaluator.world.qualified(left.func) == "type":
-            _narrow_instance(evaluator, left.args[0], right, True, state)
+            narrow_instance(evaluator, left.args[0], right, True, state)
         return
     if not isinstance(op, ast.Eq) or not isinstance(right, ast.Constant):
         return

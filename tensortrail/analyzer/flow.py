@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer import hints, known
-from tensortrail.analyzer.expressions import Evaluator, World, kind_of_class, narrow
+from tensortrail.analyzer.expressions import (
+    Evaluator,
+    World,
+    kind_of_class,
+    narrow,
+    narrow_instance,
+)
 from tensortrail.analyzer.state import State, join, join_values
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Owner, Placement, Value
@@ -226,6 +232,8 @@ class Flow(Evaluator):
                 name = getattr(below, "name", None)
                 if isinstance(name, str):
                     inside.bind(name, UNKNOWN_VALUE)
+            if isinstance(case.pattern, ast.MatchClass):
+                narrow_instance(self, node.subject, case.pattern.cls, True, inside)
             if case.guard is not None:
                 self.value(case.guard, inside)
             result = join(result, self._block(case.body, inside))

@@ -39,9 +39,7 @@ class Project:
                 self._modules[path] = None
         return self._modules[path]
 
-    def definition(
-        self, asking: PythonModule, dotted: str
-    ) -> tuple[PythonModule, ast.AST] | None:
+    def definition(self, asking: PythonModule, dotted: str) -> tuple[PythonModule, ast.AST] | None:
         """The file and the class or function a dotted name stands for, re-exports followed."""
         seen: set[tuple[str, str]] = set()
         names = [dotted]

@@ -273,3 +273,13 @@ def test_origins_lead_back_to_where_a_value_came_from() -> None:
     )
     origins = module.value_of(find(module, "sd")).origins
     assert [module.text(origin) for origin in origins] == ["model.state_dict()", "other(model)"]
+
+
+def test_match_on_a_class_narrows() -> None:
+    body = """
+def f(value):
+    match value:
+        case torch.Tensor():
+            return value.cpu()
+"""
+    assert kinds(body, "value") == {"Tensor"}

@@ -1,0 +1,44 @@
+"""Expressions that stand for the address of a tensor's storage."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tensortrail.rules import Kind, Module
+
+_BY_NAME = re.compile(r"^_?(get_)?(storage_ptr|unique_id|storage_id|unique_storage_id)$")
+
+_STORAGES = ("untyped_storage", "storage", "_typed_storage")
+
+
+def pointed_at(module: Module, node: ast.expr) -> ast.expr | None:
+    """The tensor of `t.data_ptr()`, `t.untyped_storage().data_ptr()` or `storage_ptr(t)`,
+    or of a name bound to one of them; None for anything else."""
+    if isinstance(node, ast.Name):
+        origins = module.value_of(node).origins
+        if any(isinstance(each, ast.Name) for each in origins):
+            return None
+        made = [each for each in origins if not isinstance(each, ast.Constant)]
+        found = [pointed_at(module, each) for each in made]
+        return found[0] if found and all(found) else None
+    if not isinstance(node, ast.Call):
+        return None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "data_ptr":
+        inner = node.func.value
+        called = inner.func if isinstance(inner, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in _STORAGES:
+            return called.value
+        return None if module.kind_of(inner) is Kind.STORAGE else inner
+    name = module.qualified(node.func).rpartition(".")[2]
+    return node.args[0] if _BY_NAME.match(name) and len(node.args) == 1 else None
+
+
+def is_plain(module: Module, tensor: ast.expr) -> bool:
+    """Known to have a storage of its own: an inner buffer, a fresh tensor, a narrowed type."""
+    if isinstance(tensor, ast.Attribute) and re.match(
+        r"_(data|rowwise|columnwise|scale|local_shard|local_tensor|tensor)", tensor.attr
+    ):
+        return True
+    text = module.text(tensor)
+    return "storage" in text.lower() or "static" in text

@@ -1,0 +1,359 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Safety, Severity
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules.storage._pointers import is_plain, pointed_at
+
+_ALSO_ASKED = (
+    "numel", "nbytes", "storage_offset", "!= 0", "is_cuda", "device ==", "is_fake",
+    "FakeTensor", "__tensor_flatten__", "is_traceable_wrapper_subclass", "type(", "element_size",
+    "storage_size", ".size()", ".shape ==",
+)  # fmt: skip
+_SAVES = re.compile(
+    r"save|shared|tied|dedup|shard|_storage|storage_|tensor_id|unique", re.IGNORECASE
+)
+
+
+class AliasByPointer(Rule):
+    """Two tensors are taken for one because their storage pointers are equal.
+
+    ## What it does
+    Flags equality of `data_ptr()` or `untyped_storage().data_ptr()` that proves sameness, and
+    keys made of a pointer, where the tensor may have no storage: wrapper subclasses, meta and
+    offloaded tensors, tensors of size zero. Inequality that only leads to a copy is not
+    flagged, nor is a test that also asks for size, offset, device or `!= 0`.
+
+    ## Why is this bad?
+    All tensors without a storage have pointer 0. "Nothing was moved" is then concluded for a
+    tensor that was moved, a weight is taken for tied and its key deleted, all offloaded weights
+    are put into one shard.
+
+    ## Example
+    ```python
+    moved = value.to(device)
+    if moved.data_ptr() == value.data_ptr():
+        return value
+    ```
+    Use instead:
+    ```python
+    moved = value.to(device)
+    if moved is value:
+        return value
+    ```
+
+    ## Fix safety
+    Unsafe: `is` is offered where one side is `.to(...)` of the other, or both are parameters.
+    Two views of one storage are equal by pointer and are not the same object.
+
+    ## References
+    - huggingface/safetensors pull requests 232 and 283
+    - huggingface/huggingface_hub pull requests 2440 and 2591
+    """
+
+    code = "STO201"
+    name = "alias-by-pointer"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = ("data_ptr", "storage_ptr")
+    shape = re.compile(
+        rb"data_ptr\(\)\s*\\?\s*==|==\s*[\w.\[\]()]*data_ptr\(|\[\w+\.data_ptr\(\)\]|storage_ptr\b"
+        rb"|_unique_id|==\s*\w*ptr\w*\b|return[^\n]*(ptr|pointer)"
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def send(value: torch.Tensor, device):
+    moved = value.to(device)
+    if moved.data_ptr() == value.data_ptr():
+        return value
+    return rebuild(moved)
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+def send(value: torch.Tensor, device):
+    moved = value.to(device)
+    if moved is value:
+        return value
+    return rebuild(moved)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def shares_storage(a: torch.Tensor, b: torch.Tensor):
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+def is_tied(model):
+    old = model.get_input_embeddings().weight
+    new = model.get_output_embeddings().weight
+    tied = old.data_ptr() == new.data_ptr()
+    return tied
+""",
+            lines=(4,),
+            fixed="""\
+def is_tied(model):
+    old = model.get_input_embeddings().weight
+    new = model.get_output_embeddings().weight
+    tied = old is new
+    return tied
+""",
+        ),
+        Bad(
+            """\
+from collections import defaultdict
+
+def find_shared_tensors(state_dict):
+    groups = defaultdict(set)
+    for name, tensor in state_dict.items():
+        groups[tensor.data_ptr()].add(name)
+    return groups
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+def tensor_storage_id(tensor):
+    pointer = tensor.untyped_storage().data_ptr()
+    return tensor.device, pointer
+""",
+            lines=(3,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def copy(dst, src):
+    if dst.data_ptr() != src.data_ptr():
+        dst.copy_(src)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def same(a: torch.Tensor, b: torch.Tensor):
+    return (
+        a.storage_offset() == b.storage_offset()
+        and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    )
+"""
+        ),
+        Good(
+            """\
+def check(data, out):
+    assert data.untyped_storage().data_ptr() == out.untyped_storage().data_ptr()
+"""
+        ),
+        Good(
+            """\
+from collections import defaultdict
+
+def find_shared_tensors(state_dict):
+    groups = defaultdict(set)
+    for name, tensor in state_dict.items():
+        if tensor.device.type != "meta" and tensor.numel() > 0:
+            groups[tensor.data_ptr()].add(name)
+    return groups
+"""
+        ),
+        Good(
+            """\
+def tensor_storage_id(tensor):
+    if tensor.device.type == "meta":
+        return None
+    return tensor.device, tensor.untyped_storage().data_ptr()
+"""
+        ),
+        Good("def is_empty(t):\n    return t.data_ptr() == 0\n"),
+        Good("def same_kernel(a, b):\n    return a._data.data_ptr() == b._data.data_ptr()\n"),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if _is_test(module.path):
+            return
+        for compare in module.nodes(ast.Compare):
+            yield from self._equal(module, compare)
+        for subscript in module.nodes(ast.Subscript):
+            yield from self._grouped(module, subscript)
+        for returned in module.nodes(ast.Return):
+            yield from self._identity(module, returned)
+
+    def _equal(self, module: Module, compare: ast.Compare) -> Iterator[Finding]:
+        if len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq):
+            return
+        left = pointed_at(module, compare.left)
+        right = pointed_at(module, compare.comparators[0])
+        if left is None or right is None or self._settled(module, compare, left, right):
+            return
+        moved = _is_move_of(module, left, right) or _is_move_of(module, right, left)
+        if not moved and not _may_lack_storage(module, left, right):
+            return
+        one, other = module.text(left), module.text(right)
+        severity, effect = _consequence(module, compare, moved)
+        fix = None
+        if moved or (_is_weight(module, left) and _is_weight(module, right)):
+            edit = module.replace(compare, f"{one} is {other}")
+            fix = module.fix("compare the objects", Safety.UNSAFE, edit)
+        yield self.finding(
+            module,
+            compare,
+            f"`{one}` and `{other}` also have equal pointers (0) when neither has a storage: "
+            f"{effect}",
+            severity=severity,
+            trail=[
+                (_origin(module, left), f"`{one}` comes from here"),
+                (_origin(module, right), f"`{other}` comes from here"),
+            ],
+            fixes=[fix],
+        )
+
+    def _settled(
+        self, module: Module, node: ast.expr, *tensors: ast.expr, meta_is_enough: bool = True
+    ) -> bool:
+        """Something else in the condition, or the code around, rules missing storages out."""
+        if any(is_plain(module, each) for each in tensors):
+            return True
+        top: ast.AST = node
+        for up in module.ancestors(node):
+            if isinstance(up, ast.Assert):
+                return True
+            if isinstance(up, ast.Call) and "assert" in module.text(up.func).lower():
+                return True
+            if not isinstance(up, (ast.BoolOp, ast.UnaryOp)):
+                break
+            top = up
+        asked = module.text(top).replace(module.text(node), "") if top is not node else ""
+        names = [module.text(each) for each in tensors]
+        for guard in module.guards_of(node):
+            test = module.text(guard.test)
+            asked += test if any(name in test for name in names) else ""
+        return any(word in asked for word in _ALSO_ASKED) or ("meta" in asked and meta_is_enough)
+
+    def _grouped(self, module: Module, subscript: ast.Subscript) -> Iterator[Finding]:
+        """`groups[t.data_ptr()].add(...)`: tensors gathered under one pointer."""
+        parent = module.parent(subscript)
+        gathers = isinstance(parent, ast.Attribute) and parent.attr in ("add", "append")
+        key = subscript.slice
+        parts = key.elts if isinstance(key, ast.Tuple) else [key]
+        for part in parts:
+            tensor = pointed_at(module, part) if gathers else None
+            if tensor is None or self._settled(module, subscript, tensor, meta_is_enough=False):
+                continue
+            if isinstance(key, ast.Call) and not isinstance(key.func, ast.Attribute):
+                continue  # a helper that has been given the tensor may rule them out itself
+            where = module.function_of(subscript)
+            kept = module.text(subscript.value) + (where.name if where is not None else "")
+            if not (_SAVES.search(kept) or _may_lack_storage(module, tensor, tensor)):
+                continue
+            yield self.finding(
+                module,
+                subscript,
+                f"every `{module.text(tensor)}` without a storage is gathered under the same key",
+                severity=Severity.ERROR,
+                trail=[(part, "0 for meta, empty and wrapper tensors; views differ by offset")],
+            )
+
+    def _identity(self, module: Module, returned: ast.Return) -> Iterator[Finding]:
+        """`return device, pointer, size` as the identity of a storage."""
+        function = module.function_of(returned)
+        if function is None or not _SAVES.search(function.name):
+            return
+        if not isinstance(returned.value, ast.Tuple):
+            return
+        for part in returned.value.elts:
+            tensor = pointed_at(module, part)
+            if tensor is None or self._settled(module, part, tensor):
+                continue
+            if "__tensor_flatten__" in module.text(function):
+                continue
+            yield self.finding(
+                module,
+                returned,
+                f"`{module.text(tensor)}` has the same identity as any other tensor of its size "
+                "if it has no storage (meta, wrapper subclass)",
+                severity=Severity.ERROR,
+                trail=[(part, "0 for all of them")],
+            )
+
+
+def _consequence(module: Module, compare: ast.Compare, moved: bool) -> tuple[Severity, str]:
+    """How bad a wrong "same" is, and in words."""
+    statement = module.statement_of(compare)
+    if isinstance(statement, ast.If):
+        body = " ".join(module.text(each) for each in statement.body)
+        if moved:
+            return Severity.ERROR, "the move is taken for not made"
+        if re.search(r"\bdel\b|\.pop\(|remove|resize_\(0", body):
+            return Severity.ERROR, "one is dropped for the other"
+        if re.search(r"\bcontinue\b|\bpass\b|\breturn\b", body):
+            return Severity.ERROR, "the work is skipped"
+        return Severity.WARNING, "they are taken for one"
+    if moved:
+        return Severity.ERROR, "the move is taken for not made"
+    return Severity.WARNING, "they are taken for one"
+
+
+def _is_move_of(module: Module, one: ast.expr, other: ast.expr) -> bool:
+    """`one` was made by `other.to(...)`, `.cpu()` and the like."""
+    made = [one, *module.value_of(one).origins] if isinstance(one, ast.Name) else [one]
+    return any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr in ("to", "cpu", "cuda", "contiguous")
+        and module.text(each.func.value) == module.text(other)
+        for each in made
+    )
+
+
+def _may_lack_storage(module: Module, *tensors: ast.expr) -> bool:
+    """A weight, an entry of a state dict, or a tensor of any type that somebody passes in."""
+    return any(_is_weight(module, each) or _is_any_tensor(module, each) for each in tensors)
+
+
+def _is_weight(module: Module, tensor: ast.expr) -> bool:
+    value = module.value_of(tensor)
+    if value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR):
+        return True
+    return any(
+        "state_dict" in module.text(each) or _is_of_state_dict(module, each)
+        for each in value.origins
+    )
+
+
+def _is_of_state_dict(module: Module, source: ast.expr) -> bool:
+    """`d.items()` or `d.values()` of a dict of tensors."""
+    if not (isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute)):
+        return False
+    return module.kind_of(source.func.value) is Kind.STATE_DICT
+
+
+def _is_any_tensor(module: Module, tensor: ast.expr) -> bool:
+    """A parameter annotated as a tensor in a function that is about sharing or saving."""
+    value = module.value_of(tensor)
+    function = module.function_of(tensor)
+    named = function is not None and bool(_SAVES.search(function.name) or "share" in function.name)
+    return value.is_tensor and value.sure and named
+
+
+def _origin(module: Module, tensor: ast.expr) -> ast.expr | None:
+    origins = module.value_of(tensor).origins
+    return origins[0] if origins else None
+
+
+def _is_test(path: str) -> bool:
+    parts = path.replace("\\", "/").split("/")
+    return any(part in ("tests", "test", "testing") or part.startswith("test_") for part in parts)

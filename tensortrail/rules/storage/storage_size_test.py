@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
+
+_SLOW = re.compile(r"\.cat\(|\.clone\(|\.contiguous\(|\.copy_\(|\.reshape\(|torch\.stack")
+
+
+class StorageSizeTest(Rule):
+    """The size of a storage is compared with a logical size, on what may be a wrapper.
+
+    ## What it does
+    Flags `untyped_storage().nbytes()` or `.size()` compared with an amount computed from shape,
+    strides or elements, where the tensor may be a wrapper subclass. If a storage that is too
+    small only leads to the slow path (`cat`, `clone`), the finding is a note.
+
+    ## Why is this bad?
+    A wrapper's storage has no bytes of its own, or claims the logical ones: the test decides
+    between a view and a copy by a number that means nothing.
+
+    ## Example
+    ```python
+    if tensors[0].untyped_storage().nbytes() < needed:
+        return torch.cat(tensors)
+    ```
+    Use instead: ask the inner buffers, or exclude wrapper subclasses first.
+
+    ## Fix safety
+    No fix is offered.
+
+    ## References
+    - NVIDIA/TransformerEngine pull request 2974
+    """
+
+    code = "STO203"
+    name = "storage-size-test"
+    severity = Severity.WARNING
+    confidence = Confidence.LOW
+    triggers = (("untyped_storage()", "nbytes"), ("untyped_storage()", "size()"))
+    shape = re.compile(
+        rb"storage\(\)\s*\.(nbytes|size)\(\)\s*[<>=!/]|[<>=!]=?\s*[\w.\[\]]+storage\(\)\."
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def join(tensors, needed):
+    if tensors[0].untyped_storage().nbytes() < needed:
+        return torch.cat(tensors)
+    return tensors[0].as_strided(shape, strides)
+""",
+            lines=(4,),
+        ),
+    )
+    good = (
+        Good("def freed(t):\n    return t.untyped_storage().size() == 0\n"),
+        Good("def held(t):\n    return t.untyped_storage().size() > 0\n"),
+        Good(
+            """\
+import torch
+
+def join(t: torch.Tensor, needed):
+    if type(t) is torch.Tensor and t.untyped_storage().nbytes() < needed:
+        return t.clone()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for compare in module.nodes(ast.Compare):
+            sides = [compare.left, *compare.comparators]
+            sized = next((each for each in sides if _sized_tensor(each) is not None), None)
+            tensor = _sized_tensor(sized) if sized is not None else None
+            if sized is None or tensor is None or len(sides) != 2:
+                continue
+            other = sides[1] if sized is sides[0] else sides[0]
+            if isinstance(other, ast.Constant) or _sized_tensor(other) is not None:
+                continue
+            if not self._in_doubt(module, compare, tensor):
+                continue
+            statement = module.statement_of(compare)
+            body = statement.body if isinstance(statement, ast.If) else []
+            slow = any(_SLOW.search(module.text(each)) for each in body)
+            text = module.text(tensor)
+            yield self.finding(
+                module,
+                compare,
+                f"the storage of `{text}` says nothing of its size if it is a wrapper subclass"
+                + (": the slow path is taken" if slow else ""),
+                severity=Severity.NOTE,
+                trail=[(sized, "0 bytes, or the logical size, for a wrapper")],
+            )
+
+    def _in_doubt(self, module: Module, compare: ast.Compare, tensor: ast.expr) -> bool:
+        value = module.value_of(tensor)
+        if value.kinds and not value.may_be(Kind.TENSOR, Kind.PARAMETER, Kind.WRAPPER_TENSOR):
+            return False
+        asked = " ".join(module.text(guard.test) for guard in module.guards_of(compare))
+        return "type(" not in asked and "flat_param" not in module.text(tensor)
+
+
+def _sized_tensor(node: ast.expr | None) -> ast.expr | None:
+    """`t` of `t.untyped_storage().nbytes()` or `.size()`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    inner = node.func.value
+    if node.func.attr not in ("nbytes", "size") or not isinstance(inner, ast.Call):
+        return None
+    if isinstance(inner.func, ast.Attribute) and inner.func.attr == "untyped_storage":
+        return inner.func.value
+    return None

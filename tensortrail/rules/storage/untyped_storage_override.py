@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+
+_FRESH = re.compile(r"(^|\.)(UntypedStorage|TypedStorage|empty|zeros)$")
+
+
+class UntypedStorageOverride(Rule):
+    """A wrapper subclass answers `untyped_storage()` with a new storage at every call.
+
+    ## What it does
+    Flags an override of `untyped_storage` in a wrapper subclass that returns a storage made on
+    the spot, most often one of zero bytes.
+
+    ## Why is this bad?
+    Code that asks for the storage wants to compare, size or free it. Every wrapper then shares
+    pointer 0 with every other, has no size, and what is done to the storage is lost: whole
+    groups of weights look tied, and a check for "fits into its storage" fails silently.
+
+    ## Example
+    ```python
+    def untyped_storage(self):
+        return torch.UntypedStorage(0, device=self.device)
+    ```
+    Use instead:
+    ```python
+    def untyped_storage(self):
+        return self._data.untyped_storage()
+    ```
+
+    ## Fix safety
+    No fix is offered: which inner buffer stands for the tensor is the class's decision. A
+    storage made once and kept is not flagged.
+
+    ## References
+    - NVIDIA/TransformerEngine pull request 2974
+    """
+
+    code = "STO202"
+    name = "untyped-storage-override"
+    severity = Severity.WARNING
+    triggers = ("def untyped_storage",)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+class Packed(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    def untyped_storage(self):
+        return torch.UntypedStorage(0, device=self.device)
+""",
+            lines=(9,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Packed(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    def untyped_storage(self):
+        if self._data is not None:
+            return self._data.untyped_storage()
+        return torch.empty(0, dtype=torch.uint8).untyped_storage()
+""",
+            lines=(11,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+class Packed(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    def untyped_storage(self):
+        return self._data.untyped_storage()
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Packed(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    def untyped_storage(self):
+        if self._storage is None:
+            self._storage = torch.UntypedStorage(0, device=self.device)
+        return self._storage
+"""
+        ),
+        Good("class Other:\n    def untyped_storage(self):\n        return UntypedStorage(0)\n"),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for function in module.nodes(ast.FunctionDef):
+            cls = module.class_of(function)
+            if function.name != "untyped_storage" or cls is None:
+                continue
+            facts = module.class_facts(cls)
+            if facts is None or not (facts.is_wrapper or "torch.Tensor" in facts.bases):
+                continue
+            for returned in module.nodes(ast.Return, function):
+                made = _made_here(module, returned.value)
+                if made is not None:
+                    yield self.finding(
+                        module,
+                        returned,
+                        f"`{cls.name}.untyped_storage()` gives another storage at every call, "
+                        "none of them the tensor's own",
+                        trail=[(cls, f"`{cls.name}` is a wrapper: its bytes are in inner buffers")],
+                    )
+
+
+def _made_here(module: Module, value: ast.expr | None) -> ast.Call | None:
+    """The call that makes the storage afresh."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if _FRESH.search(module.qualified(value.func)):
+            break
+        value = value.func.value  # torch.empty(0).untyped_storage()
+    if isinstance(value, ast.Name):
+        origins = module.value_of(value).origins
+        value = origins[0] if len(origins) == 1 else None
+    if isinstance(value, ast.Call) and _FRESH.search(module.qualified(value.func)):
+        return value
+    return None
