@@ -32,6 +32,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
     name = ".".join(filter(None, (file.name, file.tree.qualname_of(node))))
     is_wrapper = any(_makes_wrapper(file, method) for method in methods)
     handles = set(_ops_registered(file, node, is_wrapper or dispatch is not None))
+    handles |= known.LIBRARY_HANDLES.get(node.name, frozenset())
     if dispatch is not None:
         handles.update(_ops_compared(file, dispatch))
     return ClassFacts(
@@ -40,6 +41,8 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
         is_wrapper=is_wrapper,
         handles=frozenset(handles),
         rewraps_rest=dispatch is not None and _rewraps_rest(dispatch),
+        raises_rest=dispatch is not None and isinstance(dispatch.body[-1], ast.Raise),
+        takes=frozenset(_taken(methods)),
         methods=frozenset(each.name for each in methods),
         fields=frozenset(_fields(file, node)),
         file=file.path,
@@ -69,6 +72,9 @@ def with_ancestors(own: ClassFacts, look_up: Callable[[str], ClassFacts | None])
         is_wrapper=any(each.is_wrapper for each in found),
         handles=frozenset().union(*(each.handles for each in found)),
         rewraps_rest=dispatching.rewraps_rest,
+        raises_rest=dispatching.raises_rest
+        or (DISPATCH not in dispatching.methods and "TorchAOBaseTensor" in "".join(bases)),
+        takes=frozenset().union(*(each.takes for each in found)),
         methods=frozenset().union(*(each.methods for each in found)),
         fields=frozenset().union(*(each.fields for each in found)),
         complete=complete,
@@ -173,6 +179,8 @@ def _makes_wrapper(file: ClassFile, method: ast.AST) -> bool:
 
 def _rewraps_rest(dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     last = dispatch.body[-1]
+    if any(_keeps_some_plain(statement) for statement in dispatch.body):
+        return False
     if not isinstance(last, ast.Return) or last.value is None:
         return False
     called = [dotted_name(below) for below in in_order(last.value) if isinstance(below, ast.Call)]
@@ -180,6 +188,23 @@ def _rewraps_rest(dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         name.rpartition(".")[2] in _REWRAPS or name == "cls" or "wrap" in name.rpartition(".")[2]
         for name in called
     ) and not any(name.startswith("super") or "unwrap" in name for name in called)
+
+
+def _keeps_some_plain(statement: ast.stmt) -> bool:
+    """`if func not in preserved: return out`."""
+    return (
+        isinstance(statement, ast.If)
+        and isinstance(statement.test, ast.Compare)
+        and isinstance(statement.test.ops[0], ast.NotIn)
+        and any(isinstance(each, ast.Return) for each in statement.body)
+    )
+
+
+def _taken(methods: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterable[str]:
+    for method in methods:
+        if method.name in ("__new__", "__init__"):
+            for each in (*method.args.args[1:], *method.args.kwonlyargs):
+                yield each.arg
 
 
 def _fields(file: ClassFile, node: ast.ClassDef) -> Iterable[str]:

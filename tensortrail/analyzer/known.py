@@ -171,6 +171,7 @@ _BY_NAME = {
 }
 
 LIBRARY_HANDLES: dict[str, frozenset[str]] = {
+    # registered for every subclass by the base's __init_subclass__
     "TorchAOBaseTensor": frozenset(
         f"aten.{op}" for op in "detach clone alias contiguous copy_ _to_copy".split()
     )

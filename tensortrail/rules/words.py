@@ -137,6 +137,10 @@ class ClassFacts:
     """Ops its dispatch answers by itself, as "aten.new_empty" (overload dropped)."""
     rewraps_rest: bool = False
     """Its dispatch has a generic fall-through that gives back its own type."""
+    raises_rest: bool = False
+    """Its dispatch refuses every op it does not answer."""
+    takes: frozenset[str] = frozenset()
+    """Names its `__new__` and `__init__` accept, own and inherited."""
     methods: frozenset[str] = frozenset()
     fields: frozenset[str] = frozenset()
     """Names assigned on self or annotated in the class body."""

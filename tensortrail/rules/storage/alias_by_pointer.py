@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules._common import in_tests
 from tensortrail.rules.storage._pointers import is_plain, pointed_at
 
 _ALSO_ASKED = (
@@ -183,7 +184,7 @@ def tensor_storage_id(tensor):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if _is_test(module.path):
+        if in_tests(module):
             return
         for compare in module.nodes(ast.Compare):
             yield from self._equal(module, compare)
@@ -352,8 +353,3 @@ def _is_any_tensor(module: Module, tensor: ast.expr) -> bool:
 def _origin(module: Module, tensor: ast.expr) -> ast.expr | None:
     origins = module.value_of(tensor).origins
     return origins[0] if origins else None
-
-
-def _is_test(path: str) -> bool:
-    parts = path.replace("\\", "/").split("/")
-    return any(part in ("tests", "test", "testing") or part.startswith("test_") for part in parts)

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
+
+_DEVICE = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)(:\d+)?")
+
+
+class DeviceEqStr(Rule):
+    """A torch.device is compared with a string, which is never equal.
+
+    ## What it does
+    Flags `t.device == "cuda"`, `!=` and membership in a list of strings only, where the value
+    is a `torch.device`, or a parameter that may be one (`torch.device | str`). Values that are
+    strings are not flagged, nor is a list that holds devices too.
+
+    ## Why is this bad?
+    `torch.device("cuda") == "cuda"` is False, and `!=` is True: the branch for meta tensors is
+    never taken, and a model is built on the GPU that was to stay on meta.
+
+    ## Example
+    ```python
+    if weight.device == "meta":
+        return
+    ```
+    Use instead:
+    ```python
+    if weight.device.type == "meta":
+        return
+    ```
+
+    ## Fix safety
+    Unsafe: the branch now runs that never did. For a value that may be a string as well, it is
+    made a device first.
+
+    ## References
+    - NVIDIA/TransformerEngine pull request 2519
+    - vllm-project/compressed-tensors pull request 384; huggingface/peft pull request 2218
+    """
+
+    code = "DEV501"
+    name = "device-eq-str"
+    severity = Severity.ERROR
+    triggers = (("device", "=="), ("device", "!="), ("device", " in "))
+    shape = re.compile(
+        rb"device\w*(\(\))?\s*(==|!=)\s*[\"'](cpu|cuda|meta|mps|xpu|npu|hpu|xla)"
+        rb"|[\"'](cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d)?[\"']\s*(==|!=)\s*[\w.\[\]]*device"
+        rb"|device\w*\s+(not\s+)?in\s+[\[({]\s*[\"'](cpu|cuda|meta|mps)"
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def init(weight: torch.Tensor):
+    if weight.device == "meta":
+        return None
+    return weight.device != "cpu"
+""",
+            lines=(4, 6),
+            fixed="""\
+import torch
+
+def init(weight: torch.Tensor):
+    if weight.device.type == "meta":
+        return None
+    return weight.device.type != "cpu"
+""",
+        ),
+        Bad(
+            """\
+import torch
+from typing import Union
+
+class Linear:
+    def __init__(self, device: Union[torch.device, str] = "cuda"):
+        if device == "meta":
+            self.defer = True
+""",
+            lines=(6,),
+            fixed="""\
+import torch
+from typing import Union
+
+class Linear:
+    def __init__(self, device: Union[torch.device, str] = "cuda"):
+        if torch.device(device).type == "meta":
+            self.defer = True
+""",
+        ),
+        Bad(
+            """\
+def place(module):
+    device = next(module.parameters()).device
+    return device == "cuda:0"
+""",
+            lines=(3,),
+        ),
+        Bad(
+            """\
+def place(module):
+    return module.weight.device in ("cpu", "meta")
+""",
+            lines=(2,),
+            fixed="""\
+def place(module):
+    return module.weight.device.type in ("cpu", "meta")
+""",
+        ),
+    )
+    good = (
+        Good("def f(device: str):\n    return device == 'cuda'\n"),
+        Good("def f(t):\n    return t.device.type == 'cuda'\n"),
+        Good("def f(args):\n    return args.device == 'cuda'\n"),
+        Good("import torch\ndef f(t):\n    return t.device in (torch.device('cpu'), 'cpu')\n"),
+        Good("def f(device='cpu'):\n    return device == 'cpu'\n"),
+        Good("def f(t):\n    device = str(t.device)\n    return device == 'cuda:0'\n"),
+        Good("def f(config):\n    device = config.get('device')\n    return device == 'cpu'\n"),
+        Good(
+            """\
+import torch
+
+def f(device: torch.device | str):
+    if isinstance(device, torch.device):
+        device = device.type
+    return device == "cuda"
+"""
+        ),
+        Good("def f(device):\n    return device == 'cuda'\n"),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for compare in module.nodes(ast.Compare):
+            if len(compare.ops) != 1:
+                continue
+            left, right = compare.left, compare.comparators[0]
+            if isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
+                if _named(right):
+                    yield from self._compared(module, compare, left, [right])
+                elif _named(left):
+                    yield from self._compared(module, compare, right, [left])
+            elif isinstance(compare.ops[0], (ast.In, ast.NotIn)):
+                names = right.elts if isinstance(right, (ast.List, ast.Tuple, ast.Set)) else []
+                if names and all(_named(each) for each in names):
+                    yield from self._compared(module, compare, left, names)
+
+    def _compared(
+        self, module: Module, compare: ast.Compare, device: ast.expr, names: list[ast.expr]
+    ) -> Iterator[Finding]:
+        value = module.value_of(device)
+        certain = value.kind is Kind.DEVICE and value.sure
+        either = value.sure and value.kinds == {Kind.DEVICE, Kind.DEVICE_STRING}
+        if not certain and not either:
+            return
+        shown = module.text(device)
+        negated = isinstance(compare.ops[0], (ast.NotEq, ast.NotIn))
+        always = "always true" if negated else "always false"
+        if certain:
+            message = f"`{shown}` is a torch.device: comparing it with a string is {always}"
+        else:
+            message = (
+                f"`{shown}` may be a torch.device, and comparing that with a string is {always}"
+            )
+        yield self.finding(
+            module,
+            compare,
+            message,
+            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
+            severity=Severity.ERROR if certain else Severity.WARNING,
+            trail=[(_source(module, device), f"`{shown}` comes from here")],
+            fixes=[self._by_type(module, device, names, either)],
+        )
+
+    def _by_type(
+        self, module: Module, device: ast.expr, names: list[ast.expr], either: bool
+    ) -> Fix | None:
+        if any(":" in str(getattr(each, "value", "")) for each in names):
+            return None  # an index is asked for too
+        shown = module.text(device)
+        if either:
+            if not _imports_torch(module):
+                return None
+            shown = f"torch.device({shown})"
+        edit = module.replace(device, f"{shown}.type")
+        return module.fix("compare the type", Safety.UNSAFE, edit)
+
+
+def _named(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and bool(_DEVICE.fullmatch(node.value))
+    )
+
+
+def _source(module: Module, device: ast.expr) -> ast.AST | None:
+    origins = module.value_of(device).origins
+    if origins:
+        return origins[0]
+    function = module.function_of(device)
+    if isinstance(device, ast.Name) and function is not None:
+        arguments = (*function.args.args, *function.args.kwonlyargs)
+        return next((each for each in arguments if each.arg == device.id), None)
+    return None
+
+
+def _imports_torch(module: Module) -> bool:
+    return any(
+        alias.name == "torch" and alias.asname is None
+        for node in module.nodes(ast.Import)
+        for alias in node.names
+    )

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
+
+_MOVES = ("to", "cpu", "cuda", "detach", "contiguous", "half", "float", "bfloat16", "clone")
+
+
+class DiscardedTo(Rule):
+    """The result of `tensor.to(...)` is dropped; the tensor stays where it is.
+
+    ## What it does
+    Flags a statement that is nothing but `t.to(...)`, `t.cpu()`, `t.cuda()`, `t.detach()` and
+    the like, where `t` is a tensor. Modules move in place and are not flagged.
+
+    ## Why is this bad?
+    A tensor is moved by making another. The old one stays on its device, with its graph: the
+    memory that was to be freed is not, and the next operation mixes devices.
+
+    ## Example
+    ```python
+    for metric in metrics:
+        metric.detach().cpu()
+    ```
+    Use instead:
+    ```python
+    metrics = [metric.detach().cpu() for metric in metrics]
+    ```
+
+    ## Fix safety
+    Unsafe, and only for a plain name: later code then sees the moved tensor.
+
+    ## References
+    - Lightning-AI/pytorch-lightning pull request 6216
+    """
+
+    code = "DEV504"
+    name = "discarded-to"
+    severity = Severity.ERROR
+    triggers = (".to(", ".cpu()", ".cuda(", ".detach()", ".contiguous()")
+    shape = re.compile(
+        rb"(?m)^[ \t]+[A-Za-z_][\w.\[\]\"'()]*\.(to|cpu|cuda|detach|contiguous|half|float|bfloat16"
+        rb"|clone)\([^=\n]*\)[ \t]*(#.*)?\r?$"
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def finish(loss: torch.Tensor, device):
+    loss.to(device)
+    return loss
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def finish(loss: torch.Tensor, device):
+    loss = loss.to(device)
+    return loss
+""",
+        ),
+        Bad(
+            """\
+def collect(outputs):
+    for name, value in outputs.state_dict().items():
+        value.detach().cpu()
+""",
+            lines=(3,),
+        ),
+    )
+    good = (
+        Good("def f(model):\n    model.to('cuda')\n"),
+        Good("def f(x):\n    x.to('cuda')\n"),
+        Good("import torch\ndef f(x: torch.Tensor):\n    y = x.to('cuda')\n    return y\n"),
+        Good(
+            """\
+import torch
+
+class Layer(torch.nn.Module):
+    def move(self, device):
+        self.to(device)
+"""
+        ),
+        Good("import torch\ndef f(x: torch.Tensor):\n    x.detach_()\n"),
+        Good("def f(observer, module):\n    observer.detach(module)\n"),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for statement in module.nodes(ast.Expr):
+            call = statement.value
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            if call.func.attr not in _MOVES or _is_provoked(module, statement):
+                continue
+            subject = call.func.value
+            value = module.value_of(subject)
+            if not value.is_tensor or not _is_surely_tensor(module, subject):
+                continue
+            if value.may_be(Kind.WRAPPER_TENSOR):
+                continue  # a class of its own may move in place
+            yield self.finding(
+                module,
+                statement,
+                f"`{module.text(call)}` makes another tensor, which is dropped: "
+                f"`{module.text(_root(subject))}` stays as it is",
+                trail=[(_source(module, subject), "the tensor comes from here")],
+                fixes=[self._kept(module, statement, call)],
+            )
+
+    def _kept(self, module: Module, statement: ast.Expr, call: ast.Call) -> Fix | None:
+        root = _root(call)
+        if not isinstance(root, ast.Name) or _is_loop_variable(module, root):
+            return None
+        edit = module.insert_before(statement, f"{root.id} = ")
+        return module.fix("keep the result", Safety.UNSAFE, edit)
+
+
+def _root(node: ast.expr) -> ast.expr:
+    """`x` of `x.detach().cpu()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return node
+
+
+def _is_surely_tensor(module: Module, subject: ast.expr) -> bool:
+    value = module.value_of(_root(subject))
+    return value.is_tensor and (value.sure or any(_gives_tensors(each) for each in value.origins))
+
+
+def _gives_tensors(source: ast.expr) -> bool:
+    """`sd.items()`, `m.parameters()`: what a loop over it binds is a tensor."""
+    return (
+        isinstance(source, ast.Call)
+        and isinstance(source.func, ast.Attribute)
+        and source.func.attr in ("items", "values", "parameters", "named_parameters", "buffers")
+    )
+
+
+def _is_loop_variable(module: Module, name: ast.Name) -> bool:
+    return any(
+        isinstance(up, (ast.For, ast.AsyncFor))
+        and any(isinstance(each, ast.Name) and each.id == name.id for each in ast.walk(up.target))
+        for up in module.ancestors(name)
+    )
+
+
+def _is_provoked(module: Module, statement: ast.stmt) -> bool:
+    """Run to see it fail, or to be recorded: `with raises(...)`, a profile, a graph, a `try`."""
+    if module.contexts_of(statement):
+        words = ("raises", "assert", "record", "profile", "mode", "capture", "trace", "Expect")
+        around = " ".join(module.text(each) for each in module.contexts_of(statement))
+        if any(word.lower() in around.lower() for word in words):
+            return True
+    return any(isinstance(up, ast.Try) and len(up.body) == 1 for up in module.ancestors(statement))
+
+
+def _source(module: Module, subject: ast.expr) -> ast.expr | None:
+    origins = module.value_of(_root(subject)).origins
+    return origins[0] if origins else None

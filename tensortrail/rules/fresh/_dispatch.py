@@ -1,0 +1,59 @@
+"""Finding, in a tensor subclass, the code that answers one op."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules import Module
+
+Answer = tuple[ast.AST, list[ast.stmt]]
+"""The `if` or function that answers the op, and its body."""
+
+
+def answers(module: Module, op: str) -> Iterator[Answer]:
+    """`if func == aten.<op>...:` in a dispatch, or a function registered for the op."""
+    for statement in module.nodes(ast.If):
+        if _compares_with(module, statement.test, op) and _in_dispatch(module, statement):
+            yield statement, statement.body
+    for function in module.nodes(ast.FunctionDef):
+        for decorator in function.decorator_list:
+            if isinstance(decorator, ast.Call) and _only_names(module, decorator, op):
+                yield function, function.body
+
+
+def names_op(module: Module, node: ast.AST, op: str) -> bool:
+    """`aten.<op>` or `aten.<op>.<overload>`."""
+    parts = module.qualified(node).split(".")
+    return "aten" in parts and parts[parts.index("aten") + 1 :][:1] == [op]
+
+
+def _compares_with(module: Module, test: ast.expr, op: str) -> bool:
+    return (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], (ast.Eq, ast.Is))
+        and names_op(module, test.comparators[0], op)
+    )
+
+
+def _only_names(module: Module, decorator: ast.Call, op: str) -> bool:
+    """The decorator registers the function for this op, and for no other."""
+    attributes = [
+        each
+        for argument in decorator.args
+        for each in ast.walk(argument)
+        if isinstance(each, ast.Attribute) and "aten" in module.qualified(each).split(".")
+    ]
+    full = [each for each in attributes if module.qualified(each).split(".")[-2:-1] != ["ops"]]
+    named = [each for each in full if module.qualified(each).split("aten.")[-1:] != [""]]
+    ops = {module.qualified(each).split("aten.")[-1].split(".")[0] for each in named} - {
+        "torch",
+        "",
+    }
+    return ops == {op}
+
+
+def _in_dispatch(module: Module, node: ast.AST) -> bool:
+    function = module.function_of(node)
+    return function is not None and "torch_dispatch" in function.name

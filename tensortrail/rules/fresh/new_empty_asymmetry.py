@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.fresh._dispatch import answers
+
+_PLAIN = re.compile(r"^torch\.(empty|zeros|new_empty|empty_like)$")
+
+
+class NewEmptyAsymmetry(Rule):
+    """A tensor subclass answers `new_empty` otherwise than its callers may expect.
+
+    ## What it does
+    Flags, in `__torch_dispatch__` or a function registered for the op: an answer to `new_empty`
+    that is a plain tensor on one device and the subclass on another, and one that drops the
+    caller's `device` or `pin_memory`.
+
+    ## Why is this bad?
+    Checkpoint staging makes its host copies by `new_empty(size, device="cpu")` and copies into
+    them. A plain tensor there loses the quantized parts without an error; a tensor on the
+    wrong device makes the staging copy a copy on the GPU.
+
+    ## Example
+    ```python
+    if func is aten.new_empty.default:
+        return Packed(torch.empty(args[1]))
+    ```
+    Use instead:
+    ```python
+    if func is aten.new_empty.default:
+        device = kwargs.get("device", args[0].device)
+        return Packed(torch.empty(args[1], device=device))
+    ```
+
+    ## Fix safety
+    No fix is offered: what the subclass is made of is its own.
+
+    ## References
+    - NVIDIA/TransformerEngine pull request 2721
+    """
+
+    code = "NEW301"
+    name = "new-empty-asymmetry"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = ("aten.new_empty",)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+class Packed(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.new_empty.default:
+            return cls(torch.empty(args[1]))
+        return super().__torch_dispatch__(func, types, args, kwargs)
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+import torch
+aten = torch.ops.aten
+
+class Packed(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func == aten.new_empty.default:
+            device = kwargs.get("device", args[0].device)
+            if device.type == "cpu":
+                return torch.empty(args[1], device=device)
+            return cls.make_empty(args[1], device=device)
+        return super().__torch_dispatch__(func, types, args, kwargs)
+""",
+            lines=(9,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+class Packed(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.new_empty.default:
+            device = kwargs.get("device", args[0].device)
+            return cls(torch.empty(args[1], device=device))
+        return super().__torch_dispatch__(func, types, args, kwargs)
+"""
+        ),
+        Good(
+            """\
+import torch
+aten = torch.ops.aten
+
+@implements(aten.new_empty.default)
+def _(func, types, args, kwargs):
+    return args[0].__class__(args[0].inner.new_empty(args[1], **kwargs))
+"""
+        ),
+        Good(
+            """\
+import torch
+aten = torch.ops.aten
+
+@implements([aten.new_empty.default, aten.clone.default])
+def _(func, types, args, kwargs):
+    return rewrap(func, args[0])
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for place, body in answers(module, "new_empty"):
+            text = "\n".join(module.text(each) for each in body)
+            if not any(isinstance(each, ast.Return) for node in body for each in ast.walk(node)):
+                continue
+            if all(isinstance(each, ast.Raise) for each in body):
+                continue
+            if "device" not in text and "kwargs" not in text and "super()" not in text:
+                yield self.finding(
+                    module,
+                    place if not isinstance(place, ast.If) else place.test,
+                    "the answer to `new_empty` drops the `device` and `pin_memory` it is asked for",
+                )
+                continue
+            yield from self._by_device(module, body)
+
+    def _by_device(self, module: Module, body: list[ast.stmt]) -> Iterator[Finding]:
+        for statement in (each for node in body for each in ast.walk(node)):
+            if not isinstance(statement, ast.If) or "device" not in module.text(statement.test):
+                continue
+            plain = [each for each in _returns(statement.body) if _is_plain(module, each)]
+            after = body[body.index(statement) + 1 :] if statement in body else statement.orelse
+            others = [
+                each
+                for each in (*_returns(statement.orelse), *_returns(after))
+                if not _is_plain(module, each)
+            ]
+            if plain and others:
+                yield self.finding(
+                    module,
+                    statement.test,
+                    "`new_empty` gives a plain tensor on one device and the subclass on another",
+                    trail=[(plain[0], "plain here"), (others[0], "the subclass here")],
+                )
+
+
+def _returns(statements: list[ast.stmt]) -> list[ast.Return]:
+    return [
+        each
+        for statement in statements
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Return) and each.value is not None
+    ]
+
+
+def _is_plain(module: Module, returned: ast.Return) -> bool:
+    return isinstance(returned.value, ast.Call) and bool(
+        _PLAIN.match(module.qualified(returned.value.func))
+    )

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, ClassFacts, Good, Module, Rule
+from tensortrail.rules._common import in_tests
+
+_FACTORIES = ("aten.empty_like", "aten.new_zeros", "aten.zeros_like")
+_PINNING = ("aten.is_pinned", "aten._pin_memory")
+_FSDP = ("aten.split", "aten.as_strided", "aten.new_zeros")
+
+
+class SubclassOpProfile(Rule):
+    """A wrapper subclass answers some ops of a use and lacks others of the same use.
+
+    ## What it does
+    Flags a wrapper subclass that is made for sharding or checkpoints (it answers `empty_like`,
+    `new_zeros`, `split`, `as_strided`) and has no answer to `new_empty`, with which checkpoint
+    staging makes its copies; and one that answers `_pin_memory` or `is_pinned`, but not both,
+    while every other op is refused. Bases, decorator tables and a fall-through that wraps
+    again are taken into account.
+
+    ## Why is this bad?
+    If other ops fall through to the plain inner tensor, `new_empty` gives a plain tensor, and
+    `async_save` stages uninitialised memory without an error. If they are refused, saving or
+    offloading fails with NotImplementedError.
+
+    ## Example
+    ```python
+    _kept = {aten.empty_like.default, aten.new_zeros.default, aten.split.Tensor}
+    if func not in _kept:
+        return out
+    ```
+    Use instead:
+    ```python
+    _kept = {aten.empty_like.default, aten.new_zeros.default, aten.new_empty.default, ...}
+    ```
+
+    ## Fix safety
+    No fix is offered: a right answer depends on what the class is made of.
+
+    ## References
+    - NVIDIA/TransformerEngine pull request 2721
+    - pytorch/ao pull request 3526
+    """
+
+    code = "NEW304"
+    name = "subclass-op-profile"
+    severity = Severity.ERROR
+    triggers = ("__torch_dispatch__", "_make_wrapper_subclass")
+
+    bad = (
+        Bad(
+            """\
+import torch
+aten = torch.ops.aten
+_kept = {aten.empty_like.default, aten.new_zeros.default, aten.split.Tensor, aten.detach.default}
+
+class Weight(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        out = func(*unwrap(args), **(kwargs or {}))
+        if func not in _kept:
+            return out
+        return wrap(out)
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Quantized(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func == torch.ops.aten.empty_like.default:
+            return cls.make_empty(args[0].shape)
+        return func(*dequantized(args), **kwargs)
+""",
+            lines=(3,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+class Quantized(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func in (torch.ops.aten.empty_like.default, torch.ops.aten.new_empty.default):
+            return cls.make_empty(args[0].shape, **kwargs)
+        return func(*dequantized(args), **kwargs)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Traced(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func == torch.ops.aten.empty_like.default:
+            count(func)
+        return tree_map(wrap, func(*tree_map(unwrap, args)))
+"""
+        ),
+        Good(
+            """\
+import torch
+from base import Base
+
+class Child(Base):
+    extra = 1
+""",
+            files={
+                "base.py": """\
+import torch
+
+class Base(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func == torch.ops.aten.empty_like.default:
+            return cls.make_empty(args[0].shape)
+        return func(*args, **kwargs)
+"""
+            },
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for cls in module.nodes(ast.ClassDef):
+            facts = module.class_facts(cls)
+            if facts is None or not facts.is_wrapper or not facts.complete or facts.rewraps_rest:
+                continue
+            if not _has_own_answers(module, cls, facts):
+                continue
+            yield from self._staging(module, cls, facts)
+            yield from self._pinning(module, cls, facts)
+
+    def _staging(self, module: Module, cls: ast.ClassDef, facts: ClassFacts) -> Iterator[Finding]:
+        if "aten.new_empty" in facts.handles:
+            return
+        made = [op for op in _FACTORIES if op in facts.handles]
+        if not made or _inherited_gap(module, cls, facts):
+            return
+        sharded = [op for op in _FSDP if op in facts.handles]
+        if "aten.empty_like" not in made and len(sharded) < 2:
+            return  # computes with many ops, but is not made to be sharded or saved
+        refuses = facts.raises_rest
+        effect = (
+            "saving it with a stager raises NotImplementedError"
+            if refuses
+            else "a stager gets a plain tensor, and the data is lost without an error"
+        )
+        made_for = f" and {', '.join(sharded)}" if sharded else ""
+        yield self.finding(
+            module,
+            cls,
+            f"`{cls.name}` answers {', '.join(made)} but not aten.new_empty: {effect}",
+            severity=Severity.WARNING if refuses else Severity.ERROR,
+            trail=[(_dispatch_of(module, cls), f"answers {made[0]}{made_for}: made to be sharded")],
+            evidence={"handles": ", ".join(sorted(facts.handles))},
+        )
+
+    def _pinning(self, module: Module, cls: ast.ClassDef, facts: ClassFacts) -> Iterator[Finding]:
+        answered = [op for op in _PINNING if op in facts.handles]
+        if len(answered) != 1 or not facts.raises_rest:
+            return
+        missing = next(op for op in _PINNING if op not in answered)
+        yield self.finding(
+            module,
+            cls,
+            f"`{cls.name}` answers {answered[0]} but not {missing}: offloading to pinned memory "
+            "raises NotImplementedError",
+            severity=Severity.WARNING,
+            trail=[(_dispatch_of(module, cls), "refuses every op it does not answer")],
+        )
+
+
+def _dispatch_of(module: Module, cls: ast.ClassDef) -> ast.AST | None:
+    return next(
+        (
+            each
+            for each in cls.body
+            if isinstance(each, ast.FunctionDef) and each.name == "__torch_dispatch__"
+        ),
+        None,
+    )
+
+
+def _has_own_answers(module: Module, cls: ast.ClassDef, facts: ClassFacts) -> bool:
+    """The class dispatches by itself, rather than inheriting all of it."""
+    if _dispatch_of(module, cls) is not None:
+        return True
+    base = module.class_facts(facts.bases[0]) if facts.bases else None
+    return base is None or not base.is_wrapper
+
+
+def _inherited_gap(module: Module, cls: ast.ClassDef, facts: ClassFacts) -> bool:
+    """A base is flagged for the same gap already."""
+    for name in facts.bases:
+        base = module.class_facts(name)
+        known = base is not None and base.is_wrapper and bool(base.file)
+        if known and base is not None and any(op in base.handles for op in _FACTORIES):
+            return True
+    return False

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+
+_COMPARES = (
+    "assert_close", "allclose", "assert_allclose", "assertTrue_allclose", "assert_almost_equal",
+)  # fmt: skip
+_ROUND_TRIP = re.compile(
+    r"dequantiz|round_?trip|state_dict|checkpoint|save|load|restored|reloaded|\bto_copy|offload"
+    r"|serialize|quantize",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"[a-z]{3,}.*[a-z]{3,}", re.IGNORECASE)
+_CHECKS_NOTHING = 1.0
+
+
+class LoosenedTolerance(Rule):
+    """The tolerance of a round-trip test is so wide that the test checks nothing.
+
+    ## What it does
+    Flags `assert_close`, `allclose` and their kin in a test of a quantization or checkpoint
+    round trip whose relative tolerance is 1 or more, or whose absolute tolerance is 1 or more
+    against values made by `rand` or `randn`, without a comment that gives the reason.
+
+    ## Why is this bad?
+    `rtol=1` accepts zero for every value: a restored weight that was never written passes. The
+    silent loss the test stands for goes on.
+
+    ## Example
+    ```python
+    torch.testing.assert_close(restored, weight, rtol=1.0, atol=10.0)
+    ```
+    Use instead:
+    ```python
+    # fp8 e4m3 keeps 3 bits of mantissa
+    torch.testing.assert_close(restored, weight, rtol=0.125, atol=0.02)
+    ```
+
+    ## Fix safety
+    No fix is offered: which error is right depends on the format.
+
+    ## References
+    - `torch.testing.assert_close`: the default tolerances by dtype
+    """
+
+    code = "TOL701"
+    name = "loosened-tolerance"
+    severity = Severity.WARNING
+    triggers = (("assert_close", "tol="), ("allclose", "tol="))
+    shape = re.compile(rb"[ra]tol\s*=\s*(\d+(\.\d*)?|\d*\.?\d+e\d)")
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def test_round_trip():
+    weight = torch.randn(4, 4)
+    restored = dequantize(quantize(weight))
+    torch.testing.assert_close(restored, weight, rtol=1.0, atol=10.0)
+""",
+            lines=(6,),
+            path="test_example.py",
+        ),
+        Bad(
+            """\
+import torch
+
+def test_checkpoint(model, path):
+    before = torch.rand(8)
+    after = load(path)
+    assert torch.allclose(after, before, atol=2)
+""",
+            lines=(6,),
+            path="test_example.py",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def test_round_trip():
+    weight = torch.randn(4, 4)
+    restored = dequantize(quantize(weight))
+    torch.testing.assert_close(restored, weight, rtol=0.125, atol=0.02)
+""",
+            path="test_example.py",
+        ),
+        Good(
+            """\
+import torch
+
+def test_shapes(a, b):
+    # the kernel sums in another order, over values of up to 1e6
+    torch.testing.assert_close(quantize(a), b, rtol=0, atol=2)
+""",
+            path="test_example.py",
+        ),
+        Good(
+            """\
+import torch
+
+def test_int8(a, b):
+    torch.testing.assert_close(quantize(a), b, rtol=0, atol=1)
+""",
+            path="test_example.py",
+        ),
+        Good(
+            """\
+import torch
+
+def test_matmul(a, b):
+    torch.testing.assert_close(a @ b, b @ a, rtol=1.0, atol=10.0)
+""",
+            path="test_example.py",
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for call in module.calls(*_COMPARES):
+            function = module.function_of(call)
+            if function is None or not self._is_round_trip(module, call, function):
+                continue
+            relative = _number(call, "rtol")
+            absolute = _number(call, "atol")
+            wide = relative is not None and relative >= _CHECKS_NOTHING
+            far = absolute is not None and absolute >= _CHECKS_NOTHING
+            if not wide and not (far and _of_unit_size(module, call, function)):
+                continue
+            if _REASON.search(module.comments_on(call)):
+                continue
+            what = f"rtol={relative:g}" if wide else f"atol={absolute:g}"
+            yield self.finding(
+                module,
+                call,
+                f"{what} accepts a tensor of zeros: this round trip is not checked",
+                confidence=Confidence.HIGH if wide else Confidence.MEDIUM,
+                trail=[(function, f"`{function.name}` tests a round trip")],
+            )
+
+    def _is_round_trip(self, module: Module, call: ast.Call, function: ast.AST) -> bool:
+        compared = " ".join(module.text(each) for each in call.args[:2])
+        origins = [
+            module.text(origin)
+            for each in call.args[:2]
+            for origin in module.value_of(each).origins
+        ]
+        name = getattr(function, "name", "")
+        return bool(_ROUND_TRIP.search(" ".join([compared, name, *origins])))
+
+
+def _number(call: ast.Call, name: str) -> float | None:
+    for keyword in call.keywords:
+        value = keyword.value
+        if keyword.arg == name and isinstance(value, ast.Constant):
+            return float(value.value) if isinstance(value.value, (int, float)) else None
+    return None
+
+
+def _of_unit_size(module: Module, call: ast.Call, function: ast.AST) -> bool:
+    """What is compared was made by `rand` or `randn`: its values are around one."""
+    made = [
+        module.qualified(origin.func)
+        for each in call.args[:2]
+        for origin in module.value_of(each).origins
+        if isinstance(origin, ast.Call)
+    ]
+    return any(name in ("torch.rand", "torch.randn") for name in made)
