@@ -170,14 +170,11 @@ def _of_project(evaluator: Evaluator, call: ast.Call, dotted: str) -> Value:
     said = evaluator.world.annotated_return(call)
     if said.kinds:
         return Value(said.kinds, cls=said.cls, owner=Owner.UNKNOWN)
-    facts = evaluator.world.class_facts(dotted) if dotted else None
-    if facts is not None:
-        from tensortrail.analyzer.expressions import kind_of_class
-
-        kind = kind_of_class(facts)
+    if dotted.rpartition(".")[2][:1].isupper():
+        kind = evaluator.world.kind_of_class_named(dotted)
         kinds = frozenset({kind} if kind else ())
         place = placement_of_argument(evaluator, _keyword(call, "device"))
-        return Value(kinds, place, cls=facts.name, owner=Owner.HERE)
+        return Value(kinds, place, cls=dotted, owner=Owner.HERE)
     if said.cls:
         return Value(cls=said.cls)
     function = evaluator.world.function_facts(call)

@@ -30,7 +30,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
     methods = [each for each in node.body if isinstance(each, SCOPES)]
     dispatch = next((each for each in methods if each.name == DISPATCH), None)
     name = ".".join(filter(None, (file.name, file.tree.qualname_of(node))))
-    is_wrapper = any(_makes_wrapper(file, method) for method in methods)
+    is_wrapper = any(_makes_wrapper(method) for method in methods)
     handles = set(_ops_registered(file, node, is_wrapper or dispatch is not None))
     handles |= known.LIBRARY_HANDLES.get(node.name, frozenset())
     if dispatch is not None:
@@ -44,7 +44,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
         raises_rest=dispatch is not None and isinstance(dispatch.body[-1], ast.Raise),
         takes=frozenset(_taken(methods)),
         methods=frozenset(each.name for each in methods),
-        fields=frozenset(_fields(file, node)),
+        fields=frozenset(_fields(node)),
         file=file.path,
         line=node.lineno,
     )
@@ -172,9 +172,13 @@ def _implements_aliases(file: ClassFile) -> dict[str, str]:
     return found
 
 
-def _makes_wrapper(file: ClassFile, method: ast.AST) -> bool:
-    attributes = file.tree.nodes(ast.Attribute, method)
-    return any(below.attr == "_make_wrapper_subclass" for below in attributes)
+def _makes_wrapper(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    if method.name not in ("__new__", "__init__", "_wrap", "wrap"):
+        return False
+    return any(
+        isinstance(below, ast.Attribute) and below.attr == "_make_wrapper_subclass"
+        for below in in_order(method)
+    )
 
 
 def _rewraps_rest(dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -207,13 +211,14 @@ def _taken(methods: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterabl
                 yield each.arg
 
 
-def _fields(file: ClassFile, node: ast.ClassDef) -> Iterable[str]:
+def _fields(node: ast.ClassDef) -> Iterable[str]:
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             yield statement.target.id
-    for below in file.tree.nodes(ast.Attribute, node):
+    for below in in_order(node):
         if (
-            isinstance(below.ctx, ast.Store)
+            isinstance(below, ast.Attribute)
+            and isinstance(below.ctx, ast.Store)
             and isinstance(below.value, ast.Name)
             and below.value.id in ("self", "obj", "instance", "r")
         ):

@@ -28,6 +28,7 @@ class World(Protocol):
 
     def qualified(self, node: ast.AST) -> str: ...
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None: ...
+    def kind_of_class_named(self, name: str) -> Kind | None: ...
     def function_facts(self, call: ast.Call) -> FunctionFacts | None: ...
     def annotated_return(self, call: ast.Call) -> hints.Annotated: ...
     def attribute_of_class(self, cls: str, name: str) -> Value: ...
@@ -322,10 +323,8 @@ def narrow_instance(
 
 
 def _instance_kind(evaluator: Evaluator, part: ast.expr, path: str) -> tuple[Kind | None, str]:
-    def class_kind(name: str) -> Kind | None:
-        return kind_of_class(evaluator.world.class_facts(name))
-
-    said = hints.read(part, evaluator.world.qualified, class_kind, path)
+    world = evaluator.world
+    said = hints.read(part, world.qualified, world.kind_of_class_named, path)
     if len(said.kinds) == 1:
         return next(iter(said.kinds)), said.cls
     return None, ""

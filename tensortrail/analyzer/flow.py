@@ -76,10 +76,9 @@ class Flow(Evaluator):
     def _parameter(self, argument: ast.arg, default: ast.expr | None, state: State) -> Value:
         name = argument.arg
 
-        def class_kind(dotted: str) -> Kind | None:
-            return kind_of_class(self.world.class_facts(dotted))
-
-        said = hints.read(argument.annotation, self.world.qualified, class_kind, name)
+        said = hints.read(
+            argument.annotation, self.world.qualified, self.world.kind_of_class_named, name
+        )
         kinds, sure = said.kinds, True
         place = Placement()
         if default is not None:
@@ -161,11 +160,10 @@ class Flow(Evaluator):
                 self.move(base.path, replace(value.placement, by=node), state)
 
     def _annotated(self, node: ast.AnnAssign, state: State) -> None:
-        def class_kind(dotted: str) -> Kind | None:
-            return kind_of_class(self.world.class_facts(dotted))
-
         name = getattr(node.target, "id", getattr(node.target, "attr", ""))
-        said = hints.read(node.annotation, self.world.qualified, class_kind, name)
+        said = hints.read(
+            node.annotation, self.world.qualified, self.world.kind_of_class_named, name
+        )
         value = self.value(node.value, state) if node.value is not None else UNKNOWN_VALUE
         if said.kinds and not value.kinds:
             value = replace(value, kinds=said.kinds, sure=True)

@@ -185,7 +185,8 @@ FUNCTION_WORTH_READING = re.compile(
 )
 """Functions of other files are read only if their name says they may move or free something."""
 RETURN_WORTH_READING = re.compile(r"device|tensor|param|storage|state_dict|module|weight")
-CLASS_NOT_WORTH_READING = re.compile(
-    r"(Config|Args|Arguments|Output|Settings?|Options|Mixin|Error)$"
+CLASS_WORTH_READING = re.compile(
+    r"Tensor|Param|Module|Model|Layer|Linear|Embedding|Block|Net|Device|Storage|Weight|Buffer"
 )
+"""Classes of other files are read for an annotation only if they may be of a kind we tell."""
 MOVING_WORDS = (".to(", ".cpu(", ".cuda(", "deallocate_module", "resize_(", ".data =", "offload")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TypeVar
 
 from tensortrail.analyzer import classes, edits, functions, guards, hints, known, settings
@@ -128,20 +127,11 @@ class PythonModule:
 
     def definition_named(self, dotted: str) -> ast.AST | None:
         """The class or function of that name inside this file ("Class.method" too)."""
-        return self._definitions.get(dotted)
-
-    @cached_property
-    def _definitions(self) -> dict[str, ast.AST]:
-        found: dict[str, ast.AST] = {}
-        for kind in (ast.ClassDef, *SCOPES):
-            for node in self.tree.nodes(kind):
-                found.setdefault(self.tree.qualname_of(node), node)
-        return found
+        return self.tree.definitions.get(dotted)
 
     def _collect_names(self) -> Names:
-        imports: list[ast.AST] = [*self.tree.nodes(ast.Import), *self.tree.nodes(ast.ImportFrom)]
         is_package = self.path.endswith("__init__.py")
-        names = Names(self.name, is_package, imports)
+        names = Names(self.name, is_package, self.tree.imports())
         names.define(
             node.name for node in self.tree.root.body if isinstance(node, (ast.ClassDef, *SCOPES))
         )
@@ -287,7 +277,8 @@ class PythonModule:
         return hints.read(node.returns, module.qualified, module.kind_of_class_named)
 
     def kind_of_class_named(self, name: str) -> Kind | None:
-        if known.CLASS_NOT_WORTH_READING.search(name):
+        last = name.rpartition(".")[2]
+        if self.definition_named(last) is None and not known.CLASS_WORTH_READING.search(last):
             return None
         return kind_of_class(self.class_facts(name))
 

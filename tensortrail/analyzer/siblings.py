@@ -19,15 +19,14 @@ _KINDS = (ast.Call, ast.Compare)
 
 def with_siblings(findings: Sequence[Finding], files: Iterable[str]) -> list[Finding]:
     """The findings, each with the sites of its shape; files are read only if they may have one."""
-    shapes: dict[Finding, tuple[str, bytes]] = {}
+    shapes: dict[Finding, tuple[str, frozenset[bytes]]] = {}
     for finding in findings:
         shape = _shape_of_text(finding.site.source, finding)
         if shape is not None:
             shapes[finding] = shape
     if not shapes:
         return list(findings)
-    wanted = {shape for shape, _ in shapes.values()}
-    places = _places(wanted, {word for _, word in shapes.values()}, files)
+    places = _places(dict(shapes.values()), files)
     result = []
     for finding in findings:
         known = shapes[finding][0] if finding in shapes else ""
@@ -36,8 +35,8 @@ def with_siblings(findings: Sequence[Finding], files: Iterable[str]) -> list[Fin
     return result
 
 
-def _shape_of_text(text: str, finding: Finding) -> tuple[str, bytes] | None:
-    """The shape of the flagged expression and its rarest word; None if it says too little."""
+def _shape_of_text(text: str, finding: Finding) -> tuple[str, frozenset[bytes]] | None:
+    """The shape of the flagged expression and its words; None if it says too little."""
     site = finding.site
     lines = text.split("\n")
     if not text or site.start < 0:
@@ -56,7 +55,7 @@ def _shape_of_text(text: str, finding: Finding) -> tuple[str, bytes] | None:
     words = [word for word in _words(expression) if word not in _COMMON_NAMES]
     if not words:
         return None
-    return shape_of(expression), max(words, key=len).encode()
+    return shape_of(expression), frozenset(word.encode() for word in words)
 
 
 def shape_of(node: ast.expr) -> str:
@@ -97,13 +96,13 @@ def _words(node: ast.AST) -> Iterable[str]:
             yield each.func.id
 
 
-def _places(shapes: set[str], words: set[bytes], files: Iterable[str]) -> dict[str, list[Site]]:
+def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[str, list[Site]]:
     found: dict[str, list[Site]] = {}
     for path in files:
         try:
             with open(path, "rb") as handle:
                 data = handle.read()
-            if not any(word in data for word in words):
+            if not any(all(word in data for word in words) for words in shapes.values()):
                 continue
             tree = ast.parse(data)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

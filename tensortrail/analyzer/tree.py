@@ -13,21 +13,55 @@ from tensortrail.rules.view import FunctionNode
 N = TypeVar("N", bound=ast.AST)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SHARED = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_HOLDERS = (ast.stmt, ast.excepthandler, ast.match_case)
 _ABSTRACT = frozenset({ast.AST, ast.stmt, ast.expr, ast.pattern, ast.excepthandler})
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
 class Tree:
+    """The walk over all nodes is put off until something asks for it."""
+
     def __init__(self, root: ast.Module) -> None:
         self.root = root
-        self._order, parents = _walk(root)
-        self._number = {node: number for number, node in enumerate(self._order)}
-        self._parents = {
-            node: self._order[parent]
-            for node, parent in zip(self._order, parents, strict=True)
-            if node is not root
-        }
-        self._last = _ends_of_subtrees(parents)
+
+    @cached_property
+    def _walked(self) -> tuple[list[ast.AST], list[int]]:
+        return _walk(self.root)
+
+    @property
+    def _order(self) -> list[ast.AST]:
+        return self._walked[0]
+
+    @cached_property
+    def _number(self) -> dict[ast.AST, int]:
+        return {node: number for number, node in enumerate(self._order)}
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        order, parents = self._walked
+        pairs = zip(order, parents, strict=True)
+        return {node: order[parent] for node, parent in pairs if node is not self.root}
+
+    @cached_property
+    def _last(self) -> list[int]:
+        return _ends_of_subtrees(self._walked[1])
+
+    @cached_property
+    def definitions(self) -> dict[str, ast.AST]:
+        """Classes and functions by their dotted name in the file; the first of a name."""
+        found: dict[str, ast.AST] = {}
+        for name, node in _definitions(self.root, ""):
+            found.setdefault(name, node)
+        return found
+
+    @cached_property
+    def _qualnames(self) -> dict[ast.AST, str]:
+        return {node: name for name, node in _definitions(self.root, "")}
+
+    def imports(self) -> list[ast.AST]:
+        """Every import statement, wherever it stands."""
+        return [each for each in _statements(self.root) if isinstance(each, _IMPORTS)]
 
     @cached_property
     def _by_type(self) -> dict[type[ast.AST], tuple[list[ast.AST], list[int]]]:
@@ -97,7 +131,9 @@ class Tree:
         ]
 
     def qualname_of(self, node: ast.AST) -> str:
-        """ "Class.method" of a definition, or of the definition around a node."""
+        """The "Class.method" of a definition, or of the definition around a node."""
+        if node in self._qualnames:
+            return self._qualnames[node]
         around = [
             up for up in (node, *self.ancestors(node)) if isinstance(up, (*SCOPES, ast.ClassDef))
         ]
@@ -155,6 +191,28 @@ class Tree:
             if isinstance(up, (*SCOPES, ast.ClassDef)):
                 return
             child = up
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """All statements below, without a look into expressions."""
+    for name in _BLOCKS:
+        block = getattr(node, name, ())
+        for each in block if isinstance(block, list) else ():
+            if isinstance(each, ast.stmt):
+                yield each
+            if isinstance(each, _HOLDERS):
+                yield from _statements(each)
+
+
+def _definitions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
+    for name in _BLOCKS:
+        block = getattr(node, name, ())
+        for each in block if isinstance(block, list) else ():
+            if isinstance(each, (*SCOPES, ast.ClassDef)):
+                yield prefix + each.name, each
+                yield from _definitions(each, f"{prefix}{each.name}.")
+            elif isinstance(each, _HOLDERS):
+                yield from _definitions(each, prefix)
 
 
 def in_order(node: ast.AST) -> Sequence[ast.AST]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from tensortrail.rules.base import Rule
+from tensortrail.rules.base import Near, Rule, Trigger
+
+_WINDOW = 2000
+"""Bytes from the start of a line that a `Near` pattern may look at."""
+
+Has = Callable[[bytes], bool]
+Test = Callable[[bytes, Has], bool]
 
 
 class Triggers:
     """One scan for each distinct word, shared by all rules."""
 
     def __init__(self, rules: Iterable[type[Rule]]) -> None:
-        self._rules = [(rule, _alternatives(rule)) for rule in rules]
+        self._rules = [(rule, [_test(trigger) for trigger in rule.triggers]) for rule in rules]
 
     def rules_for(self, data: bytes) -> list[type[Rule]]:
         found: dict[bytes, bool] = {}
@@ -23,17 +29,33 @@ class Triggers:
 
         return [
             rule
-            for rule, alternatives in self._rules
-            if any(all(has(word) for word in words) for words in alternatives)
-            and (rule.shape is None or rule.shape.search(data))
+            for rule, tests in self._rules
+            if (not tests or any(test(data, has) for test in tests))
+            and (not rule.shape or any(shape.search(data) for shape in rule.shape))
         ]
 
 
-def _alternatives(rule: type[Rule]) -> Sequence[tuple[bytes, ...]]:
-    """The rule's triggers as alternatives of words that must all be there.
+def _test(trigger: Trigger) -> Test:
+    if isinstance(trigger, Near):
+        return _near(trigger)
+    words = [word.encode() for word in ((trigger,) if isinstance(trigger, str) else trigger)]
+    return lambda data, has: all(has(word) for word in words)
 
-    A rule without triggers looks at every file: the empty alternative always holds."""
-    alternatives = [
-        (trigger,) if isinstance(trigger, str) else trigger for trigger in rule.triggers
-    ]
-    return [tuple(word.encode() for word in words) for words in alternatives] or [()]
+
+def _near(trigger: Near) -> Test:
+    word = trigger.word.encode()
+    also = [each.encode() for each in trigger.also]
+    match = trigger.pattern.match
+
+    def test(data: bytes, has: Has) -> bool:
+        if not all(has(each) for each in also) or not has(word):
+            return False
+        at = data.find(word)
+        while at >= 0:
+            start = data.rfind(b"\n", 0, at) + 1
+            if match(data[start : start + _WINDOW]):
+                return True
+            at = data.find(word, at + len(word))
+        return False
+
+    return test

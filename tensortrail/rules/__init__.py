@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from importlib.metadata import entry_points
 
-from tensortrail.rules.base import Bad, Good, Rule
+from tensortrail.rules.base import Bad, Good, Near, Rule
 from tensortrail.rules.view import Module, Timeline
 from tensortrail.rules.words import (
     TENSORS,
@@ -23,7 +23,7 @@ from tensortrail.rules.words import (
 
 __all__ = [
     "TENSORS", "Bad", "ClassFacts", "FunctionFacts", "Good", "Guard", "Kind", "Module",
-    "OffloadSetting", "Owner", "Placement", "Rule", "Timeline", "Value", "all_rules",
+    "Near", "OffloadSetting", "Owner", "Placement", "Rule", "Timeline", "Value", "all_rules",
 ]  # fmt: skip
 
 ENTRY_POINT = "tensortrail.rules"

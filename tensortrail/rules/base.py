@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from tensortrail.findings import Confidence, Finding, Fix, RuleInfo, Setting, Severity, Step
 from tensortrail.rules.view import Module, Timeline
@@ -41,6 +41,19 @@ class Good:
     path: str = "example.py"
 
 
+class Near(NamedTuple):
+    """A trigger finer than a word: the pattern fits what begins on the line of the word."""
+
+    word: str
+    pattern: re.Pattern[bytes]
+    """Matched at the start of a line that holds the word; may go on over the next ones."""
+    also: tuple[str, ...] = ()
+    """Words that must be in the file besides."""
+
+
+Trigger = str | tuple[str, ...] | Near
+
+
 class Rule:
     code: ClassVar[str]
     name: ClassVar[str]
@@ -48,11 +61,13 @@ class Rule:
     confidence: ClassVar[Confidence] = Confidence.HIGH
     default: ClassVar[bool] = True
     """In the default selection. Rules earn it by being right on real trees."""
-    triggers: ClassVar[tuple[str | tuple[str, ...], ...]] = ()
-    """The file is read closer only if one of these words (or all words of one tuple) is in it.
-    They must over-approximate: the rule can say nothing about a file without them."""
-    shape: ClassVar[re.Pattern[bytes] | None] = None
-    """A second, finer filter on the bytes of files that passed the triggers; same duty."""
+    triggers: ClassVar[Sequence[Trigger]] = ()
+    """The file is read closer only if one of these is in it: a word, all words of a tuple, or a
+    word on a line of some form. They must over-approximate: the rule can say nothing about a
+    file without them. Rare words cost least."""
+    shape: ClassVar[Sequence[re.Pattern[bytes]]] = ()
+    """A second, finer filter on files that passed the triggers: one of these is found in them.
+    Same duty. Patterns that begin with literal text are fast."""
     bad: ClassVar[Sequence[Bad]] = ()
     good: ClassVar[Sequence[Good]] = ()
 

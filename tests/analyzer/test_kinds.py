@@ -220,12 +220,12 @@ def test_wrapper_subclass_whose_base_lives_in_another_file(tmp_path: Path) -> No
         tmp_path,
         {
             "pkg/use.py": """
-                from .child import Child
-                def f(x: Child):
+                from .child import ChildTensor
+                def f(x: ChildTensor):
                     return x
                 """,
             "pkg/__init__.py": "",
-            "pkg/child.py": "from pkg import base\nclass Child(base.Base):\n    pass\n",
+            "pkg/child.py": "from pkg import base\nclass ChildTensor(base.Base):\n    pass\n",
             "pkg/base.py": """
                 import torch
                 class Base(torch.Tensor):

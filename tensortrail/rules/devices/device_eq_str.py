@@ -10,6 +10,9 @@ from tensortrail.rules import Bad, Good, Kind, Module, Rule
 _DEVICE = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)(:\d+)?")
 
 
+_NAMED_DEVICE = re.compile(r"device(s\[\w+\])?(\(\))?$")
+
+
 class DeviceEqStr(Rule):
     """A torch.device is compared with a string, which is never equal.
 
@@ -46,10 +49,15 @@ class DeviceEqStr(Rule):
     name = "device-eq-str"
     severity = Severity.ERROR
     triggers = (("device", "=="), ("device", "!="), ("device", " in "))
-    shape = re.compile(
-        rb"device\w*(\(\))?\s*(==|!=)\s*[\"'](cpu|cuda|meta|mps|xpu|npu|hpu|xla)"
-        rb"|[\"'](cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d)?[\"']\s*(==|!=)\s*[\w.\[\]]*device"
-        rb"|device\w*\s+(not\s+)?in\s+[\[({]\s*[\"'](cpu|cuda|meta|mps)"
+    shape = (
+        re.compile(
+            rb"device(s\[\w+\])?(\(\))?\s*(==|!=)\s*[\"'](cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)"
+        ),
+        re.compile(
+            rb"device(s\[\w+\])?(\(\))?\s+(not\s+)?in\s+[\[({]\s*[\"'](cpu|cuda|meta|mps|xpu)"
+        ),
+        re.compile(rb"==(?:(?<=[\"'] ==)|(?<=[\"']==))\s*[\w.\[\]()]*device\b"),
+        re.compile(rb"!=(?:(?<=[\"'] !=)|(?<=[\"']!=))\s*[\w.\[\]()]*device\b"),
     )
 
     bad = (
@@ -152,6 +160,8 @@ def f(device: torch.device | str):
     def _compared(
         self, module: Module, compare: ast.Compare, device: ast.expr, names: list[ast.expr]
     ) -> Iterator[Finding]:
+        if not _NAMED_DEVICE.search(module.text(device)):
+            return  # the triggers look for the word
         value = module.value_of(device)
         certain = value.kind is Kind.DEVICE and value.sure
         either = value.sure and value.kinds == {Kind.DEVICE, Kind.DEVICE_STRING}

@@ -5,9 +5,25 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 
 _MOVES = ("to", "cpu", "cuda", "detach", "contiguous", "half", "float", "bfloat16", "clone")
+
+
+_WORDS = (".to(", ".cpu()", ".cuda(", ".detach()", ".contiguous()", ".half()", ".float()",
+          ".bfloat16()", ".clone()")  # fmt: skip
+_STATEMENT = re.compile(
+    rb"[ \t]+(?!(?:[\w.]*[._])?(?:self|cls|model|module|net|pipe|pipeline|unet|vae|encoder|"
+    rb"decoder|layer|transformer|criterion|metric|processor|optimizer)\d*\.)"
+    rb"[A-Za-z_][\w.\[\]\"']*(?:\([^()\n]*\)[\w.\[\]]*)*\."
+    rb"(?:to|cpu|cuda|detach|contiguous|half|float|bfloat16|clone)"
+    rb"\((?:[^()\n]*(?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)[^()\n]*)*\))?"
+    rb"[ \t]*(?:#[^\n]*)?\r?(?:\n|$)"
+)
+_IN_PLACE = re.compile(
+    r"(^|[._])(self|cls|model|module|net|pipe|pipeline|unet|vae|encoder|decoder|layer|transformer"
+    r"|criterion|metric|processor|optimizer)\d*$"
+)
 
 
 class DiscardedTo(Rule):
@@ -41,11 +57,7 @@ class DiscardedTo(Rule):
     code = "DEV504"
     name = "discarded-to"
     severity = Severity.ERROR
-    triggers = (".to(", ".cpu()", ".cuda(", ".detach()", ".contiguous()")
-    shape = re.compile(
-        rb"(?m)^[ \t]+[A-Za-z_][\w.\[\]\"'()]*\.(to|cpu|cuda|detach|contiguous|half|float|bfloat16"
-        rb"|clone)\([^=\n]*\)[ \t]*(#.*)?\r?$"
-    )
+    triggers = tuple(Near(word, _STATEMENT) for word in _WORDS)
 
     bad = (
         Bad(
@@ -100,6 +112,8 @@ class Layer(torch.nn.Module):
                 continue
             subject = call.func.value
             value = module.value_of(subject)
+            if _IN_PLACE.search(module.text(_root(subject))):
+                continue  # by its name a thing that moves in place
             if not value.is_tensor or not _is_surely_tensor(module, subject):
                 continue
             if value.may_be(Kind.WRAPPER_TENSOR):

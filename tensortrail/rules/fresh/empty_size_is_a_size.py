@@ -40,15 +40,13 @@ class EmptySizeIsASize(Rule):
     code = "NEW302"
     name = "empty-size-is-a-size"
     severity = Severity.WARNING
-    triggers = (
-        ("len(size)", ".size()"), ("len(size)", ".shape"), ("len(shape)", ".size()"),
-        ("len(shape)", ".shape"), "size or ", "shape or ", "if size else", "if shape else",
-        "if not size", "if not shape",
-    )  # fmt: skip
-    shape = re.compile(
-        rb"if len\((\w+\.)?(size|shape|sizes)\)( > 0| != 0)? else"
-        rb"|(size|shape) or [\w.\[\]]+\.(size\(|shape)"
-        rb"|if (\w+\.)?(size|shape) else|if not (\w+\.)?(size|shape):"
+    triggers = ("size", "shape")
+    shape = (
+        re.compile(rb"if len\((\w+\.)?\w*(size|shape|sizes)\)( > 0| != 0)? else"),
+        re.compile(rb"size or [\w.\[\]]+\.(size\(|shape)"),
+        re.compile(rb"shape or [\w.\[\]]+\.(size\(|shape)"),
+        re.compile(rb"if \w*(size|shape|sizes) else"),
+        re.compile(rb"if not \w*(size|shape|sizes):"),
     )
 
     bad = (

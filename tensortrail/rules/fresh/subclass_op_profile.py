@@ -49,7 +49,14 @@ class SubclassOpProfile(Rule):
     code = "NEW304"
     name = "subclass-op-profile"
     severity = Severity.ERROR
-    triggers = ("__torch_dispatch__", "_make_wrapper_subclass")
+    triggers = (
+        ("__torch_dispatch__", "empty_like"),
+        ("__torch_dispatch__", "new_zeros"),
+        ("_make_wrapper_subclass", "empty_like"),
+        ("_make_wrapper_subclass", "new_zeros"),
+        ("_make_wrapper_subclass", "is_pinned"),
+        ("_make_wrapper_subclass", "_pin_memory"),
+    )
 
     bad = (
         Bad(

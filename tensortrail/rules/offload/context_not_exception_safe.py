@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Module, Near, Rule
 
 _STATE = re.compile(
     r"offload|onload|device|hook|\bforward\b|requires_grad|param|weight|placement|materiali[sz]e"
@@ -16,6 +16,12 @@ _HARMLESS = re.compile(
     r"barrier|log|print|time|perf_counter|synchroni[sz]e|profil|record|report|assert|warn|progress"
     r"|elapsed|memory_allocated|memory_stats|memory_reserved|peak|tqdm|set_description|save|dump",
     re.IGNORECASE,
+)
+
+
+_THEN_MORE = re.compile(
+    rb"([ \t]+)(?:\w+ = )?yield\b[^\n]*\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*"
+    rb"[ \t]+(?!finally|except|else|elif|@|def |async def |class )\S"
 )
 
 
@@ -61,11 +67,7 @@ class ContextNotExceptionSafe(Rule):
     code = "OFF106"
     name = "context-not-exception-safe"
     severity = Severity.WARNING
-    triggers = (("contextmanager", "yield"),)
-    shape = re.compile(
-        rb"(?i)contextmanager[\s\S]*?\byield\b[\s\S]*?(offload|onload|device|hook|forward|"
-        rb"requires_grad|param|weight|placement|materiali|state_dict|\.data\b|_disabled|cache)"
-    )
+    triggers = (Near("yield", _THEN_MORE, ("contextmanager",)),)
 
     bad = (
         Bad(

@@ -47,8 +47,10 @@ class OffloadFlagMisread(Rule):
     name = "offload-flag-misread"
     severity = Severity.ERROR
     triggers = ("offload_", "OffloadPolicy")
-    shape = re.compile(
-        rb"offload_\w*(config|cfg)(\s+is\s+not\s+None)?\s*:|offload_\w+\s*=\s*offload_|OffloadPolicy"
+    shape = (
+        re.compile(rb"offload_\w*(config|cfg)(\s+is\s+not\s+None)?\s*:"),
+        re.compile(rb"offload_\w+\s*=\s*(self\.|\w+\.)?(zero_)?offload_\w*(config|cfg|policy)"),
+        re.compile(rb"OffloadPolicy\b"),
     )
 
     bad = (

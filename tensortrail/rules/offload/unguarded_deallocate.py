@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, OffloadSetting, Owner, Rule
+from tensortrail.rules import Bad, Good, Kind, Module, Near, OffloadSetting, Owner, Rule
 
 _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free", "release",
            "evict", "park", "apply", "del", "exit", "enter", "cleanup", "teardown")  # fmt: skip
+
+
+_TO_HOST = re.compile(
+    rb"\s+[\w.\[\]()]+\.to\(\s*(device=)?(torch\.device\()?\s*[\"'](cpu|meta)[\"']"
+)
+_TO_SETTINGS = re.compile(rb"\s+\w[\w.]*\.to\([^\n]*(settings|config|options|cfg)\.device")
 
 
 class UnguardedDeallocate(Rule):
@@ -50,7 +57,12 @@ class UnguardedDeallocate(Rule):
     code = "OFF101"
     name = "unguarded-deallocate"
     severity = Severity.ERROR
-    triggers = ("deallocate_module", ("offload", ".cpu()"), ("offload", ".to("))
+    triggers = (
+        "deallocate_module",
+        Near(".cpu()", re.compile(rb"\s+[\w.\[\]()]+\.cpu\(\)\s*(#|$|\n)"), ("offload",)),
+        Near(".to(", _TO_HOST, ("offload",)),
+        Near(".to(", _TO_SETTINGS, ("offload",)),
+    )
 
     bad = (
         Bad(
@@ -226,6 +238,8 @@ def probe(cpu_offload: bool):
         value = module.value_of(subject)
         if value.kind is not Kind.MODULE or not value.sure or value.owner is not Owner.CALLER:
             return None
+        if call.func.attr == "to" and not _TO_HOST.match(f" {module.text(call)}".encode()):
+            return None
         target = module.value_of(call).placement.device
         names = [each.name for each in module.offload_settings(call)]
         about_this = any("cpu" in name or "module" in name or "model" in name for name in names)
@@ -269,7 +283,8 @@ def probe(cpu_offload: bool):
         target = call.args[0]
         inside = [*module.nodes(ast.Attribute, target)]
         for part in [target, *inside] if isinstance(target, ast.Attribute) else inside:
-            if part.attr != "device":
+            held = module.text(part.value).endswith(("settings", "config", "options", "cfg"))
+            if part.attr != "device" or not held:
                 continue
             holder = module.value_of(part.value)
             facts = module.class_facts(holder.cls) if holder.cls else None

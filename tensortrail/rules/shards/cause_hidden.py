@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Module, Near, Rule
 
 _WORK = re.compile(
     r"(^|_)(revert|convert|conversion|compile|interpret|onload|offload|offloaded|save|quantize|"
@@ -13,6 +13,22 @@ _WORK = re.compile(
 )
 _CLAIMS = re.compile(r"because|due to|not support|unsupported|could not|try |failed to", re.I)
 _LOGS = frozenset({"error", "warning", "warn", "exception", "info", "debug", "critical", "print"})
+
+
+_BROAD = rb"\s+except(?: \(?(?:Exception|BaseException)\)?)?(?: as \w+)?:[^\n]*\n"
+_RAISES = re.compile(
+    _BROAD + rb"(?:[^\n]*\n){0,8}?\s*raise \w+[\w.]*\((?:[^\n]*\n){0,6}?[^\n]*"
+    rb"(?i:because|due to|not support|unsupported|could not|try |failed to)"
+)
+_LOGGED = re.compile(
+    rb"\s+try:[^\n]*\n(?:[^\n]*\n){0,14}?[^\n]*(?:revert|convert|conversion|compile|interpret|load|"
+    rb"save|quantize|refit|materialize|shard|build_serialized)\w*\([\s\S]*?"
+    + _BROAD
+    + rb"\s*(?:#[^\n]*\n\s*)*[\w.]*"
+    rb"(?:error|warning|warn|exception|info|debug|critical|print)\("
+)
+_LONGEST = 1500
+"""Bytes of a `try` that the triggers can see whole."""
 
 
 class CauseHidden(Rule):
@@ -55,11 +71,7 @@ class CauseHidden(Rule):
     code = "SHD404"
     name = "cause-hidden"
     severity = Severity.WARNING
-    triggers = ("except Exception", "except BaseException", "except:")
-    shape = re.compile(
-        rb"(?:convert|revert|conversion|compile|interpret|load|offload|save|quantize|refit|shard)"
-        rb"\w*\([^\n]*\n(?:[^\n]*\n){0,14}?\s*except(?: Exception| BaseException)?(?: as \w+)?:"
-    )
+    triggers = (Near("except", _RAISES), Near("try:", _LOGGED, ("except",)))
 
     bad = (
         Bad(
@@ -193,6 +205,8 @@ def build(module):
     def _goes_on(
         self, module: Module, tried: ast.Try, work: ast.Call, handler: ast.ExceptHandler
     ) -> Iterator[Finding]:
+        if len(module.text(tried)) > _LONGEST:
+            return
         if not all(_only_logs(statement) for statement in handler.body):
             return
         bound = _bound_by(tried.body) - _bound_before(module, tried)
@@ -251,8 +265,6 @@ def _uses_anywhere(handler: ast.ExceptHandler, but: ast.stmt) -> bool:
 
 
 def _only_logs(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Pass):
-        return True
     if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
         return False
     func = statement.value.func

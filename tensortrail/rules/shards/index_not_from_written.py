@@ -46,7 +46,11 @@ class IndexNotFromWritten(Rule):
     name = "index-not-from-written"
     severity = Severity.ERROR
     triggers = (".update(", "weight_map", "tensor_to_filename")
-    shape = re.compile(rb"\.update\(\s*\(?\s*\{|weight_map|tensor_to_filename")
+    shape = (
+        re.compile(rb"\.update\(\s*\(?\s*\{[^\n]*\}\s*\n?[^\n]*\bfor\b"),
+        re.compile(rb"weight_map[\"']?\s*[=:]"),
+        re.compile(rb"tensor_to_filename|filename_to_tensors"),
+    )
 
     bad = (
         Bad(

@@ -54,12 +54,14 @@ class MetaSaved(Rule):
     severity = Severity.ERROR
     triggers = (
         ("init_empty_weights", "save"),
-        ("meta", "torch.save"),
-        ("meta", "save_file"),
-        ("meta", "save_pretrained"),
-        ("offload", "torch.save"),
-        ("offload", "save_file"),
-        ("offloaded", "save_pretrained"),
+        ('"meta"', "torch.save"),
+        ('"meta"', "save_file"),
+        ('"meta"', "save_pretrained"),
+        ("'meta'", "torch.save"),
+        ("_offload(", "torch.save"),
+        ("_offload(", "save_file"),
+        ("get_state_dict_offloaded_model", "save_pretrained"),
+        ("get_state_dict_from_offload", "save_pretrained"),
     )
 
     bad = (

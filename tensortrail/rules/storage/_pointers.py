@@ -9,6 +9,7 @@ from tensortrail.rules import Kind, Module
 
 _BY_NAME = re.compile(r"^_?(get_)?(storage_ptr|unique_id|storage_id|unique_storage_id)$")
 
+_POINTER_NAME = re.compile(r"ptr|pointer|addr|unique_id|storage_id")
 _STORAGES = ("untyped_storage", "storage", "_typed_storage")
 
 
@@ -16,6 +17,8 @@ def pointed_at(module: Module, node: ast.expr) -> ast.expr | None:
     """The tensor of `t.data_ptr()`, `t.untyped_storage().data_ptr()` or `storage_ptr(t)`,
     or of a name bound to one of them; None for anything else."""
     if isinstance(node, ast.Name):
+        if not _POINTER_NAME.search(node.id):
+            return None
         origins = module.value_of(node).origins
         if any(isinstance(each, ast.Name) for each in origins):
             return None

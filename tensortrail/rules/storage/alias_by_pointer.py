@@ -60,9 +60,12 @@ class AliasByPointer(Rule):
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = ("data_ptr", "storage_ptr")
-    shape = re.compile(
-        rb"data_ptr\(\)\s*\\?\s*==|==\s*[\w.\[\]()]*data_ptr\(|\[\w+\.data_ptr\(\)\]|storage_ptr\b"
-        rb"|_unique_id|==\s*\w*ptr\w*\b|return[^\n]*(ptr|pointer)"
+    shape = (
+        re.compile(rb"data_ptr\(\)\s*\\?\s*(==|\])"),
+        re.compile(rb"==\s*[\w.\[\]()]*(data_ptr\(|ptr)"),
+        re.compile(rb"storage_ptr\b"),
+        re.compile(rb"_unique_id"),
+        re.compile(rb"return [^\n]*(ptr|pointer)"),
     )
 
     bad = (

@@ -41,8 +41,9 @@ class StorageSizeTest(Rule):
     severity = Severity.WARNING
     confidence = Confidence.LOW
     triggers = (("untyped_storage()", "nbytes"), ("untyped_storage()", "size()"))
-    shape = re.compile(
-        rb"storage\(\)\s*\.(nbytes|size)\(\)\s*[<>=!/]|[<>=!]=?\s*[\w.\[\]]+storage\(\)\."
+    shape = (
+        re.compile(rb"storage\(\)\s*\.(nbytes|size)\(\)\s*[<>=!/]"),
+        re.compile(rb"[<>=!]=?\s*[\w.\[\]]+storage\(\)\."),
     )
 
     bad = (

@@ -46,8 +46,12 @@ class UnstableIdentityKey(Rule):
     code = "STO205"
     name = "unstable-identity-key"
     severity = Severity.WARNING
-    triggers = ("id(", "untyped_storage() is", ("WeakKeyDictionary", ".to("))
-    shape = re.compile(rb"\{id\([^)]*\)[^}]*\}|storage\(\)\s+is\b|WeakKeyDictionary")
+    triggers = ("{id(", "storage() is", ("WeakKeyDictionary", ".to("))
+    shape = (
+        re.compile(rb"\{id\([^)]*\)[^}]*\}"),
+        re.compile(rb"storage\(\)\s+is\b"),
+        re.compile(rb"WeakKeyDictionary"),
+    )
 
     bad = (
         Bad(
@@ -175,10 +179,12 @@ class Cache:
         target, value = assignment.targets[0], assignment.value
         if not isinstance(target, ast.Subscript) or not isinstance(value, (ast.Name, ast.Call)):
             return
+        if not self._is_weak(module, target.value):
+            return
         key = module.text(target.slice)
         made = [value, *module.value_of(value).origins]
         moved = next((each for each in made if _is_move_of(module, each, key)), None)
-        if moved is None or not self._is_weak(module, target.value):
+        if moved is None:
             return
         if any(guard.mentions(" is ") for guard in module.guards_of(assignment)):
             return

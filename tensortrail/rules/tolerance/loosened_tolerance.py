@@ -52,7 +52,7 @@ class LoosenedTolerance(Rule):
     name = "loosened-tolerance"
     severity = Severity.WARNING
     triggers = (("assert_close", "tol="), ("allclose", "tol="))
-    shape = re.compile(rb"[ra]tol\s*=\s*(\d+(\.\d*)?|\d*\.?\d+e\d)")
+    shape = (re.compile(rb"tol\s*=\s*[1-9]\d*(\.\d*)?(?![\d.]*[eE]-)"),)
 
     bad = (
         Bad(
