@@ -13,6 +13,8 @@ from tensortrail.analyzer.source import Source
 from tensortrail.findings import Finding, Site
 
 MOST = 10
+_TOO_COMMON = 40
+"""Files: words found in more of them say too little about a shape."""
 _COMMON_NAMES = frozenset({"self", "cls", "torch", "device", "to", "get", "dtype", "type", "shape"})
 _KINDS = (ast.Call, ast.Compare)
 
@@ -98,12 +100,10 @@ def _words(node: ast.AST) -> Iterable[str]:
 
 def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[str, list[Site]]:
     found: dict[str, list[Site]] = {}
-    for path in files:
+    for path, wanted in _candidates(shapes, files).items():
         try:
             with open(path, "rb") as handle:
                 data = handle.read()
-            if not any(all(word in data for word in words) for words in shapes.values()):
-                continue
             tree = ast.parse(data)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
@@ -112,11 +112,30 @@ def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[s
         for node in ast.walk(tree):
             if isinstance(node, _KINDS):
                 shape = shape_of(node)
-                if shape in shapes and counts[shape] <= MOST:
+                if shape in wanted and counts[shape] <= MOST:
                     counts[shape] += 1
                     found.setdefault(shape, []).append(source.site(*source.span(node)))
     for sites in found.values():
         sites.sort(key=lambda site: (site.file, site.line, site.column))
+    return found
+
+
+def _candidates(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[str, set[str]]:
+    """The files that have all words of a shape; a shape of words that are everywhere has none."""
+    holders: dict[str, list[str]] = {shape: [] for shape in shapes}
+    for path in files:
+        try:
+            with open(path, "rb") as handle:
+                data = handle.read()
+        except OSError:
+            continue
+        for shape, words in shapes.items():
+            if len(holders[shape]) <= _TOO_COMMON and all(word in data for word in words):
+                holders[shape].append(path)
+    found: dict[str, set[str]] = {}
+    for shape, paths in holders.items():
+        for path in paths if len(paths) <= _TOO_COMMON else ():
+            found.setdefault(path, set()).add(shape)
     return found
 
 

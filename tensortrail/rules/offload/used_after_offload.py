@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule, Value
+from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule, Value
 
 _HOOKED = ("cpu_offload", "disk_offload", "dispatch_model")
 _WEIGHTS = ("weight", "bias")
+_MOVERS = ("MutableTorchTensorRTModule", "deallocate_module", "torch_tensorrt.compile",
+           "torch_tensorrt.dynamo.compile", *_HOOKED)  # fmt: skip
 
 
 class UsedAfterOffload(Rule):
@@ -52,8 +55,8 @@ class UsedAfterOffload(Rule):
         "MutableTorchTensorRTModule",
         "deallocate_module",
         "offload_module_to_cpu",
-        "cpu_offload(",
-        "disk_offload(",
+        Near("cpu_offload(", re.compile(rb"[^\n]*(?<!\w)cpu_offload\(")),
+        Near("disk_offload(", re.compile(rb"[^\n]*(?<!\w)disk_offload\(")),
     )
 
     bad = (
@@ -133,10 +136,15 @@ def run(model, ids, settings):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        for call in module.nodes(ast.Call):
+        for function in dict.fromkeys(module.function_of(each) for each in module.calls(*_MOVERS)):
+            if function is not None:
+                yield from self._used_in(module, function)
+
+    def _used_in(self, module: Module, function: ast.AST) -> Iterator[Finding]:
+        for call in module.nodes(ast.Call, function):
             if not self._moves_back(module, call):
                 yield from self._used(module, call.func, module.value_of(call.func))
-        for attribute in module.nodes(ast.Attribute):
+        for attribute in module.nodes(ast.Attribute, function):
             if attribute.attr in _WEIGHTS and isinstance(attribute.ctx, ast.Load):
                 owner = module.value_of(attribute.value)
                 if owner.kind is Kind.MODULE or owner.placement.device == "offloaded":
