@@ -35,7 +35,10 @@ def guards(body: str, call: str = "act()") -> list[str]:
         ("def f(a):\n    if a is True:\n        act()\n", ["a"]),
         ("def f(a):\n    if a == False:\n        act()\n", ["not a"]),
         ("def f(a):\n    if bool(a):\n        act()\n", ["a"]),
-        ("def f(a):\n    for x in xs:\n        if a:\n            continue\n        act()\n", ["not a"]),
+        (
+            "def f(a):\n    for x in xs:\n        if a:\n            continue\n        act()\n",
+            ["not a"],
+        ),
         ("def f(a):\n    if a:\n        pass\n    act()\n", []),
         ("def f(a):\n    act()\n    if a:\n        return\n", []),
         ("def f(a):\n    if act():\n        pass\n", []),

@@ -144,7 +144,9 @@ def test_movers_of_other_files_are_followed(tmp_path: Path) -> None:
     ],
 )
 def test_known_library_functions(call: str, expected: str) -> None:
-    body = f"import accelerate, torch_tensorrt\ndef f(model: nn.Module):\n    {call}\n    use(model)\n"
+    body = (
+        f"import accelerate, torch_tensorrt\ndef f(model: nn.Module):\n    {call}\n    use(model)\n"
+    )
     assert place(body, "model") == expected
 
 

@@ -51,13 +51,13 @@ class DeviceEqStr(Rule):
     triggers = (("device", "=="), ("device", "!="), ("device", " in "))
     shape = (
         re.compile(
-            rb"device(s\[\w+\])?(\(\))?\s*(==|!=)\s*[\"'](cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)"
+            rb"device(s\[\w+\])?(\(\))?[\s\\]*(==|!=)[\s\\]*[\"'](cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)"
         ),
         re.compile(
             rb"device(s\[\w+\])?(\(\))?\s+(not\s+)?in\s+[\[({]\s*[\"'](cpu|cuda|meta|mps|xpu)"
         ),
-        re.compile(rb"==(?:(?<=[\"'] ==)|(?<=[\"']==))\s*[\w.\[\]()]*device\b"),
-        re.compile(rb"!=(?:(?<=[\"'] !=)|(?<=[\"']!=))\s*[\w.\[\]()]*device\b"),
+        re.compile(rb"==(?:(?<=[\"'] ==)|(?<=[\"']==))[\s\\]*[\w.\[\]()]*device\b"),
+        re.compile(rb"!=(?:(?<=[\"'] !=)|(?<=[\"']!=))[\s\\]*[\w.\[\]()]*device\b"),
     )
 
     bad = (

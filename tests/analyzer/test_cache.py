@@ -1,0 +1,111 @@
+"""What is remembered, and when it is not believed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tensortrail.analyzer.cache import FILE, Cache
+from tensortrail.analyzer.engine import check
+from tensortrail.analyzer.request import CheckRequest
+
+BASE = "import torch\nclass BaseTensor(torch.Tensor):\n    pass\n"
+WRAPPER = """import torch
+class BaseTensor(torch.Tensor):
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+"""
+CHILD = """import torch
+from pkg.base import BaseTensor
+class Child(BaseTensor):
+    def untyped_storage(self):
+        return torch.UntypedStorage(0)
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.empty_like.default:
+            return cls.make(args[0])
+        return func(*plain(args))
+"""
+
+
+def touch(path: Path, text: str) -> None:
+    path.write_text(text)
+    stamp = path.stat().st_mtime_ns + 5_000_000
+    os.utime(path, ns=(stamp, stamp))
+
+
+def test_a_stored_file_is_believed_until_it_changes(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n")
+    cache = Cache(str(tmp_path / "cache"), "v1")
+    cache.put(str(file), [{"code": "OFF101"}])
+    cache.save([str(file)])
+    assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) == [{"code": "OFF101"}]
+    touch(file, "x = 2\n")
+    assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) is None
+
+
+def test_another_version_or_selection_is_not_believed(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n")
+    cache = Cache(str(tmp_path / "cache"), "v1")
+    cache.put(str(file), [])
+    cache.save([str(file)])
+    assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) == []
+    assert Cache(str(tmp_path / "cache"), "v2").get(str(file)) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b"[]", b'["v1", 3]', b'["v1", {"%s": [1, 2, 3]}]', b"[" * 100_000],
+)
+def test_a_damaged_cache_is_no_cache(tmp_path: Path, content: bytes) -> None:
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    (folder / FILE).write_bytes(content)
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n")
+    assert Cache(str(folder), "v1").get(str(file)) is None
+
+
+def test_an_unwritable_place_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file where the folder should be")
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n")
+    cache = Cache(str(tmp_path / "taken"), "v1")
+    cache.put(str(file), [])
+    cache.save([str(file)])
+    assert (tmp_path / "taken").read_text().startswith("a file")
+
+
+def test_the_cache_hides_from_git_and_backups(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n")
+    cache = Cache(str(tmp_path / "cache"), "v1")
+    cache.put(str(file), [])
+    cache.save([str(file)])
+    assert (tmp_path / "cache" / ".gitignore").read_text() == "*\n"
+    stored = json.loads((tmp_path / "cache" / FILE).read_text())
+    assert list(stored[1]) == [str(file)]
+
+
+def test_findings_follow_the_files_they_depend_on(tmp_path: Path) -> None:
+    """A class turns into a wrapper subclass when its base, in another file, does."""
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "base.py").write_text(BASE)
+    (package / "child.py").write_text(CHILD)
+    request = CheckRequest(
+        paths=(str(tmp_path),),
+        cache_dir=str(tmp_path / "cache"),
+        codes=frozenset({"NEW304"}),
+    )
+    assert check(request).findings == ()
+    assert check(request).findings == ()
+    touch(package / "base.py", WRAPPER)
+    assert [each.code for each in check(request).findings] == ["NEW304"]
+    assert [each.code for each in check(request).findings] == ["NEW304"]
