@@ -41,11 +41,17 @@ def discover(
         else:
             found.missing.append(path)
             continue
-        for file in new:
+        for file in map(_plain, new):
             if file not in seen:
                 seen.add(file)
                 found.files.append(file)
     return found
+
+
+def _plain(path: str) -> str:
+    """ "./a.py" is "a.py" to everybody."""
+    here = os.curdir + os.sep
+    return path[len(here) :] if path.startswith(here) else path
 
 
 class _Walk:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tensortrail.analyzer import calls, hints, known
+from tensortrail.analyzer import calls, hints, known, narrowing
+from tensortrail.analyzer.narrowing import path_of
 from tensortrail.analyzer.state import State, join_values
 from tensortrail.rules.words import (
     NOWHERE,
@@ -165,15 +166,15 @@ class Evaluator:
         found: Value | None = None
         for part in node.values:
             value = self.value(part, scratch)
-            narrow(self, part, isinstance(node.op, ast.And), scratch)
+            narrowing.narrow(self, part, isinstance(node.op, ast.And), scratch)
             found = value if found is None else join_values(found, value)
         return found or UNKNOWN_VALUE
 
     def _if_exp(self, node: ast.IfExp, state: State) -> Value:
         self.value(node.test, state)
         yes, no = state.copy(), state.copy()
-        narrow(self, node.test, True, yes)
-        narrow(self, node.test, False, no)
+        narrowing.narrow(self, node.test, True, yes)
+        narrowing.narrow(self, node.test, False, no)
         return join_values(self.value(node.body, yes), self.value(node.orelse, no))
 
     def _named(self, node: ast.NamedExpr, state: State) -> Value:
@@ -189,7 +190,7 @@ class Evaluator:
             self.bind_element(generator.target, generator.iter, inner)
             for test in generator.ifs:
                 self.value(test, inner)
-                narrow(self, test, True, inner)
+                narrowing.narrow(self, test, True, inner)
         if isinstance(node, ast.DictComp):
             self.value(node.key, inner)
             value = self.value(node.value, inner)
@@ -279,76 +280,6 @@ class Evaluator:
             self.moves.append((path, placement))
 
 
-def narrow(evaluator: Evaluator, test: ast.expr, holds: bool, state: State) -> None:
-    """Learn from a condition that is known to hold, or not to."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        narrow(evaluator, test.operand, not holds, state)
-    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) == holds:
-        for part in test.values:
-            narrow(evaluator, part, holds, state)
-    elif isinstance(test, ast.Call) and _is_isinstance(test):
-        subject, classes = test.args
-        narrow_instance(evaluator, subject, classes, holds, state)
-    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and holds:
-        _narrow_compare(evaluator, test, state)
-
-
-def narrow_instance(
-    evaluator: Evaluator, subject: ast.expr, classes: ast.expr, holds: bool, state: State
-) -> None:
-    path = path_of(subject)
-    if not path:
-        return
-    before = evaluator.seen.get(subject, UNKNOWN_VALUE)
-    parts = classes.elts if isinstance(classes, ast.Tuple) else [classes]
-    kinds: set[Kind] = set()
-    cls = ""
-    for part in parts:
-        kind, name = _instance_kind(evaluator, part, path)
-        if kind is None:
-            return
-        kinds.add(kind)
-        cls = name
-    if holds and before.kind is Kind.STATE_DICT and kinds == {Kind.OTHER}:
-        return  # a state dict is a dict
-    if holds:
-        cls = cls if len(parts) == 1 else ""
-        place = before.placement
-        state.values[path] = replace(
-            before, kinds=frozenset(kinds), sure=True, cls=cls, path=before.path or path,
-            placement=place,
-        )  # fmt: skip
-    elif before.kinds - kinds:
-        state.values[path] = replace(before, kinds=before.kinds - kinds, path=before.path or path)
-
-
-def _instance_kind(evaluator: Evaluator, part: ast.expr, path: str) -> tuple[Kind | None, str]:
-    world = evaluator.world
-    said = hints.read(part, world.qualified, world.kind_of_class_named, path)
-    if len(said.kinds) == 1:
-        return next(iter(said.kinds)), said.cls
-    return None, ""
-
-
-def _narrow_compare(evaluator: Evaluator, test: ast.Compare, state: State) -> None:
-    left, op, right = test.left, test.ops[0], test.comparators[0]
-    if isinstance(op, ast.Is) and isinstance(left, ast.Call) and left.args:
-        if evaluator.world.qualified(left.func) == "type":
-            narrow_instance(evaluator, left.args[0], right, True, state)
-        return
-    if not isinstance(op, ast.Eq) or not isinstance(right, ast.Constant):
-        return
-    chain = ast.unparse(left)
-    subject = chain.removesuffix(".type").removesuffix(".device")
-    if chain.endswith(".device.type") and isinstance(right.value, str):
-        before = state.values.get(subject)
-        placed = Placement(right.value, test)
-        if before is not None:
-            state.values[subject] = replace(before, placement=placed)
-        else:
-            state.places[subject] = placed
-
-
 def kind_of_class(facts: ClassFacts | None) -> Kind | None:
     if facts is None:
         return None
@@ -361,19 +292,6 @@ def kind_of_class(facts: ClassFacts | None) -> Kind | None:
     return Kind.OTHER if facts.complete else None
 
 
-def path_of(node: ast.expr) -> str:
-    """The access path of a name, attribute or subscript chain; "" for anything else."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        base = path_of(node.value)
-        return f"{base}.{node.attr}" if base else ""
-    if isinstance(node, ast.Subscript):
-        base = path_of(node.value)
-        return f"{base}[{ast.unparse(node.slice)}]" if base else ""
-    return ""
-
-
 def _is_name(path: str) -> bool:
     return path.replace(".", "").replace("_", "").isalnum()
 
@@ -381,10 +299,6 @@ def _is_name(path: str) -> bool:
 def _is_weight(node: ast.expr) -> bool:
     names = known.WEIGHT_ATTRIBUTES | known.TENSOR_ATTRIBUTES
     return isinstance(node, ast.Attribute) and node.attr in names
-
-
-def _is_isinstance(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Evaluator, Any, State], Value]] = {

@@ -7,13 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer import hints, known
-from tensortrail.analyzer.expressions import (
-    Evaluator,
-    World,
-    kind_of_class,
-    narrow,
-    narrow_instance,
-)
+from tensortrail.analyzer.expressions import Evaluator, World, kind_of_class
+from tensortrail.analyzer.narrowing import narrow, narrow_instance
 from tensortrail.analyzer.state import State, join, join_values
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Owner, Placement, Value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -187,5 +188,9 @@ def _is_comment_possible(source: Source, line: int) -> bool:
 
 
 def _is_comment(data: bytes, line: int, comment: str) -> bool:
+    try:
+        ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
     codes = frozenset(_CODE.findall(comment.partition("[")[2]))
     return any(each.line == line and each.codes == codes for each in suppressions_in(data))

@@ -43,7 +43,8 @@ def guards(body: str, call: str = "act()") -> list[str]:
         ("def f(a):\n    act()\n    if a:\n        return\n", []),
         ("def f(a):\n    if act():\n        pass\n", []),
         (
-            "def f(a):\n    try:\n        if not a:\n            return\n    finally:\n        b()\n"
+            "def f(a):\n    try:\n        if not a:\n            return\n"
+            "    finally:\n        b()\n"
             "    if c:\n        act()\n",
             ["c"],
         ),

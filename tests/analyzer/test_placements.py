@@ -74,8 +74,9 @@ def f(model: nn.Module, make):
 
 
 def test_branches_must_agree() -> None:
-    both = "def f(m: nn.Module, c):\n    if c:\n        m.cpu()\n    else:\n        m.cpu()\n    use(m)\n"
-    one = "def f(m: nn.Module, c):\n    if c:\n        m.cpu()\n    use(m)\n"
+    head = "def f(m: nn.Module, c):\n    if c:\n        m.cpu()\n"
+    both = head + "    else:\n        m.cpu()\n    use(m)\n"
+    one = head + "    use(m)\n"
     assert place(one, "m") == ""
     assert place(both, "m") == "cpu"
 

@@ -56,8 +56,8 @@ def test_text_in_a_string_is_no_comment() -> None:
 
 
 def test_the_last_line_of_an_expression_counts_too() -> None:
-    source = 'def f(t):\n    return (\n        t.weight.device\n        == "meta"  # noqa: DEV501\n    )\n'
-    assert found(source) == []
+    body = 'return (\n        t.weight.device\n        == "meta"  # noqa: DEV501\n    )\n'
+    assert found(f"def f(t):\n    {body}") == []
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, OffloadSetting, Owner, Rule
+from tensortrail.rules.offload._settings import readable_at
 
 _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free", "release",
            "evict", "park", "apply", "del", "exit", "enter", "cleanup", "teardown")  # fmt: skip
@@ -335,30 +336,10 @@ def probe(cpu_offload: bool):
         if not isinstance(statement, ast.Expr):
             return None
         for setting in settings:
-            condition = _readable_at(module, call, subject, setting.expression)
+            condition = readable_at(module, call, subject, setting.expression)
             if condition:
                 return module.wrap_in_if(statement, condition, Safety.UNSAFE)
         return None
-
-
-def _readable_at(module: Module, call: ast.Call, subject: ast.expr, expression: str) -> str:
-    """The expression as it can be read at the call; "" if it cannot."""
-    root, _, rest = expression.partition(".")
-    function = module.function_of(call)
-    if function is None:
-        return ""
-    bound = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
-    bound |= {each.id for each in module.nodes(ast.Name, function)}
-    if root in bound:
-        return expression
-    # another name for self: `module.model`, where `model` is a field of this class
-    cls = module.class_of(call)
-    facts = module.class_facts(cls) if cls is not None else None
-    if root == "self" and rest and facts is not None and isinstance(subject, ast.Attribute):
-        owner = subject.value
-        if isinstance(owner, ast.Name) and subject.attr in facts.fields:
-            return f"{owner.id}.{rest}"
-    return ""
 
 
 def _verb_spoken(module: Module, call: ast.Call) -> bool:

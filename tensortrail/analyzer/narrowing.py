@@ -1,0 +1,101 @@
+"""What is learnt from a condition: `isinstance`, `type(x) is`, a tested device."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tensortrail.analyzer import hints
+from tensortrail.analyzer.state import State
+from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Placement
+
+if TYPE_CHECKING:
+    from tensortrail.analyzer.expressions import Evaluator
+
+
+def narrow(evaluator: Evaluator, test: ast.expr, holds: bool, state: State) -> None:
+    """Learn from a condition that is known to hold, or not to."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        narrow(evaluator, test.operand, not holds, state)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) == holds:
+        for part in test.values:
+            narrow(evaluator, part, holds, state)
+    elif isinstance(test, ast.Call) and _is_isinstance(test):
+        subject, classes = test.args
+        narrow_instance(evaluator, subject, classes, holds, state)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and holds:
+        _narrow_compare(evaluator, test, state)
+
+
+def narrow_instance(
+    evaluator: Evaluator, subject: ast.expr, classes: ast.expr, holds: bool, state: State
+) -> None:
+    path = path_of(subject)
+    if not path:
+        return
+    before = evaluator.seen.get(subject, UNKNOWN_VALUE)
+    parts = classes.elts if isinstance(classes, ast.Tuple) else [classes]
+    kinds: set[Kind] = set()
+    cls = ""
+    for part in parts:
+        kind, name = _instance_kind(evaluator, part, path)
+        if kind is None:
+            return
+        kinds.add(kind)
+        cls = name
+    if holds and before.kind is Kind.STATE_DICT and kinds == {Kind.OTHER}:
+        return  # a state dict is a dict
+    if holds:
+        cls = cls if len(parts) == 1 else ""
+        place = before.placement
+        state.values[path] = replace(
+            before, kinds=frozenset(kinds), sure=True, cls=cls, path=before.path or path,
+            placement=place,
+        )  # fmt: skip
+    elif before.kinds - kinds:
+        state.values[path] = replace(before, kinds=before.kinds - kinds, path=before.path or path)
+
+
+def _instance_kind(evaluator: Evaluator, part: ast.expr, path: str) -> tuple[Kind | None, str]:
+    world = evaluator.world
+    said = hints.read(part, world.qualified, world.kind_of_class_named, path)
+    if len(said.kinds) == 1:
+        return next(iter(said.kinds)), said.cls
+    return None, ""
+
+
+def _narrow_compare(evaluator: Evaluator, test: ast.Compare, state: State) -> None:
+    left, op, right = test.left, test.ops[0], test.comparators[0]
+    if isinstance(op, ast.Is) and isinstance(left, ast.Call) and left.args:
+        if evaluator.world.qualified(left.func) == "type":
+            narrow_instance(evaluator, left.args[0], right, True, state)
+        return
+    if not isinstance(op, ast.Eq) or not isinstance(right, ast.Constant):
+        return
+    chain = ast.unparse(left)
+    subject = chain.removesuffix(".type").removesuffix(".device")
+    if chain.endswith(".device.type") and isinstance(right.value, str):
+        before = state.values.get(subject)
+        placed = Placement(right.value, test)
+        if before is not None:
+            state.values[subject] = replace(before, placement=placed)
+        else:
+            state.places[subject] = placed
+
+
+def path_of(node: ast.expr) -> str:
+    """The access path of a name, attribute or subscript chain; "" for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = path_of(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    if isinstance(node, ast.Subscript):
+        base = path_of(node.value)
+        return f"{base}[{ast.unparse(node.slice)}]" if base else ""
+    return ""
+
+
+def _is_isinstance(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2

@@ -1,0 +1,79 @@
+"""The ways through a tree: what runs later, what ran earlier, what leaves."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tensortrail.analyzer.tree import leaves
+
+from .snippets import find, module_of
+
+
+def names(body: str, direction: str) -> list[str]:
+    module = module_of(body)
+    here = find(module, "here()")
+    found = getattr(module, direction)(here, ast.Call)
+    return [module.text(each) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("def f():\n    a()\n    here()\n    b()\n    c()\n", ["b()", "c()"]),
+        ("def f():\n    if x:\n        here()\n    else:\n        a()\n    b()\n", ["b()"]),
+        ("def f():\n    if x:\n        here()\n        return\n    b()\n", []),
+        ("def f():\n    for x in y:\n        a()\n        here()\n        b()\n", ["b()", "a()"]),
+        ("def f():\n    while t():\n        here()\n    b()\n", ["b()", "t()"]),
+        (
+            "def f():\n    try:\n        here()\n    finally:\n        b()\n    c()\n",
+            ["b()", "c()"],
+        ),
+        ("def f():\n    outer(here())\n", ["outer(here())"]),
+        ("def f():\n    here()\ndef g():\n    b()\n", []),
+    ],
+)
+def test_later(body: str, expected: list[str]) -> None:
+    assert names(body, "later") == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("def f():\n    a()\n    b()\n    here()\n    c()\n", ["b()", "a()"]),
+        ("def f():\n    a()\n    if t():\n        here()\n", ["t()", "a()"]),
+        ("def f():\n    if x:\n        a()\n    else:\n        here()\n", []),
+        ("def g():\n    b()\ndef f():\n    here()\n", []),
+    ],
+)
+def test_earlier(body: str, expected: list[str]) -> None:
+    assert names(body, "earlier") == expected
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("return 1", True),
+        ("raise E", True),
+        ("x = 1", False),
+        ("if a:\n    return\nelse:\n    raise E", True),
+        ("if a:\n    return", False),
+        ("with a:\n    return", True),
+        ("try:\n    return\nexcept E:\n    pass", False),
+        ("try:\n    return\nexcept E:\n    raise", True),
+        ("try:\n    a()\nfinally:\n    return", True),
+        ("for x in y:\n    return", False),
+    ],
+)
+def test_leaves(statement: str, expected: bool) -> None:
+    body = "def f():\n" + "".join(f"    {line}\n" for line in statement.split("\n"))
+    function = ast.parse(body).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert leaves(function.body[0]) is expected
+
+
+def test_contexts_are_told_innermost_first() -> None:
+    module = module_of("def f():\n    with a(), b():\n        with c():\n            here()\n")
+    contexts = module.contexts_of(find(module, "here()"))
+    assert [module.text(each) for each in contexts] == ["c()", "b()", "a()"]

@@ -1,0 +1,193 @@
+"""`tensortrail check` as a user meets it."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tensortrail.cli import main
+
+BAD = 'def f(t):\n    return t.weight.device == "meta"\n'
+FIXED = BAD.replace(".device", ".device.type")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    (tmp_path / "bad.py").write_text(BAD)
+    (tmp_path / "clean.py").write_text("x = 1\n")
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["check", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_findings_give_one(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys)
+    assert code == 1
+    assert "error[DEV501] device-eq-str" in out
+    assert "bad.py:2:12" in out
+    assert err == ""
+
+
+def test_a_clean_run_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "clean.py") == (0, "All clear: 1 file checked.\n", "")
+
+
+def test_exit_zero(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--exit-zero")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["missing.py"], "no such file or directory: missing.py"),
+        (["--select", "OFF999"], "no rule 'OFF999'"),
+        (["--select", "unguarded-dealocate"], "did you mean 'unguarded-deallocate'?"),
+        (["--config", "none.toml"], "none.toml: cannot be read"),
+        (["-", "bad.py"], "cannot be combined"),
+    ],
+)
+def test_usage_errors_give_two(
+    project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_no_files_is_an_error_unless_allowed(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "empty").mkdir()
+    code, _, err = run(capsys, "empty")
+    assert code == 2
+    assert "no Python files found in empty" in err
+    assert run(capsys, "empty", "--allow-empty")[0] == 0
+
+
+def test_select_and_ignore(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--select", "OFF")[0] == 0
+    assert run(capsys, "--select", "device-eq-str")[0] == 1
+    assert run(capsys, "--ignore", "DEV501")[0] == 0
+    assert run(capsys, "--select", "OFF", "--extend-select", "DEV5")[0] == 1
+
+
+def test_fix_needs_consent_for_unsafe_ones(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "--fix")[0] == 1
+    assert (project / "bad.py").read_text() == BAD
+    code, out, _ = run(capsys, "--fix", "--unsafe-fixes")
+    assert code == 0
+    assert "1 finding fixed" in out
+    assert (project / "bad.py").read_text() == FIXED
+
+
+def test_diff_changes_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--diff", "--unsafe-fixes")
+    assert code == 1
+    assert "+    return t.weight.device.type" in out
+    assert (project / "bad.py").read_text() == BAD
+
+
+def test_add_ignores_makes_it_clean(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "--add-ignores")
+    assert code == 0
+    assert "Added 1 suppression" in err
+    assert run(capsys)[0] == 0
+    assert "# tensortrail: ignore[DEV501]" in (project / "bad.py").read_text()
+
+
+def test_json_and_output_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--output-format", "json", "--output-file", "report.json")
+    assert (code, out) == (1, "")
+    (found,) = json.loads((project / "report.json").read_text())
+    assert found["code"] == "DEV501"
+    assert found["location"] == {
+        "file": str(Path(".") / "bad.py"), "line": 2, "column": 12, "end_line": 2, "end_column": 37,
+    }  # fmt: skip
+    assert found["fixes"][0]["safety"] == "unsafe"
+
+
+def test_standard_input(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def give(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    give(BAD)
+    code, out, _ = run(capsys, "-", "--stdin-filename", "editor.py")
+    assert code == 1
+    assert "editor.py:2:12" in out
+    give(BAD)
+    code, out, _ = run(capsys, "-", "--fix", "--unsafe-fixes")
+    assert (code, out) == (0, FIXED)
+
+
+def test_statistics(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "--statistics")
+    assert out.splitlines()[0].split()[:3] == ["1", "DEV501", "device-eq-str"]
+
+
+def test_configuration(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = project / "pyproject.toml"
+    config.write_text('[tool.tensortrail]\nignore = ["DEV"]\n')
+    assert run(capsys)[0] == 0
+    assert run(capsys, "--isolated")[0] == 1
+    config.write_text('[tool.tensortrail.per-file-ignores]\n"bad.py" = ["DEV501"]\n')
+    assert run(capsys)[0] == 0
+    config.write_text('[tool.tensortrail]\nexclude = ["bad.py"]\n')
+    assert run(capsys)[0] == 0
+
+
+def test_show_settings(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--show-settings", "--select", "STO")
+    assert code == 0
+    assert "select = ('STO',)" in out
+    assert "STO201" in out
+
+
+def test_an_internal_error_is_told_kindly(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("tensortrail.cli.check.check", broken)
+    code, _, err = run(capsys)
+    assert code == 2
+    assert "internal error: ZeroDivisionError: oops" in err
+    assert "TENSORTRAIL_DEBUG=1" in err
+
+
+def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
+    for number in range(300):
+        (project / f"bad{number}.py").write_text(BAD)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tensortrail", "check"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=project,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert b"Traceback" not in process.stderr.read()
+    assert process.wait() == 2
+
+
+def test_module_and_version() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tensortrail", "--version"], capture_output=True, text=True
+    )
+    assert done.stdout.startswith("tensortrail 0.")
