@@ -95,6 +95,9 @@ def _of_method(
         found = _module_method(evaluator, call, name, base, state)
         if found is not None:
             return found
+    if name in known.SUBMODULE_METHODS and not base.kinds and base.path:
+        path = f"{base.path}.{name}()"
+        return Value(frozenset({Kind.MODULE}), sure=False, owner=base.owner, path=path)
     if name == "untyped_storage":
         return Value(frozenset({Kind.STORAGE}), shares=(base.path,) if base.path else ())
     if name == "module" and not call.args and not base.kinds and base.path:
