@@ -342,7 +342,12 @@ class PythonModule:
 
     # --- places and edits ----------------------------------------------------------------
     def site(self, node: ast.AST) -> Site:
+        """Of a statement with a body, its first line: nobody wants a class underlined whole."""
         start, end = self.source.span(node)
+        if isinstance(getattr(node, "body", None), list):
+            line: int = node.lineno  # type: ignore[attr-defined]
+            head = self.source.line(line).partition("#")[0].rstrip()
+            end = min(end, self.source.offset(line, len(head.encode())))
         return self.source.site(start, end, self.tree.qualname_of(node))
 
     def replace(self, node: ast.AST, text: str) -> Edit:

@@ -7,9 +7,12 @@ from importlib import import_module
 from tensortrail.findings import Report
 
 FORMATS = ("text", "concise", "json", "sarif", "github")
+STATISTICS = "statistics"
 
 
 def render(format: str, report: Report, *, color: bool = False, width: int = 100) -> str:
+    if format not in (*FORMATS, STATISTICS):
+        raise ValueError(f"no output format {format!r}; there are {', '.join(FORMATS)}")
     module = import_module(f"{__name__}.{format}")
     text: str = module.render(report, color=color, width=width)
     return text

@@ -12,7 +12,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: 
 def render(report: Report, *, color: bool = False, width: int = 100) -> str:
     lines = [_command(finding) for finding in report.findings]
     problems = [f"::warning title=tensortrail::{_data(each)}" for each in report.problems]
-    return "\n".join([*lines, *problems, _data(closing(report))])
+    return "\n".join([*lines, *problems, closing(report)])
 
 
 def _command(finding: Finding) -> str:
@@ -23,19 +23,19 @@ def _command(finding: Finding) -> str:
         "endLine": str(site.end_line),
         "title": f"{finding.code} {finding.name}",
     }
-    if site.line == site.end_line:  # columns over several lines are refused
+    if site.line == site.end_line and site.column < site.end_column:
+        # columns over several lines are refused
         properties |= {"col": str(site.column), "endColumn": str(site.end_column)}
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     message = finding.message
     for setting in finding.settings:
-        message += f"\nsetting: {setting.library} {setting.name}={setting.value}: {setting.why}"
+        message += f"\nsetting: {setting.library} {setting.name}={setting.value} - {setting.why}"
     return f"::{_LEVELS[finding.severity]} {listed}::{_data(message)}"
 
 
 def _data(text: str) -> str:
-    kept = inert(text, keep="\n")
-    return kept.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return inert(text, keep="\n").replace("%", "%25").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    return _data(inert(text)).replace(":", "%3A").replace(",", "%2C")
+    return inert(text).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Report, Site
+from tensortrail.reporters.inert import inert
+from tensortrail.reporters.jsontext import to_json
 
 
 def render(report: Report, *, color: bool = False, width: int = 100) -> str:
-    return json.dumps([_finding(each) for each in report.findings], indent=2)
+    return to_json([_finding(each) for each in report.findings])
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "code": finding.code,
         "name": finding.name,
-        "message": finding.message,
+        "message": inert(finding.message),
         "severity": finding.severity.value,
         "confidence": finding.confidence.value,
         "location": _place(finding.site),
         "trail": [
-            {"file": step.site.file, "line": step.site.line, "message": step.message}
+            {"file": step.site.file, "line": step.site.line, "message": inert(step.message)}
             for step in finding.trail
         ],
         "fixes": [_fix(fix) for fix in finding.fixes],

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from itertools import groupby
 
-from tensortrail.findings import Report, Safety
-from tensortrail.reporters.summary import best, closing
-
-_MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[unsafe fix]"}
+from tensortrail.findings import Finding, Report
+from tensortrail.reporters.inert import inert
+from tensortrail.reporters.summary import closing, mark
 
 
 def render(report: Report, *, color: bool = False, width: int = 100) -> str:
-    counts = Counter((each.code, each.name) for each in report.findings)
-    marks = {each.code: _MARKS.get(best(each) or Safety.DISPLAY, "") for each in report.findings}
-    rows = [
-        f"{count:>6}  {code}  {name}  {marks[code]}".rstrip()
-        for (code, name), count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ordered = sorted(report.findings, key=lambda each: each.code)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda each: each.code)]
+    groups.sort(key=lambda group: -len(group))
+    rows = [_row(group) for group in groups]
+    widths = [max((len(row[index]) for row in rows), default=0) for index in range(3)]
+    lines = [
+        f"{count:>{widths[0]}}  {code:<{widths[1]}}  {name:<{widths[2]}}  {marked}".rstrip()
+        for count, code, name, marked in rows
     ]
-    return "\n".join([*rows, closing(report)])
+    return "\n".join([*lines, closing(report)])
+
+
+def _row(group: list[Finding]) -> tuple[str, str, str, str]:
+    marks = {mark(each) for each in group}
+    best = next((each for each in ("[*]", "[unsafe fix]") if each in marks), "")
+    return str(len(group)), inert(group[0].code), inert(group[0].name), best

@@ -1,4 +1,4 @@
-"""The closing lines shared by the formats for people."""
+"""What the formats for people share: the closing line and the mark of a fixable finding."""
 
 from __future__ import annotations
 
@@ -6,27 +6,43 @@ from collections import Counter
 
 from tensortrail.findings import Finding, Report, Safety, Severity
 
+_MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[unsafe fix]"}
+
 
 def closing(report: Report) -> str:
-    if not report.findings:
-        done = f" {_count(report.fixed, 'finding')} fixed." if report.fixed else ""
-        return f"All clear: {_count(report.files_checked, 'file')} checked.{done}"
+    text = _found(report) if report.findings else _all_clear(report)
+    if report.problems:
+        text += f" {_count(len(report.problems), 'problem')} above."
+    return text
+
+
+def mark(finding: Finding) -> str:
+    safety = _best(finding)
+    return _MARKS.get(safety, "") if safety else ""
+
+
+def _all_clear(report: Report) -> str:
+    fixed = f" {_count(report.fixed, 'finding')} fixed." if report.fixed else ""
+    return f"All clear: {_count(report.files_checked, 'file')} checked.{fixed}"
+
+
+def _found(report: Report) -> str:
     by_severity = Counter(finding.severity for finding in report.findings)
     parts = [_count(by_severity[each], each.value) for each in Severity if by_severity[each]]
     text = f"Found {_count(len(report.findings), 'finding')} ({', '.join(parts)})"
     text += f" in {_count(report.files_checked, 'file')}."
     if report.fixed:
         text += f" {report.fixed} fixed."
-    safe = sum(best(finding) is Safety.SAFE for finding in report.findings)
-    unsafe = sum(best(finding) is Safety.UNSAFE for finding in report.findings)
-    if safe:
-        text += f" {safe} fixable with --fix."
-    if unsafe:
-        text += f" {unsafe} {'more ' if safe else ''}fixable with --fix --unsafe-fixes."
+    safety = Counter(_best(finding) for finding in report.findings)
+    safe, unsafe = safety[Safety.SAFE], safety[Safety.UNSAFE]
+    if safe and unsafe:
+        return f"{text} {safe} fixable with --fix, {unsafe} more with --fix --unsafe-fixes."
+    if safe or unsafe:
+        text += f" {safe or unsafe} fixable with --fix{'' if safe else ' --unsafe-fixes'}."
     return text
 
 
-def best(finding: Finding) -> Safety | None:
+def _best(finding: Finding) -> Safety | None:
     """The safety of the fix that would be applied."""
     return finding.fixes[0].safety if finding.fixes else None
 

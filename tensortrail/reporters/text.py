@@ -2,102 +2,120 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from tensortrail.findings import Confidence, Finding, Fix, Report, Safety, Severity, Site
-from tensortrail.reporters.inert import inert
+from tensortrail.findings import Confidence, Finding, Fix, Report, Safety, Setting, Severity, Site
+from tensortrail.reporters.excerpt import excerpt
+from tensortrail.reporters.inert import inert, inert_path
 from tensortrail.reporters.summary import closing
 
 Paint = Callable[[str, str], str]
 _LINES_SHOWN = 6
 _SIBLINGS_SHOWN = 5
+_NARROWEST = 40
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+_HOW = {
+    Safety.SAFE: "apply with --fix",
+    Safety.UNSAFE: "unsafe: apply with --fix --unsafe-fixes",
+    Safety.DISPLAY: "to be made by hand",
+}
+_DIFF = {"+": "green", "-": "red", "@": "dim"}
 
 
 def render(report: Report, *, color: bool = False, width: int = 100) -> str:
     paint = _painter() if color else _plain
-    blocks = ["\n".join(_finding(finding, paint)) for finding in report.findings]
-    problems = [paint("bold yellow", "problem: ") + inert(each) for each in report.problems]
-    style = "bold green" if not report.findings else "bold"
-    return "\n\n".join([*blocks, *problems, paint(style, closing(report))])
+    blocks = ["\n".join(_finding(finding, paint, width)) for finding in report.findings]
+    problems = [f"{paint('bold yellow', 'problem')}: {inert(each)}" for each in report.problems]
+    blocks += ["\n".join(problems)] if problems else []
+    style = "bold" if report.findings or problems else "bold green"
+    return "\n\n".join([*blocks, paint(style, closing(report))])
 
 
-def _finding(finding: Finding, paint: Paint) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Sheet:
+    """One finding's layout: a gutter for line numbers, and what stands right of it."""
+
+    paint: Paint
+    gutter: int
+    room: int
+
+    def row(self, text: str = "", number: int | None = None) -> str:
+        label = "" if number is None else str(number)
+        bar = self.paint("blue", f"{label:>{self.gutter}} |")
+        return f"{bar} {text}" if text else bar
+
+    def arrow(self, site: Site, column: bool = True) -> str:
+        place = f"{inert_path(site.file)}:{site.line}" + (f":{site.column}" if column else "")
+        return f"{self.paint('blue', ' ' * self.gutter + '-->')} {place}"
+
+
+def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
+    sites = [finding.site, *(step.site for step in finding.trail)]
+    gutter = max(len(str(max(site.line, site.end_line))) for site in sites)
+    sheet = _Sheet(paint, gutter, max(width, _NARROWEST) - gutter - 3)
     style = _STYLES[finding.severity]
-    doubt = (
-        "" if finding.confidence is Confidence.HIGH else f" ({finding.confidence.value} confidence)"
-    )
-    head = paint(style, f"{finding.severity.value}[{finding.code}]")
-    yield f"{head} {paint('bold', finding.name)}: {inert(finding.message)}{paint('dim', doubt)}"
-    yield from _place(finding.site, paint, style)
+    sure = finding.confidence is Confidence.HIGH
+    doubt = "" if sure else " " + paint("dim", f"({finding.confidence.value} confidence)")
+    head = paint(style, f"{finding.severity.value}[{inert(finding.code)}]")
+    yield f"{head} {paint('bold', inert(finding.name))}: {inert(finding.message)}{doubt}"
+    yield sheet.arrow(finding.site)
+    yield from _source(finding.site, sheet, style)
     for number, step in enumerate(finding.trail, 1):
-        yield f"  {paint('bold cyan', f'{number}.')} {inert(step.message)}"
-        yield from _line(step.site, paint)
+        yield f"{paint('bold cyan', f'note {number}')}: {inert(step.message)}"
+        yield sheet.arrow(step.site)
+        if step.site.source:
+            line = step.site.source.split("\n")[0].rstrip()
+            yield sheet.row(excerpt(line, room=sheet.room).text, step.site.line)
     for fix in finding.fixes:
-        yield from _fix(fix, paint)
+        yield from _fix(fix, sheet)
     for setting in finding.settings:
-        where = f", {setting.where}" if setting.where else ""
-        name = f"{setting.library}: {setting.name}={setting.value}{where}"
-        yield f"  {paint('bold green', 'setting:')} {inert(name)}"
-        yield f"    {inert(setting.why)}"
+        yield f"{paint('bold green', 'setting')}: {_setting(setting)}"
+    if finding.evidence:
+        seen = ", ".join(f"{name} {value}" for name, value in finding.evidence.items())
+        yield f"{paint('bold cyan', 'seen')}: {inert(seen)}"
     if finding.siblings:
-        shown = [f"{inert(each.file)}:{each.line}" for each in finding.siblings[:_SIBLINGS_SHOWN]]
-        more = len(finding.siblings) - len(shown)
-        rest = f" and {more} more" if more > 0 else ""
-        yield f"  {paint('bold cyan', 'same shape at:')} {', '.join(shown)}{rest}"
+        yield from _siblings(finding.siblings, sheet)
 
 
-def _place(site: Site, paint: Paint, style: str) -> Iterator[str]:
-    yield f"  {paint('blue', '-->')} {inert(site.file)}:{site.line}:{site.column}"
+def _source(site: Site, sheet: _Sheet, style: str) -> Iterator[str]:
     if not site.source:
         return
     lines = site.source.split("\n")
-    gutter = len(str(site.line + len(lines) - 1))
-    bar = paint("blue", "|")
-    yield f" {' ' * gutter} {bar}"
-    for index, text in enumerate(lines[:_LINES_SHOWN]):
-        number = str(site.line + index).rjust(gutter)
-        yield f" {paint('blue', number)} {bar} {_shown(text)}".rstrip()
+    yield sheet.row()
+    for index, line in enumerate(lines[:_LINES_SHOWN]):
+        text = line.rstrip()
         start = site.column - 1 if index == 0 else len(text) - len(text.lstrip())
-        end = site.end_column - 1 if index == len(lines) - 1 else len(text.rstrip())
-        carets = "^" * max(1, _columns(text[start:end]))
-        yield f" {' ' * gutter} {bar} {' ' * _columns(text[:start])}{paint(style, carets)}"
+        end = site.end_column - 1 if index == len(lines) - 1 else len(text)
+        part = excerpt(text, start, end, sheet.room)
+        yield sheet.row(part.text, site.line + index)
+        if text or len(lines) == 1:
+            carets = sheet.paint(style, "^" * max(part.length, 1))
+            yield sheet.row(" " * part.offset + carets)
     if len(lines) > _LINES_SHOWN:
-        yield f" {' ' * gutter} {bar} ... {len(lines) - _LINES_SHOWN} more lines"
+        yield sheet.row(f"... {len(lines) - _LINES_SHOWN} more lines")
 
 
-def _line(site: Site, paint: Paint) -> Iterator[str]:
-    text = site.source.split("\n")[0].strip()
-    place = paint("dim", f"{inert(site.file)}:{site.line}")
-    yield f"     {place}" + (f"  {_shown(text)}" if text else "")
-
-
-def _fix(fix: Fix, paint: Paint) -> Iterator[str]:
-    note = {
-        Safety.SAFE: "apply with --fix",
-        Safety.UNSAFE: "unsafe: apply with --fix --unsafe-fixes",
-        Safety.DISPLAY: "to be made by hand",
-    }[fix.safety]
-    yield f"  {paint('bold green', 'fix:')} {inert(fix.description)} {paint('dim', f'({note})')}"
+def _fix(fix: Fix, sheet: _Sheet) -> Iterator[str]:
+    how = sheet.paint("dim", f"({_HOW[fix.safety]})")
+    yield f"{sheet.paint('bold green', 'fix')}: {inert(fix.description)} {how}"
     for line in fix.preview.split("\n") if fix.preview else ():
-        style = {"+": "green", "-": "red", "@": "dim"}.get(line[:1], "")
-        yield f"    {paint(style, _shown(line)) if style else _shown(line)}".rstrip()
+        shown = excerpt(line.rstrip(), room=sheet.room).text
+        yield sheet.row(sheet.paint(_DIFF.get(line[:1], ""), shown))
 
 
-def _shown(text: str) -> str:
-    return inert(text.expandtabs(4))
+def _setting(setting: Setting) -> str:
+    where = f" ({inert(setting.where)})" if setting.where else ""
+    return inert(f"{setting.library} {setting.name}={setting.value} - {setting.why}") + where
 
 
-def _columns(text: str) -> int:
-    """How many columns a terminal takes for it, as `_shown` prints it."""
-    return sum(_width(each) for each in _shown(text))
-
-
-def _width(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+def _siblings(siblings: Sequence[Site], sheet: _Sheet) -> Iterator[str]:
+    count = len(siblings)
+    yield f"{sheet.paint('bold cyan', 'same shape')}: {count} other place{'s' * (count > 1)}"
+    for site in siblings[:_SIBLINGS_SHOWN]:
+        yield sheet.arrow(site, column=False)
+    if count > _SIBLINGS_SHOWN:
+        yield sheet.row(f"... and {count - _SIBLINGS_SHOWN} more")
 
 
 def _plain(style: str, text: str) -> str:
@@ -109,6 +127,8 @@ def _painter() -> Paint:
     from rich.style import Style
 
     def paint(style: str, text: str) -> str:
-        return Style.parse(style).render(text, color_system=ColorSystem.STANDARD) if text else ""
+        if not (style and text):
+            return text
+        return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
 
     return paint

@@ -174,13 +174,12 @@ def shard(model, offload_policy: OffloadPolicy):
                 continue
             right = _same_owner(keyword.value, wanted)
             at_hand = right in _names_in_function(module, call)
-            if not at_hand:
-                continue
             yield self.finding(
                 module,
                 keyword.value,
                 f"`{wanted}` is given `{module.text(keyword.value)}`, not `{right}`",
-                fixes=[self._swapped(module, keyword.value, right)],
+                confidence=Confidence.HIGH if at_hand else Confidence.MEDIUM,
+                fixes=[self._swapped(module, keyword.value, right)] if at_hand else [],
             )
 
     def _swapped(self, module: Module, node: ast.expr, right: str) -> Fix | None:

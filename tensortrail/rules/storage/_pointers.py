@@ -24,7 +24,7 @@ def pointed_at(module: Module, node: ast.expr) -> ast.expr | None:
             return None
         made = [each for each in origins if not isinstance(each, ast.Constant)]
         found = [pointed_at(module, each) for each in made]
-        return found[0] if found and all(found) else None
+        return next((each for each in found if each is not None), None)
     if not isinstance(node, ast.Call):
         return None
     if isinstance(node.func, ast.Attribute) and node.func.attr == "data_ptr":

@@ -1,0 +1,58 @@
+"""Brings public code at a revision onto this machine, to run the lint on. Nothing of it is kept."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+
+HOST = "https://github.com"
+
+
+class Sources:
+    """Repositories from `mirrors` (bare, as owner+name/repo) if they are there, else cloned."""
+
+    def __init__(self, work: Path, mirrors: Path | None = None) -> None:
+        self._work = work
+        self._mirrors = mirrors
+        work.mkdir(parents=True, exist_ok=True)
+
+    def package_at(self, repository: str, revision: str, path: str) -> Path:
+        """A folder with the top folder of `path` at the revision, so that imports resolve."""
+        parts = path.split("/")
+        top = "/".join(parts[:2]) if parts[0] in ("src", "py", "bindings") else parts[0]
+        target = self._work / f"{repository.replace('/', '+')}@{revision[:12]}" / top.split("/")[0]
+        if not target.exists():
+            git = self._repository(repository)
+            command = ["git", "-C", str(git), "archive", revision, "--", top]
+            archive = subprocess.run(command, capture_output=True, check=True).stdout
+            with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+                python = [each for each in tar if each.isdir() or each.name.endswith(".py")]
+                tar.extractall(target.parent, python, filter="data")
+        return target.parent
+
+    def wheel(self, requirement: str) -> Path:
+        """The Python files of a wheel."""
+        target = self._work / requirement.replace("==", "-")
+        if not target.exists():
+            folder = self._work / "wheels"
+            command = ["pip", "download", "--quiet", "--no-deps", "-d", str(folder), requirement]
+            subprocess.run(command, check=True)
+            name, version = requirement.split("==")
+            wheel = next(folder.glob(f"{name.replace('-', '_')}-{version}*.whl"))
+            with zipfile.ZipFile(wheel) as archive:
+                python = [each for each in archive.namelist() if each.endswith(".py")]
+                archive.extractall(target, python)
+        return target
+
+    def _repository(self, repository: str) -> Path:
+        name = repository.replace("/", "+")
+        if self._mirrors is not None and (self._mirrors / name / "repo").exists():
+            return self._mirrors / name / "repo"
+        target = self._work / "git" / name
+        if not target.exists():
+            command = ["git", "clone", "--quiet", "--bare", f"{HOST}/{repository}", str(target)]
+            subprocess.run(command, check=True)
+        return target
