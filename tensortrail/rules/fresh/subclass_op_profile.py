@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, ClassFacts, Good, Module, Rule
 from tensortrail.rules._common import in_tests
+from tensortrail.rules.fresh._dispatch import names_op
 
 _FACTORIES = ("aten.empty_like", "aten.new_zeros", "aten.zeros_like")
 _PINNING = ("aten.is_pinned", "aten._pin_memory")
@@ -190,7 +191,10 @@ class Base(torch.Tensor):
             cls,
             f"`{cls.name}` answers {', '.join(made)} but not aten.new_empty: {effect}",
             severity=Severity.WARNING if refuses else Severity.ERROR,
-            trail=[(_dispatch_of(module, cls), f"answers {made[0]}{made_for}: made to be sharded")],
+            trail=[
+                (_dispatch_of(module, cls), f"answers {made[0]}{made_for}: made to be sharded"),
+                (_named(module, cls, made[0]), f"{made[0]} is answered here"),
+            ],
             evidence={"handles": ", ".join(sorted(facts.handles))},
         )
 
@@ -218,6 +222,13 @@ def _dispatch_of(module: Module, cls: ast.ClassDef) -> ast.AST | None:
         ),
         None,
     )
+
+
+def _named(module: Module, cls: ast.ClassDef, op: str) -> ast.AST | None:
+    """The op's name in the class, else in the file."""
+    short = op.removeprefix("aten.")
+    places = [*module.nodes(ast.Attribute, cls), *module.nodes(ast.Attribute)]
+    return next((each for each in places if names_op(module, each, short)), None)
 
 
 def _has_own_answers(module: Module, cls: ast.ClassDef, facts: ClassFacts) -> bool:
