@@ -44,10 +44,10 @@ def _window(edges: list[int], start: int, end: int, room: int) -> tuple[int, int
         return 0, count
     room -= len(_CUT)
     first = 0
-    if edges[end] > room:
+    if edges[end] > room and edges[start] > room // 2:
         room -= len(_CUT)
-        spare = max(room - (edges[end] - edges[start]), room // 4)
-        while first < start and edges[start] - edges[first] > spare // 2:
+        before = max(room - (edges[end] - edges[start]), room // 4) // 2
+        while edges[start] - edges[first] > before:
             first += 1
     last = first
     while last < count and edges[last + 1] - edges[first] <= room:

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
 import pytest
 
-from tensortrail.findings import Severity, Site
+from tensortrail.findings import Safety, Severity, Site, Step
 from tensortrail.reporters import render
 
 from .samples import finding, full_finding, report, site
 
 FULL = """\
 error[OFF101] unguarded-deallocate: `model` is moved whatever `offload` says (medium confidence)
-  --> a.py:3:5
-   |
- 3 |     park(model)
-   |     ^^^^^^^^^^^
-  1. `model` comes from the caller
-     a.py:1  def f(model, offload):
-  fix: guard it (unsafe: apply with --fix --unsafe-fixes)
-    @@ -3 +3,2 @@
-    -    park(model)
-    +    if offload:
-  setting: lib: offload=False, compile(...)
-    keeps it in place
-  same shape at: a.py:9, a.py:12
+ --> a.py:3:5
+  |
+3 |     park(model)
+  |     ^^^^^^^^^^^
+note 1: `model` comes from the caller
+ --> a.py:1:7
+1 | def f(model, offload):
+fix: guard it (unsafe: apply with --fix --unsafe-fixes)
+  | @@ -3 +3,2 @@
+  | -    park(model)
+  | +    if offload:
+setting: lib offload=False - keeps it in place (compile(...))
+seen: guards none
+same shape: 2 other places
+ --> a.py:9
+ --> a.py:12
 
 Found 1 finding (1 error) in 7 files. 1 fixable with --fix --unsafe-fixes."""
+
+
+def lines_of(*findings: object) -> list[str]:
+    return render("text", report(*findings)).splitlines()  # type: ignore[arg-type]
 
 
 def test_everything_a_finding_can_say() -> None:
@@ -36,9 +48,12 @@ def test_success_is_one_line() -> None:
     assert render("text", report()) == "All clear: 7 files checked."
 
 
-def test_problems_are_shown() -> None:
-    shown = render("text", report(problems=("sub: cannot be listed",)))
-    assert shown.splitlines()[0] == "problem: sub: cannot be listed"
+def test_problems_are_shown_and_counted() -> None:
+    assert render("text", report(problems=("sub: cannot be listed",))).splitlines() == [
+        "problem: sub: cannot be listed",
+        "",
+        "All clear: 7 files checked. 1 problem above.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -48,39 +63,100 @@ def test_problems_are_shown() -> None:
         ("x = '日本', park(model)", 11, "            ^^^^^^^^^^^"),
         ("x = '\U0001f525', park(model)", 10, "          ^^^^^^^^^^^"),
         ("x = 'e\u0301', park(model)", 11, "         ^^^^^^^^^^^"),
+        ("\x1b[1m park(model)", 6, "        ^^^^^^^^^^^"),
     ],
 )
 def test_the_caret_stands_under_the_code(source: str, column: int, expected: str) -> None:
-    shown = render("text", report(finding(site=site(3, column, source))))
-    assert f"   | {expected}" in shown.splitlines()
+    assert f"  | {expected}" in lines_of(finding(site=site(3, column, source)))
 
 
 def test_several_lines() -> None:
-    where = Site("a.py", 9, 5, 11, 6, 0, 10, "", "    park(\n        model\n    )")
-    lines = render("text", report(finding(site=where))).splitlines()
-    assert lines[3:9] == [
-        "  9 |     park(",
-        "    |     ^^^^^",
-        " 10 |         model",
-        "    |         ^^^^^",
-        " 11 |     )",
-        "    |     ^",
+    where = Site("a.py", 9, 5, 12, 6, 0, 10, "", "    park(\n        model,\n\n    )  # done")
+    assert lines_of(finding(site=where))[2:10] == [
+        "   |",
+        " 9 |     park(",
+        "   |     ^^^^^",
+        "10 |         model,",
+        "   |         ^^^^^^",
+        "11 |",
+        "12 |     )  # done",
+        "   |     ^",
     ]
 
 
+def test_many_lines_are_cut_short() -> None:
+    source = "\n".join(["park(", *["    model,"] * 20, ")"])
+    lines = lines_of(finding(site=Site("a.py", 1, 1, 22, 2, 0, 250, "", source)))
+    assert "   | ... 16 more lines" in lines
+    assert len(lines) < 20
+
+
+def test_a_line_wider_than_the_terminal_shows_the_part_that_matters() -> None:
+    source = "x = 1;" * 100 + "park(model)" + ";y = 2" * 100
+    where = Site("a.py", 3, 601, 3, 612, 600, 611, "", source)
+    shown, under = render("text", report(finding(site=where)), width=60).splitlines()[3:5]
+    assert len(shown) <= 60
+    start = under.index("^")
+    assert shown[start : start + under.count("^")] == "park(model)"
+
+
+def test_the_gutter_fits_every_line_of_the_trail() -> None:
+    far = Step(site(12345, 1, "model = build()", "b.py"), "`model` is made here")
+    lines = lines_of(finding(trail=(far,)))
+    assert "    3 |     park(model)" in lines
+    assert "12345 | model = build()" in lines
+
+
 def test_only_the_place_without_source() -> None:
-    lines = render("text", report(finding(site=Site("a.py", 3)))).splitlines()
-    assert lines[1:3] == ["  --> a.py:3:1", ""]
+    assert lines_of(finding(site=Site("a.py", 3)))[1:3] == [" --> a.py:3:1", ""]
+
+
+@pytest.mark.parametrize(
+    ("safety", "how"),
+    [(Safety.SAFE, "apply with --fix"), (Safety.DISPLAY, "to be made by hand")],
+)
+def test_how_a_fix_is_applied(safety: Safety, how: str) -> None:
+    (fix,) = full_finding().fixes
+    lines = lines_of(finding(fixes=(replace(fix, safety=safety),)))
+    assert f"fix: guard it ({how})" in lines
+
+
+def test_siblings_are_capped() -> None:
+    lines = lines_of(finding(siblings=tuple(site(line) for line in range(10, 18))))
+    assert "same shape: 8 other places" in lines
+    assert " --> a.py:14" in lines
+    assert " --> a.py:15" not in lines
+    assert "  | ... and 3 more" in lines
 
 
 def test_colour_is_only_colour() -> None:
-    import re
-
     coloured = render("text", report(full_finding()), color=True)
     assert "\x1b[1;31m" in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == FULL
 
 
+def test_plain_text_is_ascii_and_needs_no_rich() -> None:
+    program = (
+        "import sys; from tests.reporters.samples import *\n"
+        "from tensortrail.reporters import render\n"
+        "print(render('text', report(full_finding()))); assert 'rich' not in sys.modules"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert shown.stdout.decode("ascii").splitlines() == FULL.splitlines()
+
+
 def test_severities_are_counted() -> None:
     several = [finding(severity=each) for each in (Severity.ERROR, Severity.NOTE, Severity.NOTE)]
-    assert "Found 3 findings (1 error, 2 notes)" in render("text", report(*several))
+    assert "Found 3 findings (1 error, 2 notes) in 7 files." in lines_of(*several)
+
+
+def test_safe_and_unsafe_fixes_are_counted_apart() -> None:
+    unsafe = full_finding()
+    safe = replace(unsafe, fixes=(replace(unsafe.fixes[0], safety=Safety.SAFE),))
+    last = lines_of(safe, unsafe, unsafe, finding())[-1]
+    assert last.endswith("1 fixable with --fix, 2 more with --fix --unsafe-fixes.")
+
+
+def test_what_was_fixed_is_told() -> None:
+    done = replace(report(), fixed=2)
+    assert render("text", done) == "All clear: 7 files checked. 2 findings fixed."

@@ -1,0 +1,194 @@
+"""SARIF 2.1.0, held against the official schema."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import jsonschema
+import pytest
+
+from tensortrail.findings import Edit, Finding, Site
+from tensortrail.reporters import render
+
+from .samples import finding, full_finding, report, site
+
+SCHEMA = Path(__file__).parents[1] / "data" / "sarif-schema-2.1.0.json"
+
+
+@cache
+def validator() -> jsonschema.Draft4Validator:
+    return jsonschema.Draft4Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def run_of(*findings: Finding, problems: tuple[str, ...] = (), root: str = "") -> dict[str, Any]:
+    log = json.loads(render("sarif", report(*findings, problems=problems, root=root)))
+    validator().validate(log)
+    run: dict[str, Any] = log["runs"][0]
+    return run
+
+
+def artifact(file: str, root: str) -> dict[str, str]:
+    (result,) = run_of(finding(site=site(file=file)), root=root)["results"]
+    found: dict[str, str] = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    return found
+
+
+def test_the_schema_refuses_what_is_wrong() -> None:
+    assert not validator().is_valid({"version": "2.1.0", "runs": [{"results": [{"level": "bad"}]}]})
+
+
+def test_a_run_without_findings() -> None:
+    run = run_of(problems=("sub: cannot be listed",))
+    assert run["results"] == []
+    (notification,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notification["message"]["text"] == "sub: cannot be listed"
+
+
+def test_rules_and_levels() -> None:
+    run = run_of(full_finding())
+    (result,) = run["results"]
+    rule = run["tool"]["driver"]["rules"][result["ruleIndex"]]
+    assert (rule["id"], rule["name"]) == ("OFF101", "unguarded-deallocate")
+    assert rule["help"]["markdown"] == "# unguarded-deallocate (OFF101)\n"
+    assert rule["defaultConfiguration"] == {"level": "error"}
+    assert result["level"] == "error"
+    assert result["properties"]["confidence"] == "medium"
+    assert run["columnKind"] == "unicodeCodePoints"
+
+
+def test_a_rule_nobody_describes() -> None:
+    (result,) = run_of(replace(finding(), code="XYZ1"))["results"]
+    assert result["ruleId"] == "XYZ1"
+    assert "ruleIndex" not in result
+
+
+def test_trail_siblings_and_settings() -> None:
+    (result,) = run_of(full_finding())["results"]
+    steps = result["codeFlows"][0]["threadFlows"][0]["locations"]
+    lines = [each["location"]["physicalLocation"]["region"]["startLine"] for each in steps]
+    assert lines == [1, 3]
+    assert steps[0]["location"]["message"]["text"] == "`model` comes from the caller"
+    assert [each["id"] for each in result["relatedLocations"]] == [1, 2]
+    assert "Setting: lib offload=False (keeps it in place)" in result["message"]["text"]
+    assert result["properties"]["settings"][0]["where"] == "compile(...)"
+    assert result["properties"]["evidence"] == {"guards": "none"}
+
+
+def test_fixes_say_what_goes_and_what_comes() -> None:
+    (result,) = run_of(full_finding())["results"]
+    (fix,) = result["fixes"]
+    assert fix["description"]["text"] == "guard it (unsafe)"
+    (change,) = fix["artifactChanges"]
+    assert change["artifactLocation"]["uri"].endswith("a.py")
+    assert change["replacements"] == [
+        {
+            "deletedRegion": {
+                "startLine": 3,
+                "startColumn": 5,
+                "endLine": 3,
+                "endColumn": 16,
+                "byteOffset": 30,
+                "byteLength": 11,
+            },
+            "insertedContent": {"text": "if offload:\n        park(model)"},
+        }
+    ]
+
+
+def test_one_change_for_each_file() -> None:
+    edits = tuple(Edit(site(file=file), "pass") for file in ("a.py", "b.py", "a.py"))
+    (fix,) = full_finding().fixes
+    (result,) = run_of(finding(fixes=(replace(fix, edits=edits),)))["results"]
+    changes = result["fixes"][0]["artifactChanges"]
+    assert [len(each["replacements"]) for each in changes] == [2, 1]
+
+
+def test_the_snippet_is_what_is_flagged_its_context_the_lines() -> None:
+    where = Site("a.py", 3, 5, 4, 4, 10, 20, "", "x = park(\n   m)  # c")
+    (result,) = run_of(finding(site=where))["results"]
+    physical = result["locations"][0]["physicalLocation"]
+    assert physical["region"]["snippet"]["text"] == "park(\n   "
+    assert physical["contextRegion"]["snippet"]["text"] == where.source
+
+
+def test_only_the_line_where_no_more_is_known() -> None:
+    (result,) = run_of(finding(site=Site("a.py", 3)))["results"]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
+
+
+@pytest.mark.parametrize(
+    ("file", "uri"),
+    [
+        (os.path.join("sub dir", "ä#.py"), "sub%20dir/%C3%A4%23.py"),
+        ("a:b?.py", "a%3Ab%3F.py"),
+        ("100%.py", "100%25.py"),
+        (os.fsdecode(b"\xff\n.py"), "%FF%0A.py"),
+        ("\ud800.py", "%5Cud800.py"),
+        ("<stdin>", "%3Cstdin%3E"),
+    ],
+)
+def test_files_below_the_root_are_relative(file: str, uri: str) -> None:
+    assert artifact(file, os.getcwd()) == {"uri": uri, "uriBaseId": "%SRCROOT%"}
+
+
+def test_other_files_keep_their_whole_path() -> None:
+    outside = os.path.abspath(os.path.join(os.sep, "some where", "b.py"))
+    found = artifact(outside, os.getcwd())
+    assert set(found) == {"uri"}
+    parts = urlsplit(found["uri"])
+    assert (parts.scheme, parts.netloc) == ("file", "")
+    assert unquote(parts.path).endswith("/some where/b.py")
+
+
+def test_a_folder_whose_name_only_begins_alike_is_outside(tmp_path: Path) -> None:
+    assert "uriBaseId" not in artifact(
+        str(tmp_path / "project2" / "a.py"), str(tmp_path / "project")
+    )
+
+
+@pytest.mark.parametrize("root", [os.sep, os.getcwd(), os.getcwd() + os.sep])
+def test_the_root_is_a_folder(root: str) -> None:
+    uri = run_of(finding(), root=root)["originalUriBaseIds"]["%SRCROOT%"]["uri"]
+    assert uri.startswith("file:///")
+    assert uri.endswith("/")
+    assert not uri.endswith("//") or uri == "file:///"
+
+
+def prints(*findings: Finding) -> list[str]:
+    results = run_of(*findings, root=os.getcwd())["results"]
+    return [each["partialFingerprints"]["tensortrail/v1"] for each in results]
+
+
+def test_fingerprints_follow_the_code_not_the_line() -> None:
+    assert prints(finding(site=site(3))) == prints(finding(site=site(40)))
+    indented = site(3, 9, "        park( model)")
+    assert prints(finding(site=site(3, 5, "    park( model)"))) == prints(finding(site=indented))
+
+
+def test_fingerprints_tell_findings_apart() -> None:
+    others = (
+        finding(site=site(9)),
+        finding(site=site(source="    park(other)")),
+        finding(site=site(file="b.py")),
+        replace(finding(), code="OFF102"),
+    )
+    assert len(set(prints(finding(), *others))) == 5
+
+
+def test_fingerprints_do_not_depend_on_where_the_project_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = prints(finding())
+    monkeypatch.chdir(tmp_path)
+    assert prints(finding()) == here
+
+
+def test_quoted_code_becomes_no_link() -> None:
+    (result,) = run_of(finding(message="`hooks[0](x)` and [click](http://evil)"))["results"]
+    assert "](" not in result["message"]["text"]
