@@ -12,18 +12,19 @@ _MOVES = ("to", "cpu", "cuda", "detach", "contiguous", "half", "float", "bfloat1
 
 _WORDS = (".to(", ".cpu()", ".cuda(", ".detach()", ".contiguous()", ".half()", ".float()",
           ".bfloat16()", ".clone()")  # fmt: skip
+_IN_PLACE_NAMES = (
+    r"self|cls|model|module|net|pipe|pipeline|unet|vae|encoder|decoder|layer|transformer"
+    r"|criterion|metric|processor|optimizer"
+)
+_VERB = rb"\.(?:to|cpu|cuda|detach|contiguous|half|float|bfloat16|clone)\("
 _STATEMENT = re.compile(
-    rb"[ \t]+(?!(?:[\w.]*[._])?(?:self|cls|model|module|net|pipe|pipeline|unet|vae|encoder|"
-    rb"decoder|layer|transformer|criterion|metric|processor|optimizer)\d*\.)"
-    rb"[A-Za-z_][\w.\[\]\"']*(?:\([^()\n]*\)[\w.\[\]]*)*\."
-    rb"(?:to|cpu|cuda|detach|contiguous|half|float|bfloat16|clone)"
-    rb"\((?:[^()\n]*(?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)[^()\n]*)*\))?"
+    rb"[ \t]+(?!(?:[\w.]*[._])?(?:" + _IN_PLACE_NAMES.encode() + rb")\d*" + _VERB + rb")"
+    rb"[A-Za-z_][\w.\[\]\"']*(?:\([^()\n]*\)[\w.\[\]]*)*"
+    + _VERB
+    + rb"(?:[^()\n]*(?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)[^()\n]*)*\))?"
     rb"[ \t]*(?:#[^\n]*)?\r?(?:\n|$)"
 )
-_IN_PLACE = re.compile(
-    r"(^|[._])(self|cls|model|module|net|pipe|pipeline|unet|vae|encoder|decoder|layer|transformer"
-    r"|criterion|metric|processor|optimizer)\d*$"
-)
+_IN_PLACE = re.compile(rf"(^|[._])({_IN_PLACE_NAMES})\d*$")
 
 
 class DiscardedTo(Rule):
@@ -76,6 +77,17 @@ def finish(loss: torch.Tensor, device):
     loss = loss.to(device)
     return loss
 """,
+        ),
+        Bad(
+            """\
+import torch
+
+class Observer(torch.nn.Module):
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor):
+        self.bias = bias
+        self.bias.to(weight.device)
+""",
+            lines=(6,),
         ),
         Bad(
             """\

@@ -1,0 +1,111 @@
+"""Findings over real trees, read by a person: right, wrong or unsure, with the reason.
+
+    python benchmarks/triage.py [--list-todo] TREE...
+
+Each TREE is a folder `name-version`, as a wheel or an archive unpacks. Verdicts in triage.jsonl
+are kept by rule, path and the flagged source, so that they outlive changes elsewhere in a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from tensortrail.analyzer.engine import check
+from tensortrail.analyzer.request import CheckRequest
+from tensortrail.findings import Finding
+
+FILE = Path(__file__).parent / "triage.jsonl"
+CONTEXT = 8
+VERDICTS = ("right", "wrong", "unsure", "todo")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("trees", nargs="+", type=Path)
+    parser.add_argument("--list-todo", action="store_true", help="show what nobody has read yet")
+    parser.add_argument("--file", type=Path, default=FILE)
+    options = parser.parse_args()
+    rows = merge(load(options.file), [row for tree in options.trees for row in rows_of(tree)])
+    save(options.file, rows)
+    if options.list_todo:
+        for row in rows:
+            if row["verdict"] == "todo":
+                show(row, options.trees)
+    print_counts(rows)
+
+
+def rows_of(tree: Path) -> list[dict[str, Any]]:
+    found = check(CheckRequest(paths=(str(tree),), cache_dir=None, siblings=False, jobs=0))
+    return [row_of(tree, each) for each in found.findings]
+
+
+def row_of(tree: Path, finding: Finding) -> dict[str, Any]:
+    return {
+        "tree": tree.name,
+        "path": Path(finding.site.file).relative_to(tree).as_posix(),
+        "line": finding.site.line,
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "source": " ".join(finding.site.source.split())[:200],
+        "verdict": "todo",
+        "reason": "",
+    }
+
+
+def merge(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What is found now, with the verdicts given before."""
+    known = {key(row): row for row in before}
+    for row in now:
+        old = known.get(key(row))
+        if old is not None:
+            row["verdict"], row["reason"] = old["verdict"], old["reason"]
+    trees = {row["tree"] for row in now}
+    others = [row for row in before if row["tree"] not in trees]
+    return sorted([*others, *now], key=lambda row: (row["tree"], row["path"], row["line"]))
+
+
+def key(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["code"], row["path"], row["source"]
+
+
+def load(file: Path) -> list[dict[str, Any]]:
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def save(file: Path, rows: list[dict[str, Any]]) -> None:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def show(row: dict[str, Any], trees: list[Path]) -> None:
+    tree = next((each for each in trees if each.name == row["tree"]), None)
+    if tree is None:
+        return
+    lines = (tree / row["path"]).read_text(encoding="utf-8", errors="replace").splitlines()
+    print(f"\n{row['code']} {row['severity']} {row['tree']}/{row['path']}:{row['line']}")
+    for number in range(max(1, row["line"] - CONTEXT), min(len(lines), row["line"] + CONTEXT) + 1):
+        mark = ">" if number == row["line"] else " "
+        print(f"{mark}{number:>6} {lines[number - 1]}")
+
+
+def print_counts(rows: list[dict[str, Any]]) -> None:
+    by_code: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        by_code[row["code"]][row["verdict"]] += 1
+    total: Counter[str] = Counter()
+    print(f"{'rule':<8}" + "".join(f"{each:>8}" for each in VERDICTS))
+    for code, counts in sorted(by_code.items()):
+        total += counts
+        print(f"{code:<8}" + "".join(f"{counts[each]:>8}" for each in VERDICTS))
+    read = total["right"] + total["wrong"] + total["unsure"]
+    share = total["right"] / read if read else 0.0
+    print(f"{total['right']} of {read} read are right ({share:.0%}); {total['todo']} not read yet")
+
+
+if __name__ == "__main__":
+    main()
