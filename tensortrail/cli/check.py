@@ -104,6 +104,9 @@ def _report(
         version=__version__,
     )
     format = "statistics" if options.statistics else config.output_format
+    if format == "json":  # a list of findings has no place for anything else
+        for problem in result.problems:
+            say(problem)
     _emit(options, render(format, report, color=color, width=_width()))
 
 
@@ -202,4 +205,4 @@ def _count(number: int, word: str) -> str:
 def _width() -> int:
     from shutil import get_terminal_size
 
-    return get_terminal_size((100, 24)).columns
+    return get_terminal_size((200, 24)).columns  # the fallback: nobody's terminal wraps

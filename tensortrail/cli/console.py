@@ -8,13 +8,16 @@ from typing import TextIO
 
 
 def fail(message: str, hint: str = "") -> None:
-    print(f"tensortrail: error: {message}", file=sys.stderr)  # noqa: T201
+    say(f"tensortrail: error: {message}")
     if hint:
-        print(f"  {hint}", file=sys.stderr)  # noqa: T201
+        say(f"  {hint}")
 
 
 def say(message: str) -> None:
-    print(message, file=sys.stderr)  # noqa: T201
+    """One line; it may begin with a path or quote an error, so it is made inert like findings."""
+    from tensortrail.reporters.inert import inert_path
+
+    print(inert_path(message), file=sys.stderr)  # noqa: T201
 
 
 def wants_color(choice: str, stream: TextIO) -> bool:

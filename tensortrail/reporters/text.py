@@ -42,12 +42,13 @@ class _Sheet:
 
     def row(self, text: str = "", number: int | None = None) -> str:
         label = "" if number is None else str(number)
-        bar = self.paint("blue", f"{label:>{self.gutter}} |")
+        bar = self.paint("bright_blue", f"{label:>{self.gutter}} |")
         return f"{bar} {text}" if text else bar
 
     def arrow(self, site: Site, column: bool = True) -> str:
         place = f"{inert_path(site.file)}:{site.line}" + (f":{site.column}" if column else "")
-        return f"{self.paint('blue', ' ' * self.gutter + '-->')} {place}"
+        arrow = " " * self.gutter + "-->"
+        return f"{self.paint('bright_blue', arrow)} {place}"
 
 
 def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
