@@ -10,6 +10,8 @@ from tensortrail.reporters.inert import spelled
 
 _TAB = 4
 _CUT = "..."
+_LONG = 2000
+"""Characters of a line that are looked at; generated files have lines of megabytes."""
 _JOINER = "\u200d"
 _AS_EMOJI = "\ufe0f"
 
@@ -25,13 +27,15 @@ class Excerpt:
 
 def excerpt(line: str, start: int = 0, end: int = 0, room: int = 100) -> Excerpt:
     """As much of the line as `room` holds, around its characters `start`..`end`."""
-    pieces, widths = _laid_out(line)
+    skipped = max(start - room, 0) if len(line) > _LONG else 0
+    near = line[skipped : skipped + _LONG]
+    pieces, widths = _laid_out(near)
     edges = [0, *accumulate(widths)]
-    start = min(max(start, 0), len(line))
-    end = min(max(end, start), len(line))
+    start = min(max(start - skipped, 0), len(near))
+    end = min(max(end - skipped, start), len(near))
     first, last = _window(edges, start, end, room)
-    before = _CUT if first else ""
-    after = _CUT if last < len(line) else ""
+    before = _CUT if skipped + first else ""
+    after = _CUT if skipped + last < len(line) else ""
     offset = len(before) + edges[start] - edges[first]
     length = edges[min(end, last)] - edges[start]
     return Excerpt(before + "".join(pieces[first:last]) + after, offset, length)

@@ -46,6 +46,14 @@ def test_a_cut_line_says_so() -> None:
     assert shown.text[shown.offset : shown.offset + shown.length] == "HERE"
 
 
+def test_lines_of_megabytes() -> None:
+    shown = excerpt("a" * 3_000_000 + "HERE" + "b" * 2_000_000, 3_000_000, 3_000_004, 40)
+    assert len(shown.text) <= 40
+    assert shown.text[shown.offset : shown.offset + shown.length] == "HERE"
+    end = excerpt("a" * 3_000_000 + "HERE", 3_000_000, 3_000_004, 40)
+    assert end.text.endswith("aHERE")
+
+
 ASCII = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"))
 
 
