@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -92,7 +93,16 @@ def fingerprint(*parts: object) -> str:
     stamps = []
     for name in ("findings.py", "analyzer", "rules"):
         stamps += sorted(_stamps_below(os.path.join(own, name)))
-    return json.dumps([stamps, *map(repr, parts)])
+    return json.dumps([stamps, _installed(), *map(repr, parts)])
+
+
+def _installed() -> list[list[object]]:
+    """Changes when a package is installed or removed: it may bring rules by entry point."""
+    found: list[list[object]] = []
+    for folder in sys.path:
+        if folder.endswith(("site-packages", "dist-packages")) and os.path.isdir(folder):
+            found.append([folder, os.stat(folder).st_mtime_ns])
+    return found
 
 
 def _stamps_below(path: str) -> list[list[object]]:
