@@ -98,11 +98,11 @@ def fingerprint(*parts: object) -> str:
 
 def _installed() -> list[list[object]]:
     """Changes when a package is installed or removed: it may bring rules by entry point."""
-    found: list[list[object]] = []
-    for folder in sys.path:
-        if folder.endswith(("site-packages", "dist-packages")) and os.path.isdir(folder):
-            found.append([folder, os.stat(folder).st_mtime_ns])
-    return found
+    return [
+        [folder, os.stat(folder).st_mtime_ns]
+        for folder in sys.path
+        if folder.endswith(("site-packages", "dist-packages")) and os.path.isdir(folder)
+    ]
 
 
 def _stamps_below(path: str) -> list[list[object]]:
