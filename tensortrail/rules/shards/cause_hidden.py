@@ -4,18 +4,24 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
+from tensortrail.rules.shards._unbound import used_unbound
 
 _WORK = re.compile(
     r"(^|_)(revert|convert|conversion|compile|interpret|onload|offload|offloaded|save|quantize|"
     r"dequantize|refit|materialize|shard|shards|load_state_dict|build_serialized_network)(_|$)"
 )
 _CLAIMS = re.compile(r"because|due to|not support|unsupported|could not|try |failed to", re.I)
-_LOGS = frozenset({"error", "warning", "warn", "exception", "info", "debug", "critical", "print"})
+_LOGS = frozenset(
+    {"error", "warning", "warn", "exception", "info", "debug", "critical", "print", "print_exc"}
+)
+_SHOWS_ITSELF = re.compile(r"exc_info|\.exception\(|print_exc|format_exc|print_exception")
 
-
-_BROAD = rb"\s+except(?: \(?(?:Exception|BaseException)\)?)?(?: as \w+)?:[^\n]*\n"
+_BROAD = (
+    rb"\s+except(?: \(?(?:\w+, *)*(?:Exception|BaseException)(?:, *\w+)*,?\)?)?"
+    rb"(?: as \w+)?:[^\n]*\n"
+)
 _RAISES = re.compile(
     _BROAD + rb"(?:[^\n]*\n){0,8}?\s*raise \w+[\w.]*\((?:[^\n]*\n){0,6}?[^\n]*"
     rb"(?i:because|due to|not support|unsupported|could not|try |failed to)"
@@ -24,8 +30,8 @@ _LOGGED = re.compile(
     rb"\s+try:[^\n]*\n(?:[^\n]*\n){0,14}?[^\n]*(?:revert|convert|conversion|compile|interpret|load|"
     rb"save|quantize|refit|materialize|shard|build_serialized)\w*\([\s\S]*?"
     + _BROAD
-    + rb"\s*(?:#[^\n]*\n\s*)*[\w.]*"
-    rb"(?:error|warning|warn|exception|info|debug|critical|print)\("
+    + rb"\s*(?:(?:#|import |from )[^\n]*\n\s*)*[\w.]*"
+    rb"(?:pass\b|(?:error|warning|warn|exception|info|debug|critical|print|print_exc)\()"
 )
 _LONGEST = 1500
 """Bytes of a `try` that the triggers can see whole."""
@@ -43,6 +49,11 @@ class CauseHidden(Rule):
     The message names one cause and the real one is another: users change shard sizes for a
     `ValueError` in a line of bookkeeping. Where the code goes on, it fails later with an
     `UnboundLocalError` that says nothing of the device mismatch behind it.
+
+    Python keeps the first exception as context of the second one even without `from`, so a
+    handler that claims no cause of its own is not flagged. It is the claim ("because of
+    offloading", "not supported", "try a smaller ...") that sends people the wrong way, and that
+    is all that is left where only the last message is logged or sent on.
 
     ## Example
     ```python
@@ -194,12 +205,15 @@ def build(module):
     def _chained(
         self, module: Module, handler: ast.ExceptHandler, statement: ast.Raise
     ) -> Fix | None:
-        name = handler.name or "error"
+        name = handler.name or _free_name(module, handler)
         edits = [module.insert_after(statement, f" from {name}")]
-        if handler.name is None and handler.type is not None:
+        if handler.type is None:
+            if module.text(handler).partition("\n")[0].rstrip() != "except:":
+                return None
+            head = module.site(handler)
+            edits.append(Edit(head, f"except BaseException as {name}:"))
+        elif handler.name is None:
             edits.append(module.insert_after(handler.type, f" as {name}"))
-        elif handler.type is None:
-            return None
         return module.fix("keep the cause", Safety.SAFE, *edits)
 
     def _goes_on(
@@ -209,16 +223,8 @@ def build(module):
             return
         if not all(_only_logs(statement) for statement in handler.body):
             return
-        bound = _bound_by(tried.body) - _bound_before(module, tried)
-        missing = next(
-            (
-                name
-                for name in module.later(tried, ast.Name)
-                if name.id in bound and isinstance(name.ctx, ast.Load)
-            ),
-            None,
-        )
-        if missing is None or _bound_again(module, tried, missing):
+        missing = used_unbound(module, tried, work)
+        if missing is None:
             return
         yield self.finding(
             module,
@@ -245,10 +251,21 @@ def _work_in(module: Module, tried: ast.Try) -> ast.Call | None:
 
 
 def _is_broad(handler: ast.ExceptHandler) -> bool:
-    kind = handler.type
-    return kind is None or (
-        isinstance(kind, ast.Name) and kind.id in ("Exception", "BaseException")
+    caught = handler.type
+    each_of = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return any(
+        each is None or (isinstance(each, ast.Name) and each.id in ("Exception", "BaseException"))
+        for each in each_of
     )
+
+
+def _free_name(module: Module, handler: ast.ExceptHandler) -> str:
+    """Python deletes the name after the handler: it must not be one the function uses."""
+    taken = {each.id for each in module.nodes(ast.Name)} | {
+        each.arg for each in module.nodes(ast.arg)
+    }
+    free = (name for name in ("error", "cause", "caught_error") if name not in taken)
+    return next(free, "the_original_error")
 
 
 def _uses(node: ast.AST, name: str | None) -> bool:
@@ -261,43 +278,14 @@ def _uses_anywhere(handler: ast.ExceptHandler, but: ast.stmt) -> bool:
     """The caught exception is shown or looked at by another statement of the handler."""
     others = [each for each in handler.body if each is not but]
     text = " ".join(ast.unparse(each) for each in others)
-    return any(_uses(each, handler.name) for each in others) or "exc_info" in text
+    return any(_uses(each, handler.name) for each in others) or bool(_SHOWS_ITSELF.search(text))
 
 
 def _only_logs(statement: ast.stmt) -> bool:
+    if isinstance(statement, (ast.Pass, ast.Import, ast.ImportFrom)):
+        return True
     if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
         return False
     func = statement.value.func
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
     return name in _LOGS
-
-
-def _bound_by(statements: list[ast.stmt]) -> set[str]:
-    return {
-        each.id
-        for statement in statements
-        for each in ast.walk(statement)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    }
-
-
-def _bound_before(module: Module, tried: ast.Try) -> set[str]:
-    function = module.function_of(tried)
-    names: set[str] = set()
-    if function is not None:
-        arguments = function.args
-        names = {each.arg for each in (*arguments.args, *arguments.kwonlyargs)}
-        for node in module.nodes(ast.Name, function):
-            if isinstance(node.ctx, ast.Store) and node.lineno < tried.lineno:
-                names.add(node.id)
-    return names | {name for each in module.nodes(ast.Global) for name in each.names}
-
-
-def _bound_again(module: Module, tried: ast.Try, use: ast.Name) -> bool:
-    """Something between the `try` and the use binds the name after all."""
-    if tried.orelse and any(use is each for node in tried.orelse for each in ast.walk(node)):
-        return True
-    return any(
-        node.id == use.id and isinstance(node.ctx, ast.Store) and node.lineno <= use.lineno
-        for node in module.later(tried, ast.Name)
-    )
