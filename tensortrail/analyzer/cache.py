@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from tensortrail.analyzer.atomic import write
 
 FILE = "findings.json"
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -70,10 +71,8 @@ class Cache:
             del self._entries[path]
         try:
             _prepare(self._folder)
-            handle, temporary = tempfile.mkstemp(dir=self._folder, suffix=".new")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump([self._fingerprint, self._entries], file, separators=(",", ":"))
-            os.replace(temporary, os.path.join(self._folder, FILE))
+            stored = json.dumps([self._fingerprint, self._entries], separators=(",", ":"))
+            write(os.path.join(self._folder, FILE), stored.encode())
         except OSError:
             return
 

@@ -175,11 +175,13 @@ def _in_processes(
 ) -> list[Judged]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
 
     size = max(1, len(survivors) // (jobs * _CHUNKS_PER_JOB))
     chunks = [survivors[start : start + size] for start in range(0, len(survivors), size)]
     judged: list[Judged] = []
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+    fresh = get_context("spawn")  # a fork of a process with threads may hang
+    with ProcessPoolExecutor(max_workers=jobs, mp_context=fresh) as pool:
         futures = [pool.submit(_chunk, request, [path for path, _, _ in each]) for each in chunks]
         for chunk, future in zip(chunks, futures, strict=True):
             try:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -71,20 +69,6 @@ def fix_file(
 
 def allowed(fix: Fix, unsafe: bool) -> bool:
     return fix.safety is Safety.SAFE or (unsafe and fix.safety is Safety.UNSAFE)
-
-
-def write(path: str, data: bytes) -> None:
-    """Replace the file's bytes in one step; links, permissions and owners stay."""
-    target = os.path.realpath(path)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".tensortrail-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def unified_diff(path: str, before: bytes, after: bytes) -> str:

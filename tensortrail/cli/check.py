@@ -114,10 +114,10 @@ def _emit(options: Namespace, text: str) -> None:
     if options.output_file is None:
         write_text(text, sys.stdout)
         return
-    from tensortrail.cli.atomic import write_atomically
+    from tensortrail.analyzer.atomic import write
 
     try:
-        write_atomically(options.output_file, (text.rstrip("\n") + "\n").encode("utf-8"))
+        write(options.output_file, (text.rstrip("\n") + "\n").encode("utf-8"))
     except OSError as error:
         raise ConfigError(
             f"--output-file {options.output_file}: {error.strerror or error}"

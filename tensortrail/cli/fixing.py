@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from tensortrail.analyzer.atomic import write
 from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.fixer import fix_file, unified_diff, write
+from tensortrail.analyzer.fixer import fix_file, unified_diff
 from tensortrail.analyzer.request import CheckRequest
 from tensortrail.findings import Finding
 

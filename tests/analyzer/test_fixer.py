@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tensortrail.analyzer.atomic import write
 from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.fixer import fix_file, unified_diff, with_previews, write
+from tensortrail.analyzer.fixer import fix_file, unified_diff, with_previews
 from tensortrail.analyzer.request import CheckRequest
 from tensortrail.findings import Confidence as C
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
@@ -87,7 +88,7 @@ def test_a_failed_write_leaves_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     def full(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tensortrail.analyzer.fixer.os.replace", full)
+    monkeypatch.setattr("tensortrail.analyzer.atomic.os.replace", full)
     with pytest.raises(OSError, match="No space"):
         write(str(target), b"x = 2\n")
     assert target.read_text() == "x = 1\n"
