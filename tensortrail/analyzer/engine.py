@@ -154,8 +154,8 @@ def _here(
     survivors: Sequence[tuple[str, bytes, list[type[Rule]]]],
     tick: Callable[[int], None],
 ) -> list[Judged]:
-    thresholds = gc.get_threshold()
-    gc.set_threshold(200_000, 20, 50)  # trees are large and die together
+    collecting = gc.isenabled()
+    gc.disable()  # trees are many objects, and none of them need it to die
     try:
         judged = []
         for path, data, rules in survivors:
@@ -163,7 +163,8 @@ def _here(
             tick(len(judged))
         return judged
     finally:
-        gc.set_threshold(*thresholds)
+        if collecting:
+            gc.enable()
 
 
 def _in_processes(

@@ -42,6 +42,7 @@ def judge(
             if crashed is None:
                 raise
             found.append(crashed(rule, error))
+    module.release()
     unique = {(each.code, each.site.start, each.site.end, each.message): each for each in found}
     ordered = sorted(unique.values(), key=lambda each: each.sort_key)
     return Judgement(tuple(ordered), tuple(sorted(module.needs - {path})))

@@ -61,6 +61,10 @@ class PythonModule:
         self._attributes: dict[tuple[str, str], Value] = {}
         self._stores: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
 
+    def release(self) -> None:
+        """Nothing more will be asked: let go of what refers back here."""
+        self._flows.clear()
+
     # --- finding nodes -------------------------------------------------------------------
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
         return self.tree.nodes(kind, inside)
