@@ -4,11 +4,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.shards._saving import conversions_in_shard_loops
+from tensortrail.rules.shards._skips import is_same_between, iterated, skips
 
 _INDEX = re.compile(r"weight_map|tensor_to_filename|filename_to_tensors")
+_DICTS = ("dict", "collections.OrderedDict", "collections.defaultdict")
+_NAMED_AS_DICT = re.compile(r"(^|[_.])(map|mapping|index|dict|metadata)$")
+_FILE_OF_EACH = "fqn_to_index_mapping"
+"""Which file each weight goes to, as torch.distributed.checkpoint's writer is told."""
 
 
 class IndexNotFromWritten(Rule):
@@ -22,7 +27,8 @@ class IndexNotFromWritten(Rule):
     ## Why is this bad?
     The index then names tensors that no file has, or misses ones that were written: the
     checkpoint does not load. `weight_map.update({k: f} for k in keys)` raises a ValueError about
-    the length of an element, which a broad `except` around it turns into something else.
+    the length of an element, which a broad `except` around it turns into something else. (A dict
+    of exactly two keys is worse: it is taken for a pair, and nothing is raised.)
 
     ## Example
     ```python
@@ -40,16 +46,18 @@ class IndexNotFromWritten(Rule):
     ## References
     - huggingface/transformers issue 47333 and pull request 47346
     - huggingface/huggingface_hub pull request 4391
+    - pytorch/torchtitan pull request 3764
     """
 
     code = "SHD403"
     name = "index-not-from-written"
     severity = Severity.ERROR
-    triggers = (".update(", "weight_map", "tensor_to_filename")
+    triggers = (".update(", "weight_map", "tensor_to_filename", "StateDictAdapter", _FILE_OF_EACH)
     shape = (
-        re.compile(rb"\.update\(\s*\(?\s*\{[^\n]*\}\s*\n?[^\n]*\bfor\b"),
+        re.compile(rb"\.update\(\s*[(\[]?\s*\{(?:[^{}]|\{[^{}]*\}){1,400}\}\s*for\b"),
         re.compile(rb"weight_map[\"']?\s*[=:]"),
         re.compile(rb"tensor_to_filename|filename_to_tensors"),
+        re.compile(rb"StateDictAdapter|fqn_to_index_mapping"),
     )
 
     bad = (
@@ -88,6 +96,27 @@ def save(model, state_dict):
 """,
             lines=(3,),
         ),
+        Bad(
+            """\
+from base import BaseStateDictAdapter
+
+class Adapter(BaseStateDictAdapter):
+    def to_hf(self, state_dict):
+        result = {}
+        for key, value in state_dict.items():
+            if self.config.tied and key == "lm_head.weight":
+                continue
+            result[self.to_hf_map[key]] = value
+        return result
+""",
+            lines=(8,),
+            files={
+                "base.py": """\
+class BaseStateDictAdapter:
+    fqn_to_index_mapping: dict[str, int] | None
+"""
+            },
+        ),
     )
     good = (
         Good("def save(m, shard, f):\n    m.update({key: f for key in shard})\n"),
@@ -113,53 +142,51 @@ def save(state_dict):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        for call in module.nodes(ast.Call):
-            yield from self._generator_of_dicts(module, call)
+        for call in module.calls("update"):
+            yield from self._dicts_for_pairs(module, call)
         for function in module.nodes(ast.FunctionDef):
             yield from self._from_unfiltered(module, function)
             yield from self._from_split(module, function)
+            yield from self._left_in_mapping(module, function)
 
-    def _generator_of_dicts(self, module: Module, call: ast.Call) -> Iterator[Finding]:
-        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "update"):
+    def _dicts_for_pairs(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        if len(call.args) != 1 or not isinstance(call.func, ast.Attribute):
             return
-        if len(call.args) != 1 or not isinstance(call.args[0], ast.GeneratorExp):
+        given = call.args[0]
+        if not isinstance(given, (ast.GeneratorExp, ast.ListComp)) or not _is_filled(given.elt):
             return
-        generator = call.args[0]
-        element = generator.elt
-        if not isinstance(element, ast.Dict) or len(element.keys) != 1 or element.keys[0] is None:
-            return
-        pair = f"{module.text(element.keys[0])}: {module.text(element.values[0])}"
-        text = module.text(generator).strip()
-        inner = text[1:-1].strip() if text.startswith("(") and text.endswith(")") else text
-        clauses = inner[len(module.text(element)) :].strip()
-        edit = module.replace(generator, f"{{{pair} {clauses}}}")
-        if text == inner:
-            fix = module.fix("one dict of all pairs", Safety.SAFE, edit)
-        else:  # the call's own parentheses belong to the generator
-            wrapped = module.replace(generator, f"({{{pair} {clauses}}})")
-            fix = module.fix("one dict of all pairs", Safety.SAFE, wrapped)
+        known = _is_dict(module, call.func.value)
         yield self.finding(
             module,
             call,
-            f"`{module.text(call.func)}` is given a generator of dicts: this raises ValueError",
-            trail=[(generator, "each element is a dict, where a pair is expected")],
-            fixes=[fix],
+            f"`{module.text(call.func)}` is given dicts where it expects pairs: this raises "
+            "ValueError",
+            severity=None if known else Severity.NOTE,
+            confidence=None if known else Confidence.LOW,
+            trail=[(given, "each element is a dict, where a pair is expected")],
+            fixes=[_one_dict(module, given)] if known else (),
         )
 
     def _from_unfiltered(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:
-        skipped = _dicts_with_skips(module, function)
-        for comprehension in module.nodes(ast.DictComp, function):
-            source = _iterated(module, comprehension.generators[0].iter)
-            if source not in skipped or comprehension.generators[0].ifs:
+        left = [
+            (iterated(module, loop.iter), loop, skip) for loop, _, skip in skips(module, function)
+        ]
+        for listed in module.nodes(ast.DictComp, function) if left else ():
+            generator = listed.generators[0]
+            if generator.ifs or not _INDEX.search(_given_to(module, listed)):
                 continue
-            if not _INDEX.search(_given_to(module, comprehension)):
-                continue
-            yield self.finding(
-                module,
-                comprehension,
-                f"the index lists every key of `{source}`, but some are skipped when writing",
-                trail=[(skipped[source], "entries are skipped here")],
-            )
+            source = iterated(module, generator.iter)
+            for name, loop, skip in left:
+                lines = loop.lineno, listed.lineno
+                if name and name == source and is_same_between(module, function, name, *lines):
+                    yield self.finding(
+                        module,
+                        listed,
+                        f"the index lists every key of `{source}`, but some are skipped when "
+                        "writing",
+                        trail=[(skip, "entries are skipped here")],
+                    )
+                    break
 
     def _from_split(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:
         for literal in module.nodes(ast.Dict, function):
@@ -177,26 +204,79 @@ def save(state_dict):
                         trail=[(converted, "names change here, shard by shard")],
                     )
 
+    def _left_in_mapping(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:
+        cls = module.parent(function)
+        if not isinstance(cls, ast.ClassDef) or not function.name.startswith("to_"):
+            return
+        if _FILE_OF_EACH in module.text(function):
+            return
+        facts = module.class_facts(cls)
+        if facts is None or _FILE_OF_EACH not in facts.fields:
+            return
+        for _, test, skip in skips(module, function):
+            weight = _weight_named(test.test)
+            if weight:
+                yield self.finding(
+                    module,
+                    skip,
+                    f"`{weight}` is left out of what is written, but stays in "
+                    f"`{_FILE_OF_EACH}`: the index will name a weight that no file has",
+                    severity=Severity.WARNING,
+                    confidence=Confidence.MEDIUM,
+                    trail=[(test.test, f"under this condition `{weight}` is skipped")],
+                )
 
-def _dicts_with_skips(module: Module, function: ast.FunctionDef) -> dict[str, ast.AST]:
-    """Dicts that a loop of the function goes over while it skips entries."""
-    found: dict[str, ast.AST] = {}
-    for loop in module.nodes(ast.For, function):
-        source = _iterated(module, loop.iter)
-        for statement in loop.body:
-            for below in module.nodes(ast.Continue, statement):
-                if isinstance(statement, ast.If) and source:
-                    found.setdefault(source, below)
-    return found
+
+def _is_filled(node: ast.expr) -> bool:
+    if isinstance(node, ast.Dict):
+        return len(node.keys) == 1 and node.keys[0] is not None
+    return isinstance(node, ast.DictComp)
 
 
-def _iterated(module: Module, source: ast.expr) -> str:
-    """`d` of `d`, `d.keys()` and `d.items()`."""
-    if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
-        if source.func.attr in ("keys", "items"):
-            return module.text(source.func.value)
-        return ""
-    return module.text(source) if isinstance(source, (ast.Name, ast.Attribute)) else ""
+def _one_dict(module: Module, given: ast.GeneratorExp | ast.ListComp) -> Fix | None:
+    """`({k: f} for k in ks)` as `{k: f for k in ks}`; clauses of an inner dict come last."""
+    element = given.elt
+    if isinstance(element, ast.DictComp):
+        key, value = element.key, element.value
+        inner = "".join(ast.unparse(each) for each in element.generators)
+    elif isinstance(element, ast.Dict) and element.keys[0] is not None:
+        key, value, inner = element.keys[0], element.values[0], ""
+    else:
+        return None
+    text = module.text(given)
+    body = text[1:-1].strip()
+    if not body.startswith(module.text(element)):
+        return None  # in parentheses of its own
+    clauses = body[len(module.text(element)) :].strip()
+    whole = f"{{{module.text(key)}: {module.text(value)} {clauses}{inner}}}"
+    shares_parentheses = _end(given) == _end(module.parent(given))
+    edit = module.replace(given, f"({whole})" if shares_parentheses else whole)
+    return module.fix("one dict of all pairs", Safety.SAFE, edit)
+
+
+def _end(node: ast.AST | None) -> tuple[int | None, int | None]:
+    return getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None)
+
+
+def _is_dict(module: Module, node: ast.expr) -> bool:
+    if module.kind_of(node) is Kind.STATE_DICT or _NAMED_AS_DICT.search(module.text(node)):
+        return True
+    origins = module.value_of(node).origins
+    return bool(origins) and all(
+        isinstance(each, (ast.Dict, ast.DictComp))
+        or (isinstance(each, ast.Call) and module.qualified(each.func) in _DICTS)
+        for each in origins
+    )
+
+
+def _weight_named(test: ast.expr) -> str:
+    """The one key that a test asks for: `key == "lm_head.weight"`, alone or with others."""
+    for each in ast.walk(test):
+        if isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.Eq):
+            right = each.comparators[0]
+            if isinstance(right, ast.Constant) and isinstance(right.value, str):
+                return right.value if isinstance(each.left, ast.Name) else ""
+    return ""
 
 
 def _given_to(module: Module, node: ast.AST) -> str:
