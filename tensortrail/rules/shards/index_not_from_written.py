@@ -12,6 +12,7 @@ from tensortrail.rules.shards._skips import is_same_between, iterated, skips
 _INDEX = re.compile(r"weight_map|tensor_to_filename|filename_to_tensors")
 _DICTS = ("dict", "collections.OrderedDict", "collections.defaultdict")
 _NAMED_AS_DICT = re.compile(r"(^|[_.])(map|mapping|index|dict|metadata)$")
+_ADAPTER = "StateDictAdapter"
 _FILE_OF_EACH = "fqn_to_index_mapping"
 """Which file each weight goes to, as torch.distributed.checkpoint's writer is told."""
 
@@ -52,12 +53,12 @@ class IndexNotFromWritten(Rule):
     code = "SHD403"
     name = "index-not-from-written"
     severity = Severity.ERROR
-    triggers = (".update(", "weight_map", "tensor_to_filename", "StateDictAdapter", _FILE_OF_EACH)
+    triggers = (".update(", "weight_map", "tensor_to_filename", _ADAPTER)
     shape = (
         re.compile(rb"\.update\(\s*[(\[]?\s*\{(?:[^{}]|\{[^{}]*\}){1,400}\}\s*for\b"),
         re.compile(rb"weight_map[\"']?\s*[=:]"),
         re.compile(rb"tensor_to_filename|filename_to_tensors"),
-        re.compile(rb"StateDictAdapter|fqn_to_index_mapping"),
+        re.compile(_ADAPTER.encode()),
     )
 
     bad = (
@@ -208,7 +209,8 @@ def save(state_dict):
         cls = module.parent(function)
         if not isinstance(cls, ast.ClassDef) or not function.name.startswith("to_"):
             return
-        if _FILE_OF_EACH in module.text(function):
+        bases = " ".join(module.text(each) for each in cls.bases)
+        if _ADAPTER not in bases or _FILE_OF_EACH in module.text(function):
             return
         facts = module.class_facts(cls)
         if facts is None or _FILE_OF_EACH not in facts.fields:
