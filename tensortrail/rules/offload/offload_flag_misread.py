@@ -18,7 +18,8 @@ class OffloadFlagMisread(Rule):
     Flags the truth (or `is not None`) of an offload configuration object that turns offloading
     on, where the object itself can say "none"; the truth of an `OffloadPolicy`, which is always
     true; and one offload configuration passed where another of the same call is meant
-    (`offload_param_config=offload_optimizer_config`).
+    (`offload_param_config=offload_optimizer_config`); and a setting that a function accepts and
+    never reads.
 
     ## Why is this bad?
     A configuration with `device="none"` exists and is true: offloading starts although it was
@@ -46,11 +47,12 @@ class OffloadFlagMisread(Rule):
     code = "OFF104"
     name = "offload-flag-misread"
     severity = Severity.ERROR
-    triggers = ("offload_", "OffloadPolicy")
+    triggers = ("offload", "OffloadPolicy")
     shape = (
         re.compile(rb"offload_\w*(config|cfg)(\s+is\s+not\s+None)?\s*:"),
         re.compile(rb"offload_\w+\s*=\s*(self\.|\w+\.)?(zero_)?offload_\w*(config|cfg|policy)"),
         re.compile(rb"OffloadPolicy\b"),
+        re.compile(rb"offload\w*\s*:\s*(Optional\[)?bool"),
     )
 
     bad = (
@@ -85,8 +87,18 @@ def shard(model, offload_policy: OffloadPolicy):
 """,
             lines=(4,),
         ),
+        Bad(
+            """\
+def load(model, path, offload_state_dict: bool = False):
+    model.load_state_dict(read(path))
+""",
+            lines=(1,),
+        ),
     )
     good = (
+        Good("def f(model, offload: bool = False):\n    raise NotImplementedError\n"),
+        Good("class A(B):\n    def f(self, offload: bool = False):\n        self.x = 1\n"),
+        Good("def f(offload: bool = False):\n    return g(**locals())\n"),
         Good(
             """\
 class Stage:
@@ -129,6 +141,29 @@ def shard(model, offload_policy: OffloadPolicy):
             yield from self._policy_as_flag(module, choice.test)
         for call in module.nodes(ast.Call):
             yield from self._mixed_up(module, call)
+        for function in module.nodes(ast.FunctionDef):
+            yield from self._never_read(module, function)
+
+    def _never_read(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:
+        """A yes-or-no offload setting that a function takes and does nothing with."""
+        for argument in (*function.args.args, *function.args.kwonlyargs):
+            asked = argument.annotation is not None and "bool" in module.text(argument.annotation)
+            if not asked or "offload" not in argument.arg or not _does_something(function):
+                continue
+            cls = module.class_of(function)
+            if cls is not None and cls.bases and function.name != "__init__":
+                continue  # an override takes what its base takes
+            if any(
+                each.id in (argument.arg, "locals") for each in module.nodes(ast.Name, function)
+            ):
+                continue
+            yield self.finding(
+                module,
+                argument,
+                f"`{argument.arg}` is accepted by `{function.name}` and never read",
+                severity=Severity.WARNING,
+                confidence=Confidence.MEDIUM,
+            )
 
     def _config_as_flag(self, module: Module, statement: ast.If) -> Iterator[Finding]:
         subject = _existence(statement.test)
@@ -184,6 +219,19 @@ def shard(model, offload_policy: OffloadPolicy):
 
     def _swapped(self, module: Module, node: ast.expr, right: str) -> Fix | None:
         return module.fix(f"pass `{right}`", Safety.UNSAFE, module.replace(node, right))
+
+
+def _does_something(function: ast.FunctionDef) -> bool:
+    """Not a stub, a protocol method, or one that only refuses."""
+    body = [each for each in function.body if not _is_text(each)]
+    return not function.decorator_list and any(
+        not isinstance(each, (ast.Pass, ast.Raise)) for each in body
+    )
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """A docstring or `...`."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _existence(test: ast.expr) -> ast.expr | None:
