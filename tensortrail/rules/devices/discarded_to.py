@@ -112,6 +112,20 @@ class Layer(torch.nn.Module):
 """
         ),
         Good("import torch\ndef f(x: torch.Tensor):\n    x.detach_()\n"),
+        Good(
+            """\
+import torch
+
+class Params4bit(torch.nn.Parameter):
+    def to(self, device):
+        return self.quantize(device)
+
+def load(data, device):
+    param = Params4bit(data)
+    param.to(device)
+    return param
+"""
+        ),
         Good("def f(observer, module):\n    observer.detach(module)\n"),
     )
 
@@ -128,7 +142,8 @@ class Layer(torch.nn.Module):
                 continue  # by its name a thing that moves in place
             if not value.is_tensor or not _is_surely_tensor(module, subject):
                 continue
-            if value.may_be(Kind.WRAPPER_TENSOR):
+            own_class = value.cls and not value.cls.startswith("torch.")
+            if value.may_be(Kind.WRAPPER_TENSOR) or own_class:
                 continue  # a class of its own may move in place
             yield self.finding(
                 module,

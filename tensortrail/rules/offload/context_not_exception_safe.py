@@ -9,7 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Near, Rule
 
 _STATE = re.compile(
     r"offload|onload|device|hook|\bforward\b|requires_grad|param|weight|placement|materiali[sz]e"
-    r"|state_dict|\.data\b|_disabled|cache|\.(to|cpu|cuda)\b",
+    r"|state_dict|\.data\b|_disabled|\.(to|cpu|cuda)\b",
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(

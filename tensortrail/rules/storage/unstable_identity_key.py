@@ -113,6 +113,9 @@ class Disk:
 """
         ),
         Good("def show(x):\n    print(f'object {id(x)}')\n"),
+        Good(
+            "def f(x):\n    filename = f'<wrapped {id(x)}>'\n    return compile(x, filename, 'exec')\n"
+        ),
         Good("def name(x):\n    return f'__wrapped_{id(x)}'\n"),
         Good(
             """\
@@ -165,6 +168,8 @@ class Cache:
         constant = "".join(
             str(each.value) for each in text.values if isinstance(each, ast.Constant)
         )
+        if constant.startswith("<"):
+            return False  # a name for tracebacks, no file
         if _FILE.search(constant):
             return True
         parent = module.parent(text)
