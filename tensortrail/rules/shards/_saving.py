@@ -13,10 +13,15 @@ _CONVERSION = re.compile(
     r"^_?(revert|reverse|convert|transform|remap|translate|apply)_\w*"
     r"(weight|state_dict|conversion|checkpoint|tensors)s?\w*$"
 )
+_JOINS = re.compile(r"revert|reverse|merge|fuse|stack|pack|combine|concat")
+_JOINING_OPS = ("cat", "stack", "concat", "hstack", "vstack")
 _ONLOAD = re.compile(r"load_offloaded|onload|materiali[sz]e_offloaded|offloaded_state_dict")
+_READ_BACK = re.compile(
+    r"load_offloaded|materiali[sz]e_offloaded|offloaded_(state_dict|param|weight|tensor)"
+    r"|^onload_(param|weight|tensor|state)"
+)
 _SPLIT = re.compile(r"^_?(split_(torch_)?state_dict_into_shards\w*|shard_checkpoint)$")
 _SHARDS = re.compile(r"filename_to_tensors|\bshards\b")
-WRITERS = ("save_file", "safe_save_file", "torch.save", "safetensors.torch.save_file")
 
 
 def last_name(module: Module, call: ast.Call) -> str:
@@ -33,9 +38,27 @@ def is_conversion(module: Module, call: ast.Call) -> bool:
     return any(_is_state_dict(module, each) for each in given)
 
 
+def joins_weights(module: Module, call: ast.Call) -> bool:
+    """The conversion is known to make one weight of several, not only to rename them."""
+    name = last_name(module, call)
+    if _JOINS.search(name):
+        return True
+    defined = (each for each in module.nodes(ast.FunctionDef) if each.name == name)
+    return any(
+        last_name(module, inner) in _JOINING_OPS
+        for function in defined
+        for inner in module.nodes(ast.Call, function)
+    )
+
+
 def is_onload(module: Module, call: ast.Call) -> bool:
     """It brings weights back that are offloaded."""
     return bool(_ONLOAD.search(last_name(module, call)))
+
+
+def reads_back(module: Module, call: ast.Call) -> bool:
+    """It reads one offloaded weight, or all of them, for somebody else than the forward."""
+    return bool(_READ_BACK.search(last_name(module, call)))
 
 
 def is_split(module: Module, call: ast.Call) -> bool:

@@ -9,6 +9,7 @@ from tensortrail.rules.shards._saving import (
     KEEP_GROUPS_WHOLE,
     is_conversion,
     is_onload,
+    reads_back,
     shard_loop_around,
 )
 
@@ -49,7 +50,7 @@ class ConvertBeforeOnload(Rule):
     code = "SHD401"
     name = "convert-before-onload"
     severity = Severity.ERROR
-    triggers = (("state_dict", "load_offloaded"), ("state_dict", "onload"))
+    triggers = (("state_dict", "offloaded"), ("state_dict", "onload_"))
 
     bad = (
         Bad(
@@ -93,6 +94,15 @@ def save(model):
 """
         ),
         Good("def save(model, state_dict):\n    return convert_state_dict(state_dict)\n"),
+        Good(
+            """\
+def calibrate(model):
+    state_dict = convert_weights(model.state_dict())
+    for layer in model.layers:
+        layer.onload()
+        layer(state_dict)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -104,7 +114,7 @@ def save(model):
             if any(is_onload(module, each) for each in module.earlier(call, ast.Call)):
                 continue
             onload = next(
-                (each for each in module.later(call, ast.Call) if is_onload(module, each)), None
+                (each for each in module.later(call, ast.Call) if reads_back(module, each)), None
             )
             if onload is None or shard_loop_around(module, call) is not None:
                 continue

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shards._saving import (
     KEEP_GROUPS_WHOLE,
     conversions_in_shard_loops,
+    joins_weights,
     shard_loop_around,
 )
 
@@ -16,7 +17,8 @@ class GroupSplitAcrossShards(Rule):
     """Weights are converted one shard at a time, though a conversion may need several shards.
 
     ## What it does
-    Flags a conversion of a state dict inside the loop over shard files.
+    Flags a conversion of a state dict inside the loop over shard files. Where nothing shows that
+    it joins weights (its name, a `cat` or `stack` in it) this is a note: renaming needs no group.
 
     ## Why is this bad?
     Where several weights become one (experts stacked, q/k/v fused), the members of a group may
@@ -83,11 +85,14 @@ def save(split, state_dict):
                 if module.function_of(call) is not function:
                     continue
                 loop = shard_loop_around(module, call)
+                joins = joins_weights(module, call)
                 yield self.finding(
                     module,
                     call,
                     f"`{module.text(call.func)}` sees one shard at a time: a group of weights "
                     "that is split over files cannot be converted",
                     trail=[(loop.iter if loop else None, "one turn of this loop is one file")],
-                    settings=KEEP_GROUPS_WHOLE,
+                    severity=None if joins else Severity.NOTE,
+                    confidence=None if joins else Confidence.LOW,
+                    settings=KEEP_GROUPS_WHOLE if "revert" in module.text(call.func) else (),
                 )

@@ -8,10 +8,20 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 
 _EMPTY = re.compile(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
-_FILLS = re.compile(
-    r"to_empty|load_checkpoint|load_state_dict|dispatch|from_pretrained|materiali[sz]e|load_model"
-    r"|set_module_tensor|init_weights|reset_parameters|onload|tie_weights|init_states"
+_FILLS = re.compile(r"from_pretrained|load_checkpoint|to_empty|materiali[sz]e|dispatch")
+_READS = frozenset(
+    {
+        "state_dict",
+        "eval",
+        "train",
+        "requires_grad_",
+        "half",
+        "bfloat16",
+        "float",
+        "save_pretrained",
+    }
 )
+"""Methods of a model that give its weights no data."""
 _WRITERS = ("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model",
             "accelerate.utils.save")  # fmt: skip
 _COLLECTS = ("get_state_dict_offloaded_model", "get_state_dict_from_offload")
@@ -174,6 +184,8 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
             for call in module.nodes(ast.Call, function):
                 if "save_pretrained" not in module.text(call.func) or call.lineno > collect.lineno:
                     continue
+                if isinstance(module.parent(call), ast.Call):
+                    continue  # `save_pretrained.__get__(model)(path)` is one save
                 passes = any(keyword.arg == "state_dict" for keyword in call.keywords)
                 leaves = any(
                     isinstance(each, ast.Return) for each in module.later(call, ast.Return)
@@ -201,6 +213,8 @@ def _written(module: Module, call: ast.Call) -> ast.expr | None:
     given = call.args[0]
     origins = module.value_of(given).origins
     if isinstance(given, ast.Name) and len(origins) == 1:
+        if _is_changed(module, given, call):
+            return None
         given = origins[0]
     if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute):
         if given.func.attr == "state_dict":
@@ -213,18 +227,37 @@ def _is_save_pretrained(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "save_pretrained"
 
 
+def _is_changed(module: Module, weights: ast.Name, writer: ast.Call) -> bool:
+    """Entries of the dict are set, or it is handed to something else, before it is written."""
+    for node in module.earlier(writer, ast.Name):
+        if node.id != weights.id or not isinstance(node.ctx, ast.Load):
+            continue
+        up = module.parent(node)
+        if isinstance(up, ast.Call) or isinstance(getattr(up, "ctx", None), (ast.Store, ast.Del)):
+            return True
+        if isinstance(up, ast.Attribute) and up.attr in ("update", "pop", "setdefault"):
+            return True
+    return False
+
+
 def _built_empty(module: Module, written: ast.expr, call: ast.Call) -> ast.expr | None:
     """The construction under an empty-weights context that nothing has filled since."""
     origins = module.value_of(written).origins
     if len(origins) != 1 or not isinstance(written, ast.Name):
         return None
     built = origins[0]
+    if _FILLS.search(module.text(built)):
+        return None
     if not any(_EMPTY.search(module.text(each)) for each in module.contexts_of(built)):
         return None
-    for between in module.later(built, ast.Call):
-        if between is call or between.lineno >= call.lineno:
-            break
-        text = module.text(between)
-        if _FILLS.search(text) or any(module.text(each) == written.id for each in between.args):
+    for use in module.later(built, ast.Name):
+        if use.id == written.id and use.lineno < call.lineno and not _only_reads(module, use):
             return None
     return built
+
+
+def _only_reads(module: Module, use: ast.Name) -> bool:
+    if isinstance(use.ctx, ast.Store):
+        return False
+    up = module.parent(use)
+    return isinstance(up, ast.Attribute) and up.attr in _READS

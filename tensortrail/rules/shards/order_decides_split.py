@@ -107,5 +107,5 @@ def save(model, state_dict):
                 f"the order of `{text}` decides which groups of weights are split over files",
                 trail=[(converted, "groups are converted here, shard by shard")],
                 fixes=[module.fix("sort by name first", Safety.UNSAFE, edit)],
-                settings=KEEP_GROUPS_WHOLE,
+                settings=KEEP_GROUPS_WHOLE if "revert" in module.text(converted.func) else (),
             )

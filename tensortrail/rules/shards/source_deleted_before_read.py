@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shards._saving import is_onload
+from tensortrail.rules.shards._saving import is_onload, reads_back
 
 _DELETES = frozenset({"os.remove", "os.unlink", "shutil.rmtree"})
+_TEMPORARY = re.compile(r"(?i)te?mp|cache|\block")
 
 
 class SourceDeletedBeforeRead(Rule):
@@ -40,14 +42,10 @@ class SourceDeletedBeforeRead(Rule):
     name = "source-deleted-before-read"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    triggers = (
-        ("os.remove", "load_offloaded"),
-        ("unlink", "load_offloaded"),
-        ("rmtree", "load_offloaded"),
-        ("os.remove", "onload"),
-        ("unlink", "onload"),
-        ("rmtree", "onload"),
-        ("os.remove", "safe_open"),
+    triggers = tuple(
+        (deletes, reads)
+        for deletes in ("os.remove", "unlink", "rmtree")
+        for reads in ("offloaded", "onload_")
     )
 
     bad = (
@@ -81,6 +79,16 @@ def save(model, folder, names, old):
             """\
 import os
 
+def save(model, folder, names, tmp_file):
+    os.remove(tmp_file)
+    for name in names:
+        write(folder, load_offloaded_parameter(model, name))
+"""
+        ),
+        Good(
+            """\
+import os
+
 def save(model, folder, names, source):
     if not os.path.samefile(folder, source):
         os.remove(os.path.join(folder, "old"))
@@ -94,12 +102,14 @@ def save(model, folder, names, source):
         for call in module.nodes(ast.Call):
             if not _deletes(module, call) or module.function_of(call) is None:
                 continue
+            if _TEMPORARY.search(module.text(call)):
+                continue
             if any(guard.mentions("samefile", "offload") for guard in module.guards_of(call)):
                 continue
             if any(is_onload(module, each) for each in module.earlier(call, ast.Call)):
                 continue
             read = next(
-                (each for each in module.later(call, ast.Call) if is_onload(module, each)), None
+                (each for each in module.later(call, ast.Call) if reads_back(module, each)), None
             )
             if read is None:
                 continue
