@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
+from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.shards._unbound import used_unbound
 
 _WORK = re.compile(
@@ -200,6 +201,7 @@ def build(module):
                 f"whatever fails in `{module.text(work.func)}` is told as this one cause",
                 trail=[(work, "the work that may fail for any reason")],
                 fixes=[self._chained(module, handler, statement)],
+                settings=KEEP_GROUPS_WHOLE if "max_shard_size" in text else (),
             )
 
     def _chained(

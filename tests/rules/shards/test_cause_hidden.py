@@ -160,3 +160,13 @@ def f(m, error=None):
     return error
 """
     assert "except Exception as cause:" in fixed(CauseHidden, source)
+
+
+def test_advice_on_shard_sizes_is_set_right() -> None:
+    claim = 'raise RuntimeError("a group is split: try reducing `max_shard_size`")'
+    source = f"def f(m):\n    try:\n        convert(m)\n    except Exception:\n        {claim}\n"
+    [finding] = run(CauseHidden, source)
+    [size] = [each for each in finding.settings if each.name == "max_shard_size"]
+    assert size.value.startswith("above")
+    [other] = run(CauseHidden, source.replace(claim, CLAIM))
+    assert not other.settings
