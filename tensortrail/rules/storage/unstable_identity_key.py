@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules._common import in_tests
 
 _FILE = re.compile(r"\.(safetensors|pt|pth|bin|npy|json|dat|ckpt)\b")
 _FILE_NAME = re.compile(r"(path|file|filename|folder|dir)s?$")
@@ -113,9 +114,7 @@ class Disk:
 """
         ),
         Good("def show(x):\n    print(f'object {id(x)}')\n"),
-        Good(
-            "def f(x):\n    filename = f'<wrapped {id(x)}>'\n    return compile(x, filename, 'exec')\n"
-        ),
+        Good("def f(x):\n    file = f'<wrapped {id(x)}>'\n    return compile(x, file, 'exec')\n"),
         Good("def name(x):\n    return f'__wrapped_{id(x)}'\n"),
         Good(
             """\
@@ -135,6 +134,8 @@ class Cache:
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
         for text in module.nodes(ast.JoinedStr):
             yield from self._in_file_name(module, text)
         for assignment in module.nodes(ast.Assign):
