@@ -175,9 +175,11 @@ class Tree:
     def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
         for up, child in self._climb(node, include_self=True):
             block = self.block_of(child) if isinstance(child, ast.stmt) else []
-            for before in reversed(block):
-                if before.lineno < child.lineno:  # type: ignore[attr-defined]
-                    yield from reversed(list(_all([before], kind)))
+            at = next((i for i, each in enumerate(block) if each is child), 0)
+            for before in reversed(block[:at]):
+                yield from reversed(list(_all([before], kind)))
+            if isinstance(up, ast.Try) and not any(each is child for each in up.body):
+                yield from reversed(list(_all(up.body, kind)))
             if isinstance(up, (ast.If, ast.While)):
                 yield from (each for each in in_order(up.test) if isinstance(each, kind))
 

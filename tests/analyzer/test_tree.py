@@ -45,6 +45,12 @@ def test_later(body: str, expected: list[str]) -> None:
         ("def f():\n    a()\n    if t():\n        here()\n", ["t()", "a()"]),
         ("def f():\n    if x:\n        a()\n    else:\n        here()\n", []),
         ("def g():\n    b()\ndef f():\n    here()\n", []),
+        ("def f():\n    a(); here(); b()\n", ["a()"]),
+        ("def f():\n    try:\n        a()\n    except E:\n        here()\n", ["a()"]),
+        (
+            "def f():\n    z()\n    try:\n        a()\n    finally:\n        b()\n        here()\n",
+            ["b()", "a()", "z()"],
+        ),
     ],
 )
 def test_earlier(body: str, expected: list[str]) -> None:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Guard, Module, Rule
 from tensortrail.rules.shards._saving import (
     KEEP_GROUPS_WHOLE,
     is_conversion,
@@ -12,6 +13,8 @@ from tensortrail.rules.shards._saving import (
     reads_back,
     shard_loop_around,
 )
+
+_OFFLOADED = re.compile(r"^([\w.]+\.)?(is_|has_|was_)?offloaded$")
 
 
 class ConvertBeforeOnload(Rule):
@@ -109,7 +112,7 @@ def calibrate(model):
         for call in module.nodes(ast.Call):
             if not is_conversion(module, call) or module.function_of(call) is None:
                 continue
-            if any(guard.mentions("offload", "meta") for guard in module.guards_of(call)):
+            if any(_rules_out_offloads(guard) for guard in module.guards_of(call)):
                 continue
             if any(is_onload(module, each) for each in module.earlier(call, ast.Call)):
                 continue
@@ -127,3 +130,9 @@ def calibrate(model):
                 trail=[(onload, "offloaded weights are loaded here, by their unconverted names")],
                 settings=KEEP_GROUPS_WHOLE[:1] if "revert" in name else (),
             )
+
+
+def _rules_out_offloads(guard: Guard) -> bool:
+    """Any test about it is believed, but for one that says the weights are offloaded."""
+    says_so = guard.holds and _OFFLOADED.search(ast.unparse(guard.test)) is not None
+    return guard.mentions("offload", "meta") and not says_so

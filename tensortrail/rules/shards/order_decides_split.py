@@ -94,7 +94,7 @@ def save(model, state_dict):
                 continue
             given = call.args[0]
             sources = [given, *module.value_of(given).origins]
-            if any("sorted(" in module.text(each) for each in sources):
+            if any("sort" in module.text(each) for each in sources):
                 continue
             converted = next(conversions_in_shard_loops(module, function), None)
             if converted is None:
