@@ -16,7 +16,8 @@ class WrapperOmitsDevice(Rule):
 
     ## What it does
     Flags `_make_wrapper_subclass(...)` without `device=`, and the construction of a wrapper
-    whose constructor takes `device`, without it, while an inner tensor or a device is at hand.
+    whose constructor takes `device`, without it: where a `device` is at hand, or in the file of
+    the wrapper itself, whose data may lie anywhere.
 
     ## Why is this bad?
     The wrapper then claims the CPU (or the current GPU, if its constructor says so), whatever
@@ -118,6 +119,25 @@ class Packed(torch.Tensor):
         ),
         Good(
             """\
+from packed import PackedTensor
+
+def permute(act, kernel):
+    out = kernel(act)
+    return PackedTensor(shape=out.shape, data=out, quantizer=None)
+""",
+            files={
+                "packed.py": """\
+import torch
+
+class PackedTensor(torch.Tensor):
+    def __new__(cls, shape, data, quantizer, device=None):
+        device = device or torch.cuda.current_device()
+        return torch.Tensor._make_wrapper_subclass(cls, shape, device=device)
+"""
+            },
+        ),
+        Good(
+            """\
 import torch
 
 class Planned(torch.Tensor):
@@ -188,7 +208,9 @@ def copy(data):
         facts = module.class_facts(name)
         if facts is None or not facts.is_wrapper or "device" not in facts.takes:
             return
-        asked = _device_parameter(module, call)
+        asked = _device_at_hand(module, call)
+        if not asked and facts.file != module.path:
+            return  # results of a kernel elsewhere lie on the current device, as the wrapper says
         source = asked or _device_of(module, data.value)
         yield self.finding(
             module,
@@ -247,13 +269,14 @@ def _first_tensor(module: Module, call: ast.Call) -> ast.keyword | None:
     )
 
 
-def _device_parameter(module: Module, call: ast.Call) -> str:
-    """ "device" where the function around takes it."""
+def _device_at_hand(module: Module, call: ast.Call) -> str:
+    """ "device" where the function around takes or makes a variable of that name."""
     function = module.function_of(call)
     if function is None:
         return ""
     taken = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
-    return "device" if "device" in taken else ""
+    made = {each.id for each in module.nodes(ast.Name, function) if each.lineno < call.lineno}
+    return "device" if "device" in taken | made else ""
 
 
 def _device_of(module: Module, data: ast.expr) -> str:
