@@ -99,6 +99,8 @@ def load(model, path, offload_state_dict: bool = False):
         Good("def f(model, offload: bool = False):\n    raise NotImplementedError\n"),
         Good("class A(B):\n    def f(self, offload: bool = False):\n        self.x = 1\n"),
         Good("def f(offload: bool = False):\n    return g(**locals())\n"),
+        Good("def f(x, _offload: bool = False):\n    return g(x)\n"),
+        Good("class A:\n    def f(self, offload: bool = False):\n        return None\n"),
         Good(
             """\
 class Stage:
@@ -150,6 +152,8 @@ def shard(model, offload_policy: OffloadPolicy):
             asked = argument.annotation is not None and "bool" in module.text(argument.annotation)
             if not asked or "offload" not in argument.arg or not _does_something(function):
                 continue
+            if argument.arg.startswith("_"):
+                continue  # said to be unused
             cls = module.class_of(function)
             if cls is not None and cls.bases and function.name != "__init__":
                 continue  # an override takes what its base takes
@@ -225,7 +229,14 @@ def _does_something(function: ast.FunctionDef) -> bool:
     """Not a stub, a protocol method, or one that only refuses."""
     body = [each for each in function.body if not _is_text(each)]
     return not function.decorator_list and any(
-        not isinstance(each, (ast.Pass, ast.Raise)) for each in body
+        not isinstance(each, (ast.Pass, ast.Raise)) and not _answers_nothing(each) for each in body
+    )
+
+
+def _answers_nothing(statement: ast.stmt) -> bool:
+    """`return`, or the return of a constant: a method others override."""
+    return isinstance(statement, ast.Return) and (
+        statement.value is None or isinstance(statement.value, ast.Constant)
     )
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Near, OffloadSetting, Owner, Rule
+from tensortrail.rules import Bad, Good, Kind, Module, Near, OffloadSetting, Owner, Rule, Value
 from tensortrail.rules.offload._settings import readable_at
 
 _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free", "release",
@@ -192,6 +192,16 @@ def compile(model, offload_module_to_cpu=False):
             """\
 import torch
 
+def measure(offload_module_to_cpu: bool = False):
+    probe = torch.nn.Linear(2, 2)
+    deallocate_module(probe)
+    return offload_module_to_cpu
+"""
+        ),
+        Good(
+            """\
+import torch
+
 class Wrapper(torch.nn.Module):
     def __init__(self, inner: torch.nn.Module, offload_to_cpu: bool):
         self.inner = inner
@@ -227,7 +237,9 @@ def probe(cpu_offload: bool):
         if not module.qualified(call.func).endswith("deallocate_module") or not call.args:
             return None
         around = module.function_of(call)
-        return None if around is None or around.name == "deallocate_module" else call.args[0]
+        if around is None or around.name == "deallocate_module":
+            return None
+        return None if _made_here(module.value_of(call.args[0])) else call.args[0]
 
     def _sent_to_cpu(self, module: Module, call: ast.Call) -> ast.expr | None:
         """The module of a dropped `m.cpu()` or `m.to("cpu")` that others hold too."""
@@ -347,6 +359,12 @@ def _verb_spoken(module: Module, call: ast.Call) -> bool:
     around = module.function_of(call)
     words = around.name.strip("_").lower().split("_") if around is not None else []
     return any(word.startswith(_SPOKEN) for word in words)
+
+
+def _made_here(value: Value) -> bool:
+    """A module that nobody else holds, and that shares no parameters with one they do."""
+    known = value.kind is Kind.MODULE and value.sure
+    return known and value.owner is Owner.HERE and not value.shares
 
 
 def _is_plain_setting(test: ast.expr) -> bool:

@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule, Value
 
 _HOOKED = ("cpu_offload", "disk_offload", "dispatch_model")
 _WEIGHTS = ("weight", "bias")
+_METADATA = ("shape", "dtype", "ndim", "size", "numel", "dim", "requires_grad", "is_meta")
 _MOVERS = ("MutableTorchTensorRTModule", "deallocate_module", "torch_tensorrt.compile",
            "torch_tensorrt.dynamo.compile", *_HOOKED)  # fmt: skip
 
@@ -133,6 +134,16 @@ def run(model, ids, settings):
     return trt(ids), model.config.hidden_size
 """
         ),
+        Good(
+            """\
+import torch
+from accelerate import cpu_offload
+
+def vocabulary(model: torch.nn.Module):
+    cpu_offload(model, execution_device=0)
+    return model.lm_head.weight.shape[0]
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -145,7 +156,7 @@ def run(model, ids, settings):
             if not self._moves_back(module, call):
                 yield from self._used(module, call.func, module.value_of(call.func))
         for attribute in module.nodes(ast.Attribute, function):
-            if attribute.attr in _WEIGHTS and isinstance(attribute.ctx, ast.Load):
+            if attribute.attr in _WEIGHTS and _values_read(module, attribute):
                 owner = module.value_of(attribute.value)
                 if owner.kind is Kind.MODULE or owner.placement.device == "offloaded":
                     yield from self._used(module, attribute, owner)
@@ -180,6 +191,13 @@ def run(model, ids, settings):
             trail=[(by, f"`{whole}` is handed to `{name}` here")],
             settings=_advice(name),
         )
+
+
+def _values_read(module: Module, weight: ast.Attribute) -> bool:
+    """Not a weight that is written, nor one asked for what is known wherever it lies."""
+    parent = module.parent(weight)
+    asked = parent.attr if isinstance(parent, ast.Attribute) else ""
+    return isinstance(weight.ctx, ast.Load) and asked not in _METADATA
 
 
 def _is_submodule_call(value: Value) -> bool:
