@@ -87,7 +87,8 @@ def _table(path: str, named: bool = False) -> Mapping[str, Any] | None:
         parsed = tomllib.loads(data.decode("utf-8"))
     except ValueError as error:
         raise ConfigError(f"{path}: no valid TOML: {error}") from error
-    table = parsed.get("tool", {}).get("tensortrail")
+    tool = parsed.get("tool", {})
+    table = tool.get("tensortrail") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
         raise ConfigError(f"{path}: [tool.tensortrail] must be a table")
     return table

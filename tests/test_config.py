@@ -65,3 +65,8 @@ def test_every_key_is_documented() -> None:
     text = (Path(__file__).parents[1] / "docs" / "configuration.md").read_text(encoding="utf-8")
     missing = [key for key in keys() if f"`{key}`" not in text]
     assert not missing
+
+
+def test_a_tool_that_is_no_table_is_no_configuration(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("tool = 3  # tensortrail\n")
+    assert load(None, str(tmp_path)).select == ()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def run(options: Namespace) -> int:
     paths = options.paths or ["."]
+    _refuse_mixed_up(options, paths)
     config = _config(options, paths[0])
     if options.show_settings:
         write_text(_settings(config, paths), sys.stdout)
@@ -55,11 +56,11 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
             say(message)
         if options.diff:
             write_text(outcome.diff, sys.stdout) if outcome.diff else None
-            left = [each for each in findings if each not in outcome.fixed]
-            say(f"{outcome.count} findings would be fixed, {len(left)} would be left")
+            left = len(outcome.left)
+            say(f"{outcome.count} findings would be fixed, {left} would be left")
             return CLEAN if options.exit_zero or not outcome.diff else FOUND
         if request.stdin is not None:
-            write_text(outcome.stdin.decode("utf-8", "replace"), sys.stdout)
+            sys.stdout.buffer.write(outcome.stdin)  # as it is: any encoding, any line end
             return CLEAN if options.exit_zero or not outcome.left else FOUND
         findings, fixed = outcome.left, outcome.count
     _report(request, findings, fixed, result, config, options)
@@ -131,6 +132,17 @@ def _checked(request: CheckRequest) -> CheckResult:
 
     with LateProgress() as progress:
         return check(request, progress)
+
+
+def _refuse_mixed_up(options: Namespace, paths: list[str]) -> None:
+    if options.add_ignores and (options.fix or options.diff):
+        raise ConfigError("--add-ignores cannot be combined with --fix or --diff: run them in turn")
+    if options.add_ignores and "-" in paths:
+        raise ConfigError("--add-ignores writes files: name one instead of - (standard input)")
+    if options.stdin_filename and paths != ["-"]:
+        raise ConfigError("--stdin-filename needs - (standard input) as the only path")
+    if options.jobs is not None and options.jobs < 0:
+        raise ConfigError(f"--jobs must be a whole number, not {options.jobs}")
 
 
 def _config(options: Namespace, first_path: str) -> Config:

@@ -16,7 +16,6 @@ from tensortrail.findings import Finding
 @dataclass
 class Outcome:
     left: tuple[Finding, ...] = ()
-    fixed: tuple[Finding, ...] = ()
     count: int = 0
     diff: str = ""
     messages: list[str] = field(default_factory=list)
@@ -31,8 +30,6 @@ def fix(request: CheckRequest, findings: Sequence[Finding], unsafe: bool, write:
         found = list(group)
         left += _fix_one(request, path, found, unsafe, write, outcome)
     outcome.left = tuple(left)
-    kept = {(each.code, each.message) for each in left}
-    outcome.fixed = tuple(each for each in findings if (each.code, each.message) not in kept)
     return outcome
 
 

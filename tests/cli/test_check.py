@@ -55,6 +55,10 @@ def test_exit_zero(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--select", "unguarded-dealocate"], "did you mean 'unguarded-deallocate'?"),
         (["--config", "none.toml"], "none.toml: cannot be read"),
         (["-", "bad.py"], "cannot be combined"),
+        (["--add-ignores", "--diff"], "--add-ignores cannot be combined with --fix or --diff"),
+        (["--add-ignores", "-"], "--add-ignores writes files"),
+        (["--stdin-filename", "new.py"], "--stdin-filename needs -"),
+        (["--jobs", "-1"], "--jobs must be a whole number"),
     ],
 )
 def test_usage_errors_give_two(
@@ -191,3 +195,19 @@ def test_module_and_version() -> None:
         [sys.executable, "-m", "tensortrail", "--version"], capture_output=True, text=True
     )
     assert done.stdout.startswith("tensortrail 0.")
+
+
+def test_fixing_standard_input_keeps_its_bytes(project: Path) -> None:
+    data = b'# coding: latin-1\r\nname = "\xe9"'
+    command = [sys.executable, "-m", "tensortrail", "check", "--fix", "-"]
+    done = subprocess.run(command, input=data, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, data)
+
+
+def test_a_diff_counts_what_is_left_in_each_file(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "latin.py").write_bytes(b"# coding: latin-1\n# \xe9\n" + BAD.encode())
+    assert (
+        "1 findings would be fixed, 1 would be left" in run(capsys, "--diff", "--unsafe-fixes")[2]
+    )
