@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules._common import in_tests
 
+_DEVICE = re.compile(r"(^|[._])device$")
 _DATA = re.compile(r"(^|_)(q?data|qweight|inner|tensor|values|codes|packed)$")
 
 
@@ -162,6 +163,19 @@ def copy(data):
     return Packed(data=data)
 """
         ),
+        Good(
+            """\
+import torch
+
+class PackedTensor(torch.Tensor):
+    @staticmethod
+    def __new__(cls, shape, device, data=None):
+        return torch.Tensor._make_wrapper_subclass(cls, shape, device=device)
+
+def make(shape, device, data):
+    return PackedTensor(shape, device, data=data)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -170,7 +184,10 @@ def copy(data):
         for call in module.nodes(ast.Call):
             if any(keyword.arg in (None, "device") for keyword in call.keywords):
                 continue
-            if any(isinstance(argument, ast.Starred) for argument in call.args):
+            if any(
+                isinstance(argument, ast.Starred) or _DEVICE.search(module.text(argument))
+                for argument in call.args
+            ):
                 continue
             func = call.func
             if isinstance(func, ast.Attribute) and func.attr == "_make_wrapper_subclass":
