@@ -8,7 +8,8 @@ import pkgutil
 from importlib.metadata import entry_points
 
 from tensortrail.rules.base import Bad, Good, Near, Rule
-from tensortrail.rules.view import Module, Timeline
+from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+from tensortrail.rules.view import Module
 from tensortrail.rules.words import (
     TENSORS,
     ClassFacts,
@@ -22,8 +23,9 @@ from tensortrail.rules.words import (
 )
 
 __all__ = [
-    "TENSORS", "Bad", "ClassFacts", "FunctionFacts", "Good", "Guard", "Kind", "Module",
-    "Near", "OffloadSetting", "Owner", "Placement", "Rule", "Timeline", "Value", "all_rules",
+    "TENSORS", "Bad", "ClassFacts", "Did", "Event", "FunctionFacts", "Good", "Guard", "Kind",
+    "Module", "Near", "OffloadSetting", "Owner", "Placement", "Rule", "Storage", "Timeline",
+    "Value", "all_rules",
 ]  # fmt: skip
 
 ENTRY_POINT = "tensortrail.rules"

@@ -13,8 +13,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from tensortrail.findings import Confidence, Finding, Fix, RuleInfo, Setting, Severity, Step
-from tensortrail.rules.view import Module, Timeline
+from tensortrail.findings import (
+    Confidence,
+    Finding,
+    Fix,
+    RuleInfo,
+    Setting,
+    Severity,
+    Site,
+    Step,
+)
+from tensortrail.rules.timeline import Event, Storage, Timeline
+from tensortrail.rules.view import Module
 
 SECTIONS = ("What it does", "Why is this bad?", "Example", "Fix safety", "References")
 
@@ -101,6 +111,35 @@ class Rule:
             confidence=confidence or self.confidence,
             site=module.site(node),
             trail=tuple(Step(module.site(at), text) for at, text in trail if at is not None),
+            fixes=tuple(fix for fix in fixes if fix is not None),
+            settings=tuple(settings),
+            evidence=evidence or {},
+        )
+
+    def seen(
+        self,
+        timeline: Timeline,
+        event: Event,
+        message: str,
+        *,
+        severity: Severity | None = None,
+        confidence: Confidence | None = None,
+        about: Storage | None = None,
+        fixes: Iterable[Fix | None] = (),
+        settings: Iterable[Setting] = (),
+        evidence: Mapping[str, str] | None = None,
+    ) -> Finding:
+        """A finding at the line of an event of a run, with the trail of the storage it is about."""
+        storage = about or event.storage
+        trail = timeline.history(storage, event) if storage else [event]
+        return Finding(
+            code=self.code,
+            name=self.name,
+            message=message,
+            severity=severity or self.severity,
+            confidence=confidence or self.confidence,
+            site=event.site or event.by or Site("?", 1),
+            trail=timeline.steps(trail),
             fixes=tuple(fix for fix in fixes if fix is not None),
             settings=tuple(settings),
             evidence=evidence or {},

@@ -1,4 +1,4 @@
-"""The narrow views a rule sees. The analyzer and the tracer implement them."""
+"""The narrow view of code a rule sees. The analyzer implements it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,3 @@ class Module(Protocol):
 
     def wrap_in_try_finally(self, first: ast.stmt, last: ast.stmt, safety: Safety) -> Fix | None:
         """`first` goes under `try:`, the statements after it up to `last` under `finally:`."""
-
-
-class Timeline(Protocol):
-    """A recorded run, as the runtime halves of rules see it. The tracer gives it its words."""

@@ -1,0 +1,105 @@
+"""What the runtime half of a rule sees: the events of one recorded run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from tensortrail.findings import Edit, Fix, Safety, Site, Step
+
+
+class Did(str, Enum):
+    """What happened. The comments say what `storage`, `other`, `op` and `facts` hold."""
+
+    CREATE = "create"  # storage; op made it
+    MOVE = "move"  # other -> storage, on another device; op asked for it
+    ASKED = "asked"  # a move of storage was asked for, nothing had to move
+    COPY = "copy"  # the bytes of other were written into storage
+    ALIAS = "alias"  # storage got one more owner
+    SWAP = "swap"  # a tensor that held other holds storage now
+    RESIZE = "resize"  # facts: before, after (bytes)
+    FREE = "free"  # the last owner of storage is gone
+    SAVE = "save"  # storage was given to a writer; facts: path, key, logical
+    LOAD = "load"  # storage came from a reader; facts: path, mapped
+    MEET = "meet"  # operands lie on different devices; facts: operands
+    ERROR = "error"  # an exception left op; facts: type, message, operands
+    WRAPPER = "wrapper"  # storage is the first inner one of a wrapper; facts say what was odd
+    POINTER = "pointer"  # the address of something without bytes was read; facts: why
+    UNWRITTEN = "unwritten"  # storage was read though nobody wrote into it
+    MODULE = "module"  # a whole module was moved; facts: bytes before and after, held
+    STAGE = "stage"  # other was staged as storage for an asynchronous save; facts: types
+    PENDING = "pending"  # an asynchronous save was not awaited; facts: next, path
+    HOOK = "hook"  # a library's hook acted on storage
+    SYNC = "sync"  # a stream, an event or a device was waited for
+    PHASE = "phase"  # a phase began or ended; facts: began, ended
+    WORKER = "worker"  # a thread or process began
+    OP = "op"  # any operation, when all were asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Bytes somewhere. Two tensors that share memory have one storage."""
+
+    process: str
+    number: int
+    device: str
+    nbytes: int
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    type_name: str = ""
+    """Of the wrapper or subclass whose bytes these are; empty for a plain tensor."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return (self.process, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    did: Did
+    time: float
+    """Seconds since the run began."""
+    process: str
+    thread: str
+    phase: str
+    site: Site | None = None
+    """The user's line."""
+    by: Site | None = None
+    """The library's line that did it on the user's behalf."""
+    storage: Storage | None = None
+    other: Storage | None = None
+    op: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+
+class Timeline(Protocol):
+    """One recorded run, all processes in order."""
+
+    def events(self, *kinds: Did) -> Sequence[Event]:
+        """The events of these kinds in order; all without any."""
+
+    def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
+        """What happened to the storage and to those it was moved or copied from, in order."""
+
+    def name(self, storage: Storage) -> str:
+        """What people call it ("model.embed.weight"), or a description ("float32 [2, 3]")."""
+
+    def is_named(self, storage: Storage) -> bool:
+        """Some module, state dict or file gave it a name."""
+
+    def line(self, site: Site) -> str:
+        """The source there, "" when it cannot be read or changed since the run."""
+
+    def steps(self, events: Sequence[Event]) -> tuple[Step, ...]:
+        """The events as a trail people read."""
+
+    def argument(self, site: Site, function: str, position: int = 0) -> Site | None:
+        """Where the call of that function on that line has this argument, with byte offsets."""
+
+    def call(self, site: Site, function: str) -> Site | None:
+        """Where the call of that function on that line stands, with byte offsets."""
+
+    def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
+        """A fix of these edits; None if the file would no longer parse with them."""

@@ -1,0 +1,61 @@
+"""Finding the trail files of a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tensortrail.tracer.trail.layout import SUFFIX
+from tensortrail.tracer.trail.reader import NotATrail, Part, read_part
+
+DEFAULT_DIRECTORY = ".tensortrail"
+
+
+def read_parts(path: str | os.PathLike[str]) -> tuple[list[Part], list[str]]:
+    """The parts of the run at that place, main process first, and what could not be read.
+
+    The place is a trail file, the directory of a run, or one that holds several: the newest."""
+    files = trail_files(Path(path))
+    parts: list[Part] = []
+    trouble: list[str] = []
+    for file in files:
+        try:
+            part = read_part(str(file))
+        except NotATrail as error:
+            trouble.append(str(error))
+            continue
+        except OSError as error:
+            trouble.append(f"{file}: cannot be read: {error.strerror or error}")
+            continue
+        parts.append(part)
+        if part.damage:
+            trouble.append(part.damage)
+    if not parts:
+        raise NotATrail("; ".join(trouble) or f"{path}: no trail")
+    newest = max(parts, key=lambda part: _number(part, "start"))
+    run = newest.header.get("run")
+    kept = [part for part in parts if part.header.get("run") == run]
+    others = {str(part.header.get("run")) for part in parts} - {str(run)}
+    if others:
+        trouble.append(f"{path}: {len(others)} earlier runs lie here too; this is the newest")
+    kept.sort(key=lambda part: (_number(part, "rank"), _number(part, "start")))
+    return kept, trouble
+
+
+def trail_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise NotATrail(f"{path}: no such file or directory")
+    found = sorted(path.glob(f"*{SUFFIX}"))
+    if found:
+        return found
+    runs = [each for each in path.iterdir() if each.is_dir() and any(each.glob(f"*{SUFFIX}"))]
+    if not runs:
+        raise NotATrail(f"{path}: no trail in it")
+    return trail_files(max(runs, key=lambda each: each.stat().st_mtime))
+
+
+def _number(part: Part, key: str) -> float:
+    value = part.header.get(key)
+    return float(value) if isinstance(value, (int, float)) else 0.0

@@ -1,0 +1,100 @@
+"""Source lines behind events, and places in them that can be edited."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tensortrail.findings import Edit, Fix, Safety, Site
+
+
+def line(site: Site, not_after: float) -> str:
+    lines = _text(site.file, not_after).splitlines()
+    return lines[site.line - 1].strip() if 0 < site.line <= len(lines) else ""
+
+
+def call(site: Site, function: str, not_after: float) -> Site | None:
+    found = _call(site, function, not_after)
+    return _place(site, found, not_after) if found else None
+
+
+def argument(site: Site, function: str, position: int, not_after: float) -> Site | None:
+    found = _call(site, function, not_after)
+    if found is None or len(found.args) <= position:
+        return None
+    chosen = found.args[position]
+    return None if isinstance(chosen, ast.Starred) else _place(site, chosen, not_after)
+
+
+def fix(description: str, safety: Safety, edits: Sequence[Edit]) -> Fix | None:
+    for file in {edit.site.file for edit in edits}:
+        try:
+            with open(file, "rb") as opened:
+                data = opened.read()
+            inside = sorted((e for e in edits if e.site.file == file), key=lambda e: -e.site.start)
+            for edit in inside:
+                data = data[: edit.site.start] + edit.text.encode() + data[edit.site.end :]
+            ast.parse(data)
+        except (OSError, SyntaxError, ValueError):
+            return None
+    return Fix(description, safety, tuple(edits))
+
+
+@lru_cache(maxsize=64)
+def _text(file: str, not_after: float) -> str:
+    """The source, unless it changed since: its lines would be other ones."""
+    try:
+        if os.stat(file).st_mtime > not_after:
+            return ""
+        with open(file, encoding="utf-8", newline="") as opened:
+            return opened.read()
+    except (OSError, ValueError):
+        return ""
+
+
+@lru_cache(maxsize=16)
+def _tree(file: str, not_after: float) -> ast.Module | None:
+    try:
+        return ast.parse(_text(file, not_after))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _call(site: Site, function: str, not_after: float) -> ast.Call | None:
+    """The only call of that name which begins on the line or goes over it."""
+    tree = _tree(site.file, not_after)
+    found = [
+        node
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.Call)
+        and node.lineno <= site.line <= (node.end_lineno or node.lineno)
+        and _last_name(node.func) == function
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _place(site: Site, node: ast.expr, not_after: float) -> Site:
+    text = _text(site.file, not_after)
+    starts = [0]
+    for each in text.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(each))
+    end_line = node.end_lineno or node.lineno
+    return Site(
+        site.file,
+        node.lineno,
+        node.col_offset + 1,
+        end_line,
+        (node.end_col_offset or 0) + 1,
+        starts[node.lineno - 1] + node.col_offset,
+        starts[end_line - 1] + (node.end_col_offset or 0),
+        site.function,
+        source=ast.get_source_segment(text, node) or "",
+    )

@@ -1,0 +1,206 @@
+"""A run read back: the Timeline that rules, reports and explanations work on."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from tensortrail.findings import Edit, Fix, Safety, Site, Step
+from tensortrail.rules.timeline import Did, Event, Storage
+from tensortrail.tracer import source, words
+from tensortrail.tracer.runs import read_parts
+from tensortrail.tracer.trail.layout import CODE, EVENT, KINDS, Row
+from tensortrail.tracer.trail.reader import Part
+
+LINEAGE = (Did.MOVE, Did.SWAP, Did.STAGE)
+"""Events whose `storage` goes on with the values of `other`."""
+
+
+class Process:
+    """One part, with its rows turned into events when they are asked for."""
+
+    def __init__(self, part: Part, label: str, began: float) -> None:
+        self.part = part
+        self.label = label
+        self.offset = float(part.header.get("start") or began) - began
+        self._storages: dict[int, Storage] = {}
+        self._sites: dict[int, tuple[Site | None, Site | None]] = {}
+
+    def event(self, row: Row) -> Event:
+        code, micros, context, site, storage, other, op, facts = row[:8]
+        thread, phase = self._context(context)
+        user, by = self._site(site)
+        return Event(
+            did=KINDS[code - EVENT],
+            time=self.offset + micros / 1e6,
+            process=self.label,
+            thread=thread,
+            phase=phase,
+            site=user,
+            by=by,
+            storage=self.storage(storage),
+            other=self.storage(other),
+            op=self.part.text(op),
+            facts=facts if isinstance(facts, dict) else {},
+        )
+
+    def storage(self, number: int) -> Storage | None:
+        if not number:
+            return None
+        known = self._storages.get(number)
+        if known is None:
+            row = self.part.storages.get(number)
+            text = self.part.text
+            if row is None:
+                known = Storage(self.label, number, "?", 0)
+            else:
+                _, _, device, nbytes, dtype, shape, kind = row
+                known = Storage(
+                    self.label, number, text(device), nbytes, text(dtype), shape, text(kind)
+                )
+            self._storages[number] = known
+        return known
+
+    @cached_property
+    def by_storage(self) -> dict[int, list[Row]]:
+        found: dict[int, list[Row]] = defaultdict(list)
+        for row in self.part.rows:
+            if row[4]:
+                found[row[4]].append(row)
+            if row[5]:
+                found[row[5]].append(row)
+        return found
+
+    def _context(self, number: int) -> tuple[str, str]:
+        contexts = self.part.contexts
+        if not 0 <= number < len(contexts):
+            return "", ""
+        _, thread, phase = contexts[number]
+        return self.part.text(thread), self.part.text(phase)
+
+    def _site(self, number: int) -> tuple[Site | None, Site | None]:
+        found = self._sites.get(number)
+        if found is None:
+            sites, text = self.part.sites, self.part.text
+            if not 0 < number < len(sites):
+                return None, None
+            _, file, line, function, by_file, by_line, by_function = sites[number]
+            user = Site(text(file), line, function=text(function)) if file else None
+            by = Site(text(by_file), by_line, function=text(by_function)) if by_file else None
+            found = self._sites[number] = (user, by)
+        return found
+
+
+class RunTimeline:
+    """Implements `rules.Timeline`."""
+
+    def __init__(self, parts: Sequence[Part], trouble: Sequence[str] = ()) -> None:
+        self.parts = parts
+        self.trouble = tuple(trouble)
+        began = min(float(part.header.get("start") or 0) for part in parts)
+        self.processes = [Process(part, label, began) for part, label in _labelled(parts)]
+        self._by_label = {process.label: process for process in self.processes}
+
+    def events(self, *kinds: Did) -> Sequence[Event]:
+        return list(self.iterate(*kinds))
+
+    def iterate(self, *kinds: Did) -> Iterator[Event]:
+        codes = {CODE[kind] for kind in kinds}
+        streams = [
+            (process.event(row) for row in process.part.rows if not codes or row[0] in codes)
+            for process in self.processes
+        ]
+        if len(streams) == 1:
+            return streams[0]
+        return heapq.merge(*streams, key=lambda event: event.time)
+
+    def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
+        process = self._by_label[storage.process]
+        lineage = {CODE[did] for did in LINEAGE}
+        rows: dict[int, Row] = {}
+        seen: set[int] = set()
+        todo = [storage.number]
+        while todo:
+            number = todo.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            for row in process.by_storage.get(number, ()):
+                if row[4] == number:
+                    rows[id(row)] = row
+                    if row[0] in lineage and row[5]:
+                        todo.append(row[5])
+        events = [process.event(row) for row in sorted(rows.values(), key=lambda row: row[1])]
+        return [event for event in events if until is None or event.time <= until.time]
+
+    def name(self, storage: Storage) -> str:
+        return self._name(storage) or words.described(storage)
+
+    def is_named(self, storage: Storage) -> bool:
+        return bool(self._name(storage))
+
+    def _name(self, storage: Storage) -> str:
+        process = self._by_label[storage.process]
+        names, number = process.part.names, storage.number
+        lineage = {CODE[did] for did in LINEAGE}
+        for _ in range(20):
+            if found := names.get(number):
+                return process.part.text(found[-1])
+            before = next(
+                (
+                    row[5]
+                    for row in process.by_storage.get(number, ())
+                    if row[4] == number and row[5] and row[0] in lineage
+                ),
+                0,
+            )
+            if not before or before == number:
+                break
+            number = before
+        return ""
+
+    def line(self, site: Site) -> str:
+        return source.line(site, self.started)
+
+    @property
+    def started(self) -> float:
+        return min(float(part.header.get("start") or 0) for part in self.parts)
+
+    def steps(self, events: Sequence[Event]) -> tuple[Step, ...]:
+        return tuple(
+            Step(event.site or event.by or Site("?", 1), words.sentence(event, self.name))
+            for event in events
+        )
+
+    def call(self, site: Site, function: str) -> Site | None:
+        return source.call(site, function, self.started)
+
+    def argument(self, site: Site, function: str, position: int = 0) -> Site | None:
+        return source.argument(site, function, position, self.started)
+
+    def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
+        return source.fix(description, safety, edits)
+
+
+def open_run(path: str | os.PathLike[str]) -> RunTimeline:
+    return RunTimeline(*read_parts(path))
+
+
+def _labelled(parts: Sequence[Part]) -> Iterator[tuple[Part, str]]:
+    taken: set[str] = set()
+    for part in parts:
+        label = _label(part.header)
+        while label in taken:
+            label += "'"
+        taken.add(label)
+        yield part, label
+
+
+def _label(header: Any) -> str:
+    rank, pid, worker = (header.get(key) for key in ("rank", "pid", "worker"))
+    label = "main" if rank is None else f"rank {rank}"
+    return f"{label}, {worker} {pid}" if worker else label

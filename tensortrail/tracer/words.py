@@ -1,0 +1,78 @@
+"""Events in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensortrail.rules.timeline import Did, Event, Storage
+
+
+def described(storage: Storage) -> str:
+    """What a tensor without a name is called."""
+    shape = "x".join(map(str, storage.shape)) or "scalar"
+    kind = f"{storage.type_name} " if storage.type_name else ""
+    return f"{kind}{storage.dtype or 'bytes'} {shape}".strip()
+
+
+def size(nbytes: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if nbytes < 1000:
+            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.1f} TB"
+
+
+def sentence(event: Event, name: Callable[[Storage], str]) -> str:
+    """One line about an event."""
+    subject = name(event.storage) if event.storage else event.op or event.did.value
+    return f"{subject} {_what(event, name)}".strip()
+
+
+def _what(event: Event, name: Callable[[Storage], str]) -> str:
+    storage, other, facts, op = event.storage, event.other, event.facts, event.op
+    device = storage.device if storage else "?"
+    source = other.device if other else "?"
+    match event.did:
+        case Did.CREATE:
+            return f"made on {device} by {op} ({size(storage.nbytes if storage else 0)})"
+        case Did.MOVE:
+            return f"moved {source} -> {device} by {op} ({size(storage.nbytes if storage else 0)})"
+        case Did.ASKED:
+            return f"asked to move by {op}: it was there already"
+        case Did.COPY:
+            return f"on {device} written from {name(other) if other else '?'} on {source} by {op}"
+        case Did.ALIAS:
+            return f"on {device} shared by {op}"
+        case Did.SWAP:
+            return f"on {device} put in place of what was on {source} by {op}"
+        case Did.RESIZE:
+            return f"resized from {size(facts.get('before', 0))} to {size(facts.get('after', 0))}"
+        case Did.FREE:
+            return f"freed on {device}"
+        case Did.SAVE:
+            return f"on {device} given to {op}{_path(event)}"
+        case Did.LOAD:
+            return f"read onto {device} by {op}{_path(event)}"
+        case Did.MEET:
+            return f"met others on {', '.join(map(str, facts.get('devices', ())))} in {op}"
+        case Did.ERROR:
+            return f"{facts.get('type', 'an exception')} in {op}"
+        case Did.POINTER:
+            return f"gave an address that says nothing ({facts.get('why', 'no bytes')}) to {op}"
+        case Did.UNWRITTEN:
+            return f"read by {op} before anything was written into it"
+        case Did.MODULE:
+            return f"moved as a module from {facts.get('before')} to {facts.get('after')}"
+        case Did.STAGE:
+            return f"staged on {device} for an asynchronous save"
+        case Did.PENDING:
+            return f"saved in the background, not awaited before {facts.get('next', 'the end')}"
+        case Did.PHASE:
+            return str(facts.get("began") or f"{facts.get('ended')} ended")
+        case _:
+            return f"{event.did.value} {op}".strip()
+
+
+def _path(event: Event) -> str:
+    path, key = event.facts.get("path"), event.facts.get("key")
+    return (f" as {key}" if key else "") + (f" ({path})" if path else "")
