@@ -1,14 +1,14 @@
 """From when to when each storage lived, and how many bytes that made on every device.
 
-Made for millions of events: it works on the rows of the parts and never builds an Event."""
+Made for millions of events: one pass over the rows of a part, and no Event is built."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import accumulate
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from operator import itemgetter
 
 from tensortrail.rules.timeline import Did
@@ -17,6 +17,36 @@ from tensortrail.tracer.trail.layout import CODE, Row
 from tensortrail.tracer.trail.reader import without_collector
 
 FREE, RESIZE = CODE[Did.FREE], CODE[Did.RESIZE]
+_UNKNOWN: Row = (0, 0, 0, 0)
+_micros = itemgetter(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The bytes on one device over time: from `times[n]` on they are `nbytes[n]`.
+    Times are microseconds since the run began."""
+
+    times: list[int] = field(default_factory=list)
+    nbytes: list[int] = field(default_factory=list)
+
+    @property
+    def peak(self) -> int:
+        return max(self.nbytes, default=0)
+
+    @property
+    def peak_time(self) -> float:
+        return self.times[self.nbytes.index(self.peak)] / 1e6 if self.nbytes else 0.0
+
+    def at(self, seconds: float) -> int:
+        return self._before(bisect_right(self.times, seconds * 1e6))
+
+    def peak_between(self, start: float, end: float) -> int:
+        """The most bytes at any time from `start` to `end`, in seconds."""
+        first, last = bisect_right(self.times, start * 1e6), bisect_right(self.times, end * 1e6)
+        return max(self._before(first), max(self.nbytes[first:last], default=0))
+
+    def _before(self, place: int) -> int:
+        return self.nbytes[place - 1] if place else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,55 +57,17 @@ class Lives:
     born: Mapping[int, int]
     """When a storage was first seen: made, moved, loaded, or already there."""
     freed: Mapping[int, int]
-    resized: Mapping[int, list[tuple[int, int]]]
-    """When, and the bytes from then on."""
-    events: Mapping[int, int]
-    """How many there are of a storage."""
+    resized: Mapping[int, int]
+    """The bytes after the last resize."""
+    levels: Mapping[int, Level]
+    """By device, as the number of a text."""
 
     def device(self, number: int) -> int:
-        """As the number of a text; 0 is the empty text."""
-        row = self.process.part.storages.get(number)
-        return int(row[2]) if row else 0
-
-    def first_bytes(self, number: int) -> int:
-        row = self.process.part.storages.get(number)
-        return int(row[3]) if row else 0
+        return int(self.process.part.storages.get(number, _UNKNOWN)[2])
 
     def last_bytes(self, number: int) -> int:
-        sizes = self.resized.get(number)
-        return sizes[-1][1] if sizes else self.first_bytes(number)
-
-    def most_bytes(self, number: int) -> int:
-        sizes = (size for _, size in self.resized.get(number, ()))
-        return max(self.first_bytes(number), *sizes, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """The bytes on one device over time: from `times[n]` on they are `nbytes[n]`."""
-
-    times: list[float]
-    nbytes: list[int]
-
-    @property
-    def peak(self) -> int:
-        return max(self.nbytes, default=0)
-
-    @property
-    def peak_time(self) -> float:
-        return self.times[self.nbytes.index(self.peak)] if self.nbytes else 0.0
-
-    @property
-    def last(self) -> int:
-        return self.nbytes[-1] if self.nbytes else 0
-
-    def at(self, time: float) -> int:
-        place = bisect_right(self.times, time) - 1
-        return self.nbytes[place] if place >= 0 else 0
-
-    def peak_between(self, start: float, end: float) -> int:
-        first, last = bisect_left(self.times, start), bisect_right(self.times, end)
-        return max(self.at(start), max(self.nbytes[first:last], default=0))
+        described = self.process.part.storages.get(number, _UNKNOWN)
+        return int(self.resized.get(number, described[3]))
 
 
 @without_collector()
@@ -84,61 +76,63 @@ def lives(timeline: RunTimeline) -> list[Lives]:
 
 
 def _lives(process: Process) -> Lives:
-    rows = process.part.rows
+    storages = process.part.storages
     born: dict[int, int] = {0: 0}
-    for row in rows:
-        if row[4] not in born:
-            born[row[4]] = row[1]
-        if row[5] not in born:
-            born[row[5]] = row[1]
+    freed: dict[int, int] = {}
+    resized: dict[int, int] = {}
+    levels: dict[int, Level] = defaultdict(Level)
+    shift = round(process.offset * 1e6)
+
+    def change(device: int, micros: int, nbytes: int) -> None:
+        level = levels[device]
+        level.nbytes.append(level.nbytes[-1] + nbytes if level.nbytes else nbytes)
+        level.times.append(shift + micros)
+
+    for row in _in_order(process.part.rows):
+        code, micros, number = row[0], row[1], row[4]
+        for each in (row[5], number):
+            if each not in born:
+                born[each] = micros
+                if described := storages.get(each):
+                    change(described[2], micros, described[3])
+        if code == FREE or code == RESIZE:
+            after: int = 0 if code == FREE else row[7].get("after", 0)
+            described = storages.get(number)
+            if described and number not in freed:
+                before: int = resized.get(number, described[3])
+                change(described[2], micros, after - before)
+            if code == FREE:
+                freed[number] = micros
+            else:
+                resized[number] = after
     del born[0]
-    events = Counter(map(itemgetter(4), rows))
-    freed = {row[4]: row[1] for row in rows if row[0] == FREE}
-    resized: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for row in rows:
-        if row[0] == RESIZE:
-            resized[row[4]].append((row[1], _after(row)))
-    return Lives(process, born, freed, dict(resized), events)
+    return Lives(process, born, freed, resized, levels)
 
 
-def _after(row: Row) -> int:
-    facts = row[7]
-    after = facts.get("after", 0) if isinstance(facts, dict) else 0
-    return after if isinstance(after, int) else 0
+def _in_order(rows: list[Row]) -> Iterable[Row]:
+    """Rows of threads overtake each other, and thinned ones are written late."""
+    times = list(map(_micros, rows))
+    return rows if times == sorted(times) else sorted(rows, key=_micros)
 
 
 @without_collector()
-def levels(everything: list[Lives]) -> dict[str, Level]:
+def levels(everything: Iterable[Lives]) -> dict[str, Level]:
     """The bytes on every device over time, all processes together."""
-    changes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    found: dict[str, list[Level]] = defaultdict(list)
     for of in everything:
-        _gather(of, changes)
-    return {device: _level(found) for device, found in sorted(changes.items())}
+        for device, level in of.levels.items():
+            found[of.process.part.text(device) or "?"].append(level)
+    return {device: _together(each) for device, each in sorted(found.items())}
 
 
-def _gather(of: Lives, changes: Mapping[str, dict[int, int]]) -> None:
-    """Adds the bytes that came or went at each microsecond, by device."""
-    part, offset = of.process.part, round(of.process.offset * 1e6)
-    storages = part.storages
-    devices = {row[2] for row in storages.values()}
-    by_number = {device: changes[part.text(device) or "?"] for device in devices}
-    for number, micros in of.born.items():
-        if row := storages.get(number):
-            by_number[row[2]][offset + micros] += row[3]
-    for number, sizes in of.resized.items():
-        if row := storages.get(number):
-            size = row[3]
-            for micros, after in sizes:
-                by_number[row[2]][offset + micros] += after - size
-                size = after
-    for number, micros in of.freed.items():
-        if row := storages.get(number):
-            size = of.last_bytes(number) if number in of.resized else row[3]
-            by_number[row[2]][offset + micros] -= size
-
-
-def _level(changes: Mapping[int, int]) -> Level:
-    times = sorted(changes)
-    return Level(
-        [micros / 1e6 for micros in times], list(accumulate(changes[micros] for micros in times))
-    )
+def _together(several: list[Level]) -> Level:
+    if len(several) == 1:
+        return several[0]
+    changes: list[tuple[int, int]] = []
+    for level in several:
+        changes += zip(
+            level.times, (now - before for before, now in pairwise([0, *level.nbytes])), strict=True
+        )
+    # At one instant, what went makes room for what came.
+    changes.sort()
+    return Level([time for time, _ in changes], list(accumulate(change for _, change in changes)))

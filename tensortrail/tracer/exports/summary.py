@@ -188,7 +188,7 @@ def alive_by_device(
             alive[of.process.part.text(device_text) or "?"] += found_there
     found = []
     for device in alive.keys() | on_device.keys():
-        living, level = alive[device], on_device.get(device, Level([], []))
+        living, level = alive[device], on_device.get(device, Level())
         top = heapq.nlargest(largest, living, key=lambda each: (each[0], -each[1]))
         storages = tuple(s for _, number, process in top if (s := process.storage(number)))
         nbytes = sum(size for size, _, _ in living)
@@ -196,25 +196,17 @@ def alive_by_device(
     return sorted(found, key=lambda each: (-each.nbytes, -each.peak, each.device))
 
 
-@without_collector()
 def bytes_over_time(
     on_device: Mapping[str, Level], seconds: float, points: int = POINTS
 ) -> list[Curve]:
     width = seconds / points
-    curves = []
-    for device, level in on_device.items():
-        peaks = [0] * points
-        step, before = 0, 0
-        for time, nbytes in zip(level.times, level.nbytes, strict=True):
-            now = min(int(time / width), points - 1) if width else 0
-            if now > step:
-                peaks[step + 1 : now + 1] = [before] * (now - step)
-                step = now
-            peaks[step] = max(peaks[step], nbytes)
-            before = nbytes
-        peaks[step + 1 :] = [before] * (points - step - 1)
-        curves.append(Curve(device, tuple(peaks)))
-    return curves
+    return [
+        Curve(
+            device,
+            tuple(level.peak_between(step * width, (step + 1) * width) for step in range(points)),
+        )
+        for device, level in on_device.items()
+    ]
 
 
 def phases(timeline: RunTimeline, on_device: Mapping[str, Level], seconds: float) -> list[Phase]:
