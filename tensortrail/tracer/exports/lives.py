@@ -17,6 +17,7 @@ from tensortrail.tracer.trail.layout import CODE, Row
 from tensortrail.tracer.trail.reader import without_collector
 
 FREE, RESIZE = CODE[Did.FREE], CODE[Did.RESIZE]
+ENDS_OR_RESIZES = frozenset((FREE, RESIZE))
 _UNKNOWN: Row = (0, 0, 0, 0)
 _micros = itemgetter(1)
 
@@ -95,11 +96,11 @@ def _lives(process: Process) -> Lives:
                 born[each] = micros
                 if described := storages.get(each):
                     change(described[2], micros, described[3])
-        if code == FREE or code == RESIZE:
+        if code in ENDS_OR_RESIZES:
             after: int = 0 if code == FREE else row[7].get("after", 0)
             described = storages.get(number)
             if described and number not in freed:
-                before: int = resized.get(number, described[3])
+                before = resized[number] if number in resized else described[3]
                 change(described[2], micros, after - before)
             if code == FREE:
                 freed[number] = micros
