@@ -12,7 +12,7 @@ from typing import Any
 
 from tensortrail.findings import Setting
 
-READ_AT_MOST = 200_000
+READ_AT_MOST = 50_000
 """Characters of a message looked at: half of them from its start, half from its end."""
 
 
