@@ -110,8 +110,8 @@ class RunTimeline:
 
     def iterate(self, *kinds: Did) -> Iterator[Event]:
         codes = {CODE[kind] for kind in kinds}
-        streams = [
-            (process.event(row) for row in process.part.rows if not codes or row[0] in codes)
+        streams: list[Iterator[Event]] = [
+            map(process.event, (row for row in process.part.rows if not codes or row[0] in codes))
             for process in self.processes
         ]
         if len(streams) == 1:
