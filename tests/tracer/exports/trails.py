@@ -17,6 +17,7 @@ Place = tuple[str, int, str]
 USER: Place = ("train.py", 12, "main")
 LIBRARY: Place = ("torch/nn/modules/module.py", 1300, "to")
 NOWHERE: Place = ("", 0, "")
+HOSTILE = "</script><img src=x onerror=alert(1)>\n\u2028\x1b[31m'\"<!--\U0001f600\u202e"
 
 
 class Clock:

@@ -1,0 +1,56 @@
+"""Parquet, for DuckDB, Polars, Spark and notebooks."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import Any, BinaryIO
+
+from tensortrail.tracer.exports.flat import Flat, flat_rows
+from tensortrail.tracer.timeline import RunTimeline
+
+ROWS_A_GROUP = 100_000
+FEW_VALUES = (
+    "process", "thread", "phase", "did", "op", "name", "device", "from_device", "dtype",
+    "file", "function", "by_file", "by_function",
+)  # fmt: skip
+
+
+class NoPyarrow(Exception):
+    """The message tells what to install."""
+
+
+def write(timeline: RunTimeline, out: str | os.PathLike[str] | BinaryIO) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise NoPyarrow("Parquet needs pyarrow: pip install 'tensortrail[export]'") from error
+    schema = _schema(pa)
+    rows = flat_rows(timeline)
+    where = out if not isinstance(out, (str, os.PathLike)) else os.fspath(out)
+    with pq.ParquetWriter(
+        where, schema, compression="zstd", use_dictionary=list(FEW_VALUES)
+    ) as writer:
+        while group := list(islice(rows, ROWS_A_GROUP)):
+            columns = zip(*group, strict=True)
+            arrays = [
+                pa.array(column, type=field.type)
+                for column, field in zip(columns, schema, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _schema(pa: Any) -> Any:
+    whole, text = pa.int64(), pa.string()
+    others = {
+        "time": pa.float64(), "storage": whole, "other": whole, "bytes": whole,
+        "shape": pa.list_(whole), "line": pa.int32(), "by_line": pa.int32(),
+    }  # fmt: skip
+    never_null = ("time", "process", "did")
+    return pa.schema(
+        [
+            pa.field(name, others.get(name, text), nullable=name not in never_null)
+            for name in Flat._fields
+        ]
+    )
