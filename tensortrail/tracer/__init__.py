@@ -1,0 +1,1 @@
+"""Records which tensor is where while a program runs, and explains what it saw."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import threading
 import time
@@ -39,6 +38,8 @@ class TrailWriter:
         self.path = path
         self.trouble = ""
         """Why nothing is written any more; empty while all is well."""
+        self.fault = ""
+        """The first fault of the tracer's own, which the program did not notice."""
         self.events = 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._began = time.perf_counter_ns()
@@ -48,7 +49,7 @@ class TrailWriter:
         self._texts: dict[str, int] = {}
         self._sites: dict[tuple[Any, ...], int] = {}
         self._contexts: dict[tuple[str, str], int] = {}
-        self._numbers = itertools.count(first_storage)
+        self.next_storage = first_storage
         self._written = 0
         self._flushing = False
         self._pack = msgpack.Packer(use_bin_type=True, unicode_errors="replace").pack
@@ -72,8 +73,8 @@ class TrailWriter:
         key = (file, line, function, *by)
         number = self._sites.get(key)
         if number is None:
-            row = (SITE, self.text(file), line, self.text(function))
-            row += (self.text(by[0]), by[1], self.text(by[2]))
+            below = (self.text(by[0]), by[1], self.text(by[2]))
+            row = (SITE, self.text(file), line, self.text(function), *below)
             with self._lock:
                 number = self._sites.get(key)
                 if number is None:
@@ -97,7 +98,9 @@ class TrailWriter:
     def storage(
         self, device: str, nbytes: int, dtype: str, shape: tuple[int, ...], type_name: str
     ) -> int:
-        number = next(self._numbers)
+        with self._lock:
+            number = self.next_storage
+            self.next_storage += 1
         self.again(number, device, nbytes, dtype, shape, type_name)
         return number
 

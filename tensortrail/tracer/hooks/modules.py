@@ -1,0 +1,126 @@
+"""Moves of whole modules, and the names of their parameters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+from torch.nn import Module
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.patches import Around, Patches
+from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.storages import Entry
+from tensortrail.tracer.unwritten import LOOKS_FOR_A_MODULE
+
+LIBRARY = "torch"
+SMALLEST_TOLD = 1024
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    patches.wrap(Module, "_apply", _applying(recorder))
+    patches.wrap(Module, "to_empty", _emptying(recorder))
+    patches.wrap(torch.utils, "swap_tensors", _swapping(recorder))
+
+
+def _applying(recorder: Recorder) -> Around:
+    def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
+        local = recorder.local
+        if is_compiling() or not recorder.active or local.inside_module:
+            return original(module, *args, **kwargs)
+        before = recorder.guarded(_look, module) or []
+        local.inside_module += 1
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            local.inside_module -= 1
+            recorder.guarded(_applied, module, before)
+
+    return around
+
+
+def _look(recorder: Recorder, module: Module) -> list[Entry]:
+    recorder.name_module(module)
+    return _entries(recorder, module)
+
+
+def _entries(recorder: Recorder, module: Module) -> list[Entry]:
+    found: dict[int, Entry] = {}
+    for each in module.modules():
+        for tensors in (each._parameters, each._buffers):
+            for tensor in tensors.values():
+                for entry in recorder.storages.entries(tensor) if tensor is not None else ():
+                    found[entry.number] = entry
+    return list(found.values())
+
+
+def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
+    after = _entries(recorder, module)
+    was, now = _bytes_by_device(before), _bytes_by_device(after)
+    recorder.name_module(module)
+    if was == now:
+        return
+    kept = {entry.number for entry in after}
+    left = [entry for entry in before if entry.number not in kept]
+    held = [entry for entry in left if entry() is not None and entry.device not in now]
+    facts = {
+        "class": type(module).__name__,
+        "before": dict(was),
+        "after": dict(now),
+        "left": sum(entry.rest[0] for entry in left),
+        "held": sum(entry.rest[0] for entry in held),
+        "holders": recorder.holders(held) if _worth_telling(held) else [],
+        "storages": [entry.number for entry in held[:20]],
+    }
+    recorder.note(Did.MODULE, after[0] if after else None, op="Module._apply", facts=facts)
+
+
+def _worth_telling(held: list[Entry]) -> bool:
+    return sum(entry.rest[0] for entry in held) >= SMALLEST_TOLD
+
+
+def _bytes_by_device(entries: list[Entry]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for entry in entries:
+        total[entry.device] += entry.rest[0]
+    return total
+
+
+def _emptying(recorder: Recorder) -> Around:
+    def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
+        result = original(module, *args, **kwargs)
+        if recorder.active and not is_compiling():
+            recorder.guarded(_emptied, module)
+        return result
+
+    return around
+
+
+def _emptied(recorder: Recorder, module: Module) -> None:
+    for each in module.modules():
+        for tensors in (each._parameters, each._buffers):
+            for tensor in tensors.values():
+                if tensor is not None:
+                    recorder.unwritten.made(tensor, LOOKS_FOR_A_MODULE)
+
+
+def _swapping(recorder: Recorder) -> Around:
+    def around(original: Any, first: Any, second: Any) -> Any:
+        if is_compiling() or not recorder.active:
+            return original(first, second)
+        old = recorder.guarded(_entry, first)
+        result = original(first, second)
+        recorder.guarded(_swapped, old, first)
+        return result
+
+    return around
+
+
+def _entry(recorder: Recorder, tensor: Any) -> Any:
+    return recorder.storages.entry(tensor)
+
+
+def _swapped(recorder: Recorder, old: Any, tensor: Any) -> None:
+    recorder.swapped(old, recorder.storages.entry(tensor), "torch.utils.swap_tensors")

@@ -1,0 +1,105 @@
+"""Methods of UntypedStorage and `set_`: no mode sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.patches import Around, Patches
+from tensortrail.tracer.recorder import Recorder
+
+LIBRARY = "torch"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    storage = torch.UntypedStorage
+    patches.wrap(storage, "resize_", _resizing(recorder))
+    for name in ("cpu", "cuda", "to", "pin_memory", "clone"):
+        patches.wrap(storage, name, _moving(recorder, name))
+    patches.wrap(torch.Tensor, "set_", _setting(recorder))
+    for name in ("from_numpy", "frombuffer", "from_file"):
+        patches.wrap(torch, name, _sharing(recorder, name))
+
+
+def _resizing(recorder: Recorder) -> Around:
+    def around(original: Any, storage: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or not recorder.active:
+            return original(storage, *args, **kwargs)
+        before = storage.nbytes()
+        result = original(storage, *args, **kwargs)
+        recorder.guarded(_resized, storage, before)
+        return result
+
+    return around
+
+
+def _resized(recorder: Recorder, storage: Any, before: int) -> None:
+    entry = recorder.storages.of_storage(storage)
+    after = storage.nbytes()
+    if entry is not None and before != after:
+        facts = {"before": before, "after": after}
+        recorder.note(Did.RESIZE, entry, op="UntypedStorage.resize_", facts=facts)
+
+
+def _moving(recorder: Recorder, name: str) -> Around:
+    def around(original: Any, storage: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(storage, *args, **kwargs)
+        if recorder.active and not is_compiling() and result is not storage:
+            recorder.guarded(_moved, storage, result, name)
+        return result
+
+    return around
+
+
+def _moved(recorder: Recorder, old: Any, new: Any, name: str) -> None:
+    before = recorder.storages.of_storage(old)
+    after = recorder.storages.add(new)
+    if before is not None and after is not None:
+        did = Did.MOVE if before.device != after.device else Did.COPY
+        recorder.note(did, after, before, f"UntypedStorage.{name}")
+
+
+def _setting(recorder: Recorder) -> Around:
+    def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or not recorder.active:
+            return original(tensor, *args, **kwargs)
+        old = recorder.guarded(_entry, tensor)
+        result = original(tensor, *args, **kwargs)
+        recorder.guarded(_set, old, tensor)
+        if args:
+            recorder.guarded(_given, args[0], tensor)
+        return result
+
+    return around
+
+
+def _entry(recorder: Recorder, tensor: Any) -> Any:
+    return recorder.storages.entry(tensor)
+
+
+def _set(recorder: Recorder, old: Any, tensor: Any) -> None:
+    recorder.unwritten.written(tensor)
+    recorder.swapped(old, recorder.storages.entry(tensor), "Tensor.set_")
+
+
+def _given(recorder: Recorder, given: Any, tensor: Any) -> None:
+    if isinstance(given, torch.UntypedStorage):
+        recorder.wrappers.set_to(given, tensor)
+
+
+def _sharing(recorder: Recorder, name: str) -> Around:
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        tensor = original(*args, **kwargs)
+        if recorder.active and not is_compiling():
+            recorder.guarded(_shared, tensor, name)
+        return tensor
+
+    return around
+
+
+def _shared(recorder: Recorder, tensor: Any, name: str) -> None:
+    if entry := recorder.storages.entry(tensor):
+        recorder.note(Did.CREATE, entry, op=f"torch.{name}")

@@ -1,0 +1,104 @@
+"""The first meeting of operands on different devices at a place, and reads of fresh memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.storages import PLAIN, is_real
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.recorder import Recorder
+
+Args = tuple[Any, ...]
+CPU = torch.device("cpu")
+INDEXING = {torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.index_put_}
+"""CPU indices into a tensor of another device are legal."""
+LEGAL = {
+    torch.Tensor.copy_, torch.Tensor.data.__set__, torch.Tensor.grad.__set__, torch.Tensor.set_,
+    torch.Tensor.type_as, torch.Tensor.is_set_to, torch._has_compatible_shallow_copy_type,
+}  # fmt: skip
+MOST_MEETINGS = 10_000
+
+
+class Meetings:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._met: set[tuple[Any, ...]] = set()
+
+    @property
+    def possible(self) -> bool:
+        return len(self._recorder.storages.devices) > 1
+
+    def look(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> None:
+        """Note the meeting if these operands lie on different devices."""
+        first: torch.device | None = None
+        for arg in args:
+            if type(arg) in PLAIN:
+                device = arg.device
+                if first is None:
+                    first = device
+                elif device != first:
+                    break
+            elif type(arg) in (list, tuple) or isinstance(arg, torch.Tensor):
+                break
+        else:
+            if not kwargs:
+                return
+        self._look_closer(func, args, kwargs)
+
+    def _look_closer(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> None:
+        found = [(where, t) for where, t in tensors_in(args, kwargs) if is_real(t)]
+        with torch._C.DisableTorchFunction():
+            devices = {t.device for where, t in found if t.dim() or t.device != CPU}
+        if len(devices) < 2 or func in LEGAL:
+            return
+        if func in INDEXING and found[0][1].device != CPU and devices == {found[0][1].device, CPU}:
+            return
+        recorder = self._recorder
+        key = (func, *sorted(map(str, devices)), recorder.site_here())
+        if key in self._met or len(self._met) > MOST_MEETINGS:
+            return
+        self._met.add(key)
+        entries = [(where, t, recorder.storages.entry(t)) for where, t in found]
+        odd = min(
+            (entry for _, _, entry in entries if entry is not None),
+            key=lambda entry: (entry.device != "meta", entry.device != "cpu"),
+            default=None,
+        )
+        names = [recorder.storages.device_name(device) for device in devices]
+        recorder.note(
+            Did.MEET,
+            odd,
+            op=func,
+            facts={
+                "devices": sorted(names),
+                "operands": [operand(where, t, entry) for where, t, entry in entries],
+            },
+        )
+
+
+def operand(where: str, tensor: torch.Tensor, entry: Any) -> dict[str, Any]:
+    with torch._C.DisableTorchFunction():
+        return {
+            "arg": where,
+            "device": str(tensor.device),
+            "dtype": str(tensor.dtype)[6:],
+            "shape": list(tensor.shape),
+            "type": "" if type(tensor) in PLAIN else type(tensor).__name__,
+            "storage": entry.number if entry is not None else 0,
+        }
+
+
+def tensors_in(args: Args, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors among the arguments, with the place of each; looks one list deep."""
+    for where, value in (*enumerate(args), *kwargs.items()):
+        if isinstance(value, torch.Tensor):
+            yield str(where), value
+        elif type(value) in (list, tuple):
+            for place, each in enumerate(value):
+                if isinstance(each, torch.Tensor):
+                    yield f"{where}[{place}]", each

@@ -1,0 +1,54 @@
+"""The function mode: sees every call of torch's Python API in a thread, and acts on few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.compiler import is_compiling
+from torch.overrides import TorchFunctionMode
+
+from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.watched import BACKWARD, WATCHED, backward
+
+
+class TrailMode(TorchFunctionMode):  # type: ignore[misc]
+    """One for each recorded thread."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        # First, so that the compiler finds nothing else to trace here.
+        if is_compiling():
+            return func(*args, **(kwargs or {}))
+        recorder = self.recorder
+        watch = WATCHED.get(func)
+        if watch is None and not recorder.alert:
+            try:
+                return func(*args, **kwargs) if kwargs else func(*args)
+            except Exception as error:
+                recorder.failures.saw(func, args, kwargs or {}, error)
+                raise
+        return self._watched(watch, func, args, kwargs or {})
+
+    def _watched(self, watch: Any, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        recorder = self.recorder
+        if not recorder.active:
+            return func(*args, **kwargs)
+        if recorder.alert:
+            recorder.look(func, args, kwargs, watch is not None)
+        before = recorder.guarded(watch.before, func, args, kwargs) if watch else None
+        try:
+            if func is BACKWARD:
+                result = backward(self, func, args, kwargs)
+            else:
+                result = func(*args, **kwargs)
+        except Exception as error:
+            recorder.failures.saw(func, args, kwargs, error)
+            raise
+        if watch:
+            recorder.guarded(watch.after, func, args, kwargs, before, result)
+        return result

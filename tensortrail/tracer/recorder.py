@@ -1,0 +1,265 @@
+"""The recorder: what hooks and the mode tell their observations to. One a process at most."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import torch
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.failures import Failures
+from tensortrail.tracer.focus import Focus
+from tensortrail.tracer.holders import MOST_LOOKS, holders
+from tensortrail.tracer.meetings import Meetings
+from tensortrail.tracer.sites import MOST_SITES, Key, frames, place
+from tensortrail.tracer.storages import Entry, Storages
+from tensortrail.tracer.trail.layout import CODE
+from tensortrail.tracer.trail.writer import TrailWriter
+from tensortrail.tracer.unwritten import Unwritten
+from tensortrail.tracer.wrappers import Wrappers
+
+FREE = CODE[Did.FREE]
+
+
+class Local(threading.local):
+    """What is known of the running thread."""
+
+    def __init__(self) -> None:
+        self.name = threading.current_thread().name
+        self.phases: list[str] = []
+        self.base = "run"
+        self.context = -1
+        self.started_at = 0
+        """The site that started the thread: the user's line behind what only libraries do here."""
+        self.inside_module = 0
+        self.armed = False
+
+
+class Recorder:
+    def __init__(self, writer: TrailWriter, focus: Focus | None = None) -> None:
+        self.writer = writer
+        self.active = True
+        self.focus = focus or Focus()
+        self.storages = Storages(writer, self._freed)
+        self.meetings = Meetings(self)
+        self.failures = Failures(self)
+        self.unwritten = Unwritten(self)
+        self.wrappers = Wrappers(self)
+        self.alert = False
+        """Whether every operation must be looked at: there is more than one device, or fresh
+        memory that nobody wrote into."""
+        self.local = Local()
+        self.at_close: list[Callable[[], None]] = []
+        self.arm: Callable[[], None] = lambda: None
+        """Puts the mode on in the running thread; the session gives it."""
+        self._looks = 0
+        self._sites: dict[Key, int] = {}
+        self._ops: dict[Any, int] = {}
+        self._counts: dict[tuple[int, int], int] = {}
+
+    # --- events --------------------------------------------------------------------------
+    def note(
+        self,
+        did: Did,
+        entry: Entry | None = None,
+        other: Entry | None = None,
+        op: Any = "",
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write down what just happened in the innermost frame that is not ours."""
+        if not self.active or (entry is not None and not self.focus.wants(entry, other)):
+            return
+        self.writer.event(
+            CODE[did],
+            self.context(),
+            self.site(sys._getframe(1)),
+            entry.number if entry is not None else 0,
+            other.number if other is not None else 0,
+            self.op(op),
+            facts,
+        )
+
+    def look(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], watched: bool
+    ) -> None:
+        """Look at the operands of any operation, before it runs."""
+        try:
+            if self.unwritten.some:
+                self.unwritten.look(func, args, kwargs)
+            if not watched and self.meetings.possible:
+                self.meetings.look(func, args, kwargs)
+        except Exception as error:
+            self.trouble(error)
+
+    def guarded(self, look: Any, *args: Any) -> Any:
+        """Whatever goes wrong while looking, the program does not notice."""
+        try:
+            return look(self, *args)
+        except Exception as error:
+            self.trouble(error)
+            return None
+
+    def refresh(self) -> None:
+        self.alert = self.meetings.possible or self.unwritten.some
+
+    def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
+        """A tensor that had the storage `old` has `new` now; its name goes with it."""
+        if new is None or new is old:
+            return
+        if old is not None and old.name:
+            self.storages.name(new, old.name)
+        self.note(Did.SWAP, new, old, op)
+
+    def trouble(self, error: Exception) -> None:
+        """A fault of ours: the program goes on, the summary tells."""
+        self.writer.fault = self.writer.fault or f"{type(error).__name__}: {error}"
+
+    def note_at(
+        self,
+        site: int,
+        did: Did,
+        entry: Entry | None = None,
+        other: Entry | None = None,
+        op: str = "",
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """As `note`, at a place that was remembered."""
+        numbers = (entry.number if entry else 0, other.number if other else 0)
+        if self.active:
+            self.writer.event(CODE[did], self.context(), site, *numbers, self.op(op), facts)
+
+    def holders(self, entries: list[Entry]) -> list[str]:
+        """Who holds these storages; a costly look, so it is taken a few times only."""
+        self._looks += 1
+        return holders(entries) if self._looks <= MOST_LOOKS else []
+
+    def often(self, did: Did, op: Any, most: int = 3) -> bool:
+        """Whether this kind of event was noted at this place `most` times already."""
+        key = (CODE[did] * 100_000 + self.op(op), self.site(sys._getframe(1)))
+        count = self._counts.get(key, 0)
+        if count < most:
+            self._counts[key] = count + 1
+        return count >= most
+
+    def _freed(self, number: int) -> None:
+        if self.active:
+            self.writer.event(FREE, 0, 0, number)
+
+    def op(self, op: Any) -> int:
+        if isinstance(op, str):
+            return self.writer.text(op)
+        number = self._ops.get(op)
+        if number is None:
+            number = self._ops[op] = self.writer.text(op_name(op))
+        return number
+
+    def op_text(self, op: Any) -> str:
+        return op if isinstance(op, str) else op_name(op)
+
+    # --- where and when ------------------------------------------------------------------
+    def site(self, frame: FrameType | None) -> int:
+        user, by = frames(frame)
+        key = (
+            user.f_code if user else None,
+            user.f_lasti if user else 0,
+            by.f_code if by else None,
+            by.f_lasti if by else 0,
+        )
+        number = self._sites.get(key)
+        if number is None:
+            if user is None and self.local.started_at:
+                return self.local.started_at
+            file, line, function = place(user)
+            number = self.writer.site(file, line, function, place(by))
+            if len(self._sites) < MOST_SITES:
+                self._sites[key] = number
+        return number
+
+    def site_here(self) -> int:
+        return self.site(sys._getframe(1))
+
+    def context(self) -> int:
+        local = self.local
+        if local.context < 0:
+            phase = local.phases[-1] if local.phases else local.base
+            local.context = self.writer.context(local.name, phase)
+        return local.context
+
+    @contextmanager
+    def phase(self, name: str, facts: Mapping[str, Any] | None = None) -> Iterator[None]:
+        self.begin(name, facts)
+        try:
+            yield
+        finally:
+            self.end()
+
+    def begin(self, name: str, facts: Mapping[str, Any] | None = None) -> None:
+        local = self.local
+        local.phases.append(name)
+        local.context = -1
+        self.note(Did.PHASE, facts={"began": name, **(facts or {})})
+
+    def end(self) -> None:
+        local = self.local
+        if local.phases:
+            self.note(Did.PHASE, facts={"ended": local.phases.pop()})
+            local.context = -1
+
+    def trains(self) -> None:
+        """A backward pass began: this thread trains from now on."""
+        if self.local.base != "train":
+            self.local.base = "train"
+            self.local.context = -1
+
+    # --- names ---------------------------------------------------------------------------
+    def name_module(self, module: torch.nn.Module, root: str = "") -> None:
+        """Parameters and buffers are called by their path in the module from now on."""
+        root = root or type(module).__name__
+        for prefix, each in module.named_modules(remove_duplicate=True):
+            for kind in (each._parameters, each._buffers):
+                for key, tensor in kind.items():
+                    if tensor is not None:
+                        name = ".".join(part for part in (root, prefix, key) if part)
+                        for entry in self.storages.entries(tensor):
+                            self.storages.name(entry, name)
+
+    # --- life ----------------------------------------------------------------------------
+    def forked(self, writer: TrailWriter) -> None:
+        """In the child: go on in a file of its own."""
+        self.writer = writer
+        self._sites.clear()
+        self._ops.clear()
+        self._counts.clear()
+        self.local = Local()
+        self.storages.moved_to(writer)
+
+    def close(self) -> None:
+        if not self.active:
+            return
+        for last in self.at_close:
+            with suppress(Exception):
+                last()
+        self.active = False
+        with suppress(Exception):
+            self.writer.close()
+        self.storages.forget()
+
+
+def op_name(op: Any) -> str:
+    """`torch.nn.functional.embedding`, `Tensor.to`, `Tensor.data` ..."""
+    owner = getattr(op, "__self__", None)
+    name = getattr(op, "__name__", None) or str(op)
+    if name in ("__get__", "__set__", "__delete__") and owner is not None:
+        return f"Tensor.{getattr(owner, '__name__', '?')}"
+    qualified = str(getattr(op, "__qualname__", name))
+    if qualified.startswith(("TensorBase.", "Tensor.")):
+        return f"Tensor.{name}"
+    module = getattr(op, "__module__", None) or "torch"
+    if qualified.startswith("_VariableFunctions") or module.startswith("torch._C"):
+        module = "torch.nn.functional" if module == "torch._C._nn" else "torch"
+    return f"{module}.{name}"

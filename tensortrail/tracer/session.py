@@ -1,0 +1,180 @@
+"""One recording: begins, arms threads, follows forks, ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tensortrail import __version__
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.focus import Focus
+from tensortrail.tracer.hooks import all_hooks
+from tensortrail.tracer.late import LateHooks
+from tensortrail.tracer.mode import TrailMode
+from tensortrail.tracer.patches import Patches
+from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.runs import DEFAULT_DIRECTORY
+from tensortrail.tracer.trail.layout import SUFFIX
+from tensortrail.tracer.trail.writer import TrailWriter
+
+LIMIT = 1 << 30
+_running: Session | None = None
+_follows_forks = False
+
+
+class AlreadyRecording(RuntimeError):
+    pass
+
+
+def running() -> Session | None:
+    return _running
+
+
+class Session:
+    """Use `tensortrail.trace()`; this is what it gives."""
+
+    def __init__(self, directory: str, header: Mapping[str, Any], focus: Focus, limit: int) -> None:
+        self.directory = directory
+        self.header = dict(header)
+        self.limit = limit
+        self.recorder = Recorder(_new_writer(directory, self.header, limit), focus)
+        self.recorder.arm = self.arm
+        self._patches = Patches()
+        self._late = LateHooks()
+        self._mode: TrailMode | None = None
+
+    def start(self) -> None:
+        global _running, _follows_forks
+        _running = self
+        self._late.install()
+        for hook in all_hooks():
+            self._late.when_imported(hook.LIBRARY, self._installer(hook))
+        if not _follows_forks:
+            os.register_at_fork(after_in_child=_forked)
+            _follows_forks = True
+        atexit.register(self.recorder.close)
+        self.arm()
+
+    def stop(self) -> None:
+        global _running
+        if _running is not self:
+            return
+        _running = None
+        self._late.remove()
+        if self._mode is not None and _on_top(self._mode):
+            self._mode.__exit__(None, None, None)
+        self._patches.undo()
+        self.recorder.close()
+        atexit.unregister(self.recorder.close)
+
+    def arm(self) -> None:
+        """The running thread is recorded from now on."""
+        local = self.recorder.local
+        if not local.armed:
+            local.armed = True
+            mode = TrailMode(self.recorder)
+            mode.__enter__()
+            if self._mode is None:
+                self._mode = mode
+
+    def child_header(self, name: str) -> dict[str, Any]:
+        return {**self.header, "worker": name, "parent": os.getpid(), "limit": self.limit}
+
+    def _installer(self, hook: Any) -> Any:
+        def install() -> None:
+            try:
+                hook.install(self.recorder, self._patches)
+            except Exception as error:
+                self.recorder.trouble(error)
+
+        return install
+
+
+def begin(
+    directory: str | os.PathLike[str] | None = None,
+    focus: Focus | None = None,
+    limit: int = LIMIT,
+    argv: list[str] | None = None,
+) -> Session:
+    """Start recording in this process. Raises OSError if the directory cannot be written."""
+    if _running is not None:
+        raise AlreadyRecording(f"this process is recorded already, in {_running.directory}")
+    run = run_name()
+    chosen = os.path.abspath(directory or os.path.join(DEFAULT_DIRECTORY, run))
+    Path(chosen).mkdir(parents=True, exist_ok=True)
+    session = Session(chosen, _header(run, argv), focus or Focus(), limit)
+    session.start()
+    return session
+
+
+def resume(directory: str, header: Mapping[str, Any]) -> Session | None:
+    """In a spawned child: record into the parent's run."""
+    with suppress(Exception):
+        own = {**header, "pid": os.getpid()}
+        session = Session(directory, own, Focus(), int(header.get("limit") or LIMIT))
+        session.start()
+        session.recorder.note(Did.WORKER, op=f"process {header.get('worker')}")
+        return session
+    return None
+
+
+def run_name() -> str:
+    """The same in all ranks that one launcher started on this machine."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return f"{os.environ['TORCHELASTIC_RUN_ID']}-{os.getppid()}"
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+def _header(run: str, argv: list[str] | None) -> dict[str, Any]:
+    rank = os.environ.get("RANK", "")
+    return {
+        "version": __version__,
+        "run": run,
+        "pid": os.getpid(),
+        "rank": int(rank) if rank.isdigit() else None,
+        "argv": argv if argv is not None else list(sys.argv),
+        "cwd": os.getcwd(),
+        "python": sys.version.split()[0],
+        "torch": str(torch.__version__),
+        "thread": threading.current_thread().name,
+    }
+
+
+def _new_writer(
+    directory: str, header: Mapping[str, Any], limit: int, first_storage: int = 1
+) -> TrailWriter:
+    rank = header.get("rank")
+    stem = f"{time.time_ns() // 1_000_000:x}-{os.getpid()}"
+    name = f"{stem}{SUFFIX}" if rank is None else f"rank{rank}-{stem}{SUFFIX}"
+    return TrailWriter(os.path.join(directory, name), header, limit, first_storage)
+
+
+def _forked() -> None:
+    session = _running
+    if session is None or not session.recorder.active:
+        return
+    recorder = session.recorder
+    parent, old = session.header.get("pid"), recorder.writer
+    session.header = {**session.header, "pid": os.getpid(), "parent": parent, "worker": "fork"}
+    try:
+        writer = _new_writer(session.directory, session.header, session.limit, old.next_storage)
+    except OSError:
+        recorder.active = False
+        return
+    finally:
+        old.abandon()
+    recorder.forked(writer)
+
+
+def _on_top(mode: TrailMode) -> bool:
+    depth = torch._C._len_torch_function_stack()
+    return depth > 0 and torch._C._get_function_stack_at(depth - 1) is mode

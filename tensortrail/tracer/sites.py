@@ -1,0 +1,75 @@
+"""Whose line is it: the user's frame and the library's frame behind an event."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sysconfig
+from types import CodeType, FrameType
+from typing import Final
+
+import torch
+
+OURS, LIBRARY, USER = range(3)
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARIES = tuple(
+    {
+        os.path.dirname(os.path.abspath(torch.__file__)) + os.sep,
+        *(
+            path + os.sep
+            for name in ("stdlib", "platstdlib", "purelib", "platlib")
+            if (path := sysconfig.get_path(name))
+        ),
+    }
+)
+_MARKS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+MOST_SITES: Final = 100_000
+
+Key = tuple[CodeType | None, int, CodeType | None, int]
+
+
+def owner(file: str) -> int:
+    """Who wrote the code in that file."""
+    if file.startswith(_HERE) or file == contextlib.__file__:
+        return OURS
+    if file.startswith("<"):
+        return USER if file in ("<stdin>", "<string>") or file.startswith("<ipython") else LIBRARY
+    if file.startswith(_LIBRARIES) or any(mark in file for mark in _MARKS):
+        return LIBRARY
+    return USER
+
+
+class Owners(dict[str, int]):
+    def __missing__(self, file: str) -> int:
+        found = owner(file)
+        if len(self) < MOST_SITES:
+            self[file] = found
+        return found
+
+
+OWNERS = Owners()
+
+
+def frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
+    """The innermost frame of the user, and the innermost one of a library below it."""
+    by: FrameType | None = None
+    owners = OWNERS
+    while frame is not None:
+        who = owners[frame.f_code.co_filename]
+        if who == USER:
+            return frame, by
+        if who == LIBRARY and by is None:
+            by = frame
+        frame = frame.f_back
+    return None, by
+
+
+def place(frame: FrameType | None) -> tuple[str, int, str]:
+    if frame is None:
+        return "", 0, ""
+    code = frame.f_code
+    return code.co_filename, frame.f_lineno, function_name(code)
+
+
+def function_name(code: CodeType) -> str:
+    return str(getattr(code, "co_qualname", code.co_name))

@@ -1,0 +1,173 @@
+"""Which bytes a tensor has: storages get numbers, kept as long as the storage lives.
+
+Tensors themselves are never referred to, not even weakly: torch refuses to swap a tensor that
+has weak references. A storage's Python object lives exactly as long as its bytes.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch._C import DisableTorchFunction
+from torch.nn import Parameter
+
+from tensortrail.tracer.trail.writer import TrailWriter
+
+PLAIN = {torch.Tensor, Parameter, torch.nn.Buffer, torch.nn.parameter.Buffer}
+DEEPEST_WRAPPER = 5
+
+
+class Entry(weakref.ref):  # type: ignore[type-arg]
+    """A live storage."""
+
+    __slots__ = ("device", "key", "name", "number", "rest")
+    key: int
+    number: int
+    device: str
+    name: str
+    rest: tuple[int, str, tuple[int, ...], str]
+    """Bytes, dtype, shape and type name, as the writer wants them."""
+
+
+class Storages:
+    def __init__(self, writer: TrailWriter, freed: Callable[[int], None]) -> None:
+        self.writer = writer
+        self.devices: set[str] = set()
+        """Every device seen so far."""
+        self._live: dict[int, Entry] = {}
+        self._freed = freed
+        self._device_names: dict[torch.device, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def number(self, tensor: Any) -> int:
+        """The number of the tensor's (first) storage; 0 if it has none that means anything."""
+        entry = self.entry(tensor)
+        return entry.number if entry else 0
+
+    def entry(self, tensor: Any) -> Entry | None:
+        with DisableTorchFunction():
+            try:
+                for inner, outer in inner_tensors(tensor):
+                    return self._entry(inner, outer)
+            except (RuntimeError, NotImplementedError, TypeError, AttributeError):
+                return None  # sparse, functorch, half-built: nothing that could be followed
+        return None
+
+    def entries(self, tensor: Any) -> list[Entry]:
+        """All inner storages of a wrapper; the one of a plain tensor."""
+        with DisableTorchFunction():
+            try:
+                found = [self._entry(*pair) for pair in inner_tensors(tensor)]
+            except (RuntimeError, NotImplementedError, TypeError, AttributeError):
+                return []
+        return [entry for entry in found if entry is not None]
+
+    def known(self, tensor: Any) -> Entry | None:
+        """The entry of a tensor whose storage was met before."""
+        with DisableTorchFunction():
+            try:
+                for inner, _ in inner_tensors(tensor):
+                    return self._live.get(inner.untyped_storage()._cdata)
+            except (RuntimeError, NotImplementedError, TypeError, AttributeError):
+                return None
+        return None
+
+    def of_storage(self, storage: Any) -> Entry | None:
+        return self._live.get(storage._cdata)
+
+    def add(self, storage: Any) -> Entry | None:
+        """A storage without a tensor around it."""
+        known = self.of_storage(storage)
+        if known is not None:
+            return known
+        return self._add(storage, "uint8", (storage.nbytes(),), "")
+
+    def device_name(self, device: torch.device) -> str:
+        name = self._device_names.get(device)
+        if name is None:
+            name = self._device_names[device] = str(device)
+        return name
+
+    def name(self, entry: Entry, name: str) -> None:
+        before = entry.name
+        if before.count(".") > name.count(".") and before.endswith(name.rpartition(".")[2]):
+            return  # the path in the whole model says more than the one in a part of it
+        if before != name:
+            entry.name = name
+            self.writer.name(entry.number, name)
+
+    def live(self) -> list[Entry]:
+        return list(self._live.values())
+
+    def moved_to(self, writer: TrailWriter) -> None:
+        """A forked child goes on with a trail of its own: say again what is alive."""
+        self.writer = writer
+        for entry in self.live():
+            nbytes, dtype, shape, kind = entry.rest
+            writer.again(entry.number, entry.device, nbytes, dtype, shape, kind)
+            if entry.name:
+                writer.name(entry.number, entry.name)
+
+    def forget(self) -> None:
+        self._live.clear()
+
+    def _entry(self, tensor: torch.Tensor, outer: str) -> Entry | None:
+        storage = tensor.untyped_storage()
+        known = self._live.get(storage._cdata)
+        if known is not None:
+            return known
+        return self._add(storage, str(tensor.dtype)[6:], tuple(tensor.shape), outer)
+
+    def _add(self, storage: Any, dtype: str, shape: tuple[int, ...], outer: str) -> Entry:
+        entry = Entry(storage, self._died)
+        entry.key, entry.name = storage._cdata, ""
+        entry.device = device = self.device_name(storage.device)
+        entry.rest = (storage.nbytes(), dtype, shape, outer)
+        entry.number = self.writer.storage(device, *entry.rest)
+        self.devices.add(device)
+        self._live[entry.key] = entry
+        return entry
+
+    def _died(self, entry: Entry) -> None:
+        # May run at any allocation, in any thread: nothing but this.
+        if self._live.get(entry.key) is entry:
+            del self._live[entry.key]
+            self._freed(entry.number)
+
+
+def inner_tensors(tensor: Any, outer: str = "", depth: int = 0) -> Iterator[tuple[Any, str]]:
+    """The tensors with bytes of their own, with the wrapper's type name."""
+    kind = type(tensor)
+    if kind in PLAIN:
+        yield tensor, outer
+        return
+    flatten = getattr(kind, "__tensor_flatten__", None)
+    if flatten is None:
+        if is_real(tensor):
+            yield tensor, outer or ("" if kind is torch.Tensor else kind.__name__)
+    elif depth < DEEPEST_WRAPPER:
+        names, _ = flatten(tensor)
+        for name in names:
+            yield from inner_tensors(getattr(tensor, name), outer or kind.__name__, depth + 1)
+
+
+def is_real(tensor: Any) -> bool:
+    """Not a stand-in of the compiler or of a function transform."""
+    return (
+        isinstance(tensor, torch.Tensor)
+        and type(tensor).__module__ not in ("torch._subclasses.fake_tensor", FUNCTIONAL)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    )
+
+
+FUNCTIONAL = "torch._subclasses.functional_tensor"
+
+
+def is_wrapper(tensor: Any) -> bool:
+    kind = type(tensor)
+    return kind not in PLAIN and hasattr(kind, "__tensor_flatten__") and is_real(tensor)

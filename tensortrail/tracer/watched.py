@@ -1,0 +1,219 @@
+"""The functions the mode acts on, with what is looked at before and told after the call.
+
+Whatever a watch does, the program gets the result of its call: faults are caught outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.storages import is_wrapper
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.mode import TrailMode
+    from tensortrail.tracer.recorder import Recorder
+
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+BACKWARD = Tensor.backward
+
+
+class Watch:
+    """Nothing before and nothing after."""
+
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        return None
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None: ...
+
+
+class Creation(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        for entry in recorder.storages.entries(result):
+            recorder.note(Did.CREATE, entry, op=func)
+        if args and is_wrapper(args[0]):
+            recorder.wrappers.answered(func, args[0], result, kwargs)
+        elif func in LEAVES_UNWRITTEN:
+            recorder.unwritten.made(result)
+        recorder.refresh()
+
+
+class SameType(Watch):
+    """Operations whose answer must be of the operand's type, as clone and detach."""
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if args and is_wrapper(args[0]):
+            recorder.wrappers.answered(func, args[0], result, kwargs)
+
+
+class Move(Watch):
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        return recorder.storages.entries(args[0])
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if result is args[0]:
+            if before and asks_device(func, args, kwargs) and not recorder.often(Did.ASKED, func):
+                recorder.note(Did.ASKED, before[0], op=func)
+            return
+        after = recorder.storages.entries(result)
+        facts = {"non_blocking": True} if is_non_blocking(func, args, kwargs) else None
+        if len(before) != len(after):
+            before = [before[0] if before else None] * len(after)
+        for old, new in zip(before, after, strict=True):
+            if old is None:
+                recorder.note(Did.CREATE, new, op=func)
+            elif old.device != new.device or func is Tensor.pin_memory:
+                recorder.note(Did.MOVE, new, old, func, facts)
+            elif old.name and new is not old:
+                recorder.note(Did.COPY, new, old, func)
+        if is_wrapper(result):
+            recorder.wrappers.met(result)
+        recorder.refresh()
+
+
+def asks_device(func: Any, args: Args, kwargs: Kwargs) -> bool:
+    if func is not Tensor.to:
+        return True
+    return "device" in kwargs or any(isinstance(a, (str, torch.device, int)) for a in args[1:2])
+
+
+def is_non_blocking(func: Any, args: Args, kwargs: Kwargs) -> bool:
+    return bool(kwargs.get("non_blocking")) or (func is Tensor.to and any(a is True for a in args))
+
+
+class Copy(Watch):
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        recorder.unwritten.written(args[0])
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        source = args[1] if len(args) > 1 else kwargs.get("src", kwargs.get("other"))
+        target = recorder.storages.entry(args[0])
+        origin = recorder.storages.entry(source)
+        if target is None or origin is None:
+            return
+        if target.device != origin.device or target.name or origin.name:
+            facts = {"non_blocking": True} if kwargs.get("non_blocking") else None
+            recorder.note(Did.COPY, target, origin, func, facts)
+
+
+class DataSwap(Watch):
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        return recorder.storages.entry(args[0])
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        recorder.swapped(before, recorder.storages.entry(args[0]), func)
+
+
+class Resize(Watch):
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        return nbytes(args[0])
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        after = nbytes(args[0])
+        entry = recorder.storages.entry(args[0])
+        if entry is not None and before != after:
+            recorder.note(Did.RESIZE, entry, op=func, facts={"before": before, "after": after})
+
+
+def nbytes(tensor: Any) -> int:
+    with torch._C.DisableTorchFunction():
+        return int(tensor.untyped_storage().nbytes())
+
+
+class Share(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        entry = recorder.storages.entry(args[0])
+        if entry is not None and not recorder.often(Did.ALIAS, func):
+            recorder.note(Did.ALIAS, entry, op=func)
+
+
+class Address(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        recorder.wrappers.address(func, args[0], result)
+
+
+class GivesStorage(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        recorder.wrappers.storage(func, args[0], result)
+
+
+class Backward(Watch):
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        recorder.trains()
+
+
+def backward(mode: TrailMode, func: Any, args: Args, kwargs: Kwargs) -> Any:
+    """Hooks, custom functions and recomputation run inside: the mode must stay on for them."""
+    names = ("gradient", "retain_graph", "create_graph", "inputs")
+    given = {**dict(zip(names, args[1:], strict=False)), **kwargs}
+    plain = type(args[0]) in (Tensor, torch.nn.Parameter)
+    if not plain or len(args) > 5 or not given.keys() <= set(names):
+        return func(*args, **kwargs)
+    with mode:
+        torch.autograd.backward(
+            args[0],
+            given.get("gradient"),
+            given.get("retain_graph"),
+            given.get("create_graph", False),
+            inputs=given.get("inputs"),
+        )
+    return None
+
+
+def _table() -> dict[Any, Watch]:
+    made: dict[Any, Watch] = {}
+
+    def watch(kind: Watch, owner: Any, names: str) -> None:
+        for name in names.split():
+            if (func := getattr(owner, name, None)) is not None:
+                made[func] = kind
+
+    watch(
+        Creation(),
+        torch,
+        "tensor as_tensor asarray scalar_tensor zeros ones full empty empty_strided empty_permuted"
+        " rand randn randint randperm arange linspace logspace eye tril_indices triu_indices range"
+        " complex polar normal empty_like zeros_like ones_like full_like rand_like randn_like",
+    )
+    watch(Creation(), Tensor, "new_empty new_empty_strided new_zeros new_ones new_full new_tensor")
+    watch(SameType(), Tensor, "clone detach contiguous")
+    watch(SameType(), torch, "clone detach")
+    watch(Move(), Tensor, "to cpu cuda xpu mtia ipu type pin_memory")
+    watch(Copy(), Tensor, "copy_")
+    made[Tensor.data.__set__] = DataSwap()
+    watch(Resize(), Tensor, "resize_ resize_as_")
+    watch(Share(), Tensor, "share_memory_")
+    watch(Address(), Tensor, "data_ptr")
+    watch(GivesStorage(), Tensor, "untyped_storage")
+    made[BACKWARD] = Backward()
+    return made
+
+
+LEAVES_UNWRITTEN = {
+    torch.empty, torch.empty_strided, torch.empty_like, torch.empty_permuted,
+    Tensor.new_empty, Tensor.new_empty_strided,
+}  # fmt: skip
+WATCHED: dict[Any, Watch] = _table()
