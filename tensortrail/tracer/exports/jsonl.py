@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from tensortrail.tracer.exports.flat import flat_rows, to_json
+import json
+
+from tensortrail.tracer.exports.flat import flat_rows
 from tensortrail.tracer.exports.opening import Text, opened
 from tensortrail.tracer.timeline import RunTimeline
 
 
 def write(timeline: RunTimeline, out: Text) -> None:
+    encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
     with opened(out) as file:
         for row in flat_rows(timeline):
-            file.write(to_json(row._asdict()) + "\n")
+            file.write(encode(row._asdict()) + "\n")
