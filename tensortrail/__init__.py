@@ -1,3 +1,28 @@
 """Which tensor is where, who put it there, and what to change."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import os
+
+    from tensortrail.tracer.api import Run
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "trace"]
+
+
+def trace(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    focus: str = "",
+    max_size: str = "1GB",
+    ops: str = "",
+) -> Run:
+    """Record which tensor is where: `with tensortrail.trace("runs/x") as run: ...`.
+
+    `focus`, `max_size` and `ops` are those of `tensortrail trace --help`."""
+    from tensortrail.tracer.api import Run
+
+    return Run(directory, focus=focus, max_size=max_size, ops=ops)

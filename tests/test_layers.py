@@ -22,13 +22,14 @@ MAY_USE = {
     "cli": {"findings", "rules", "analyzer", "tracer", "doctor", "reporters", "config", "cli"},
     "editor": {"findings", "rules", "analyzer", "config", "editor"},
     "__main__": {"cli"},
-    "__init__": set[str](),
+    "__init__": {"tracer"},
 }
 LIBRARIES = {
     "findings": set[str](),
     "rules": set[str](),
     "reporters": {"rich"},
     "analyzer": {"libcst", "pathspec"},
+    "tracer": {"torch", "rich"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

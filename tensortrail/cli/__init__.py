@@ -11,6 +11,11 @@ CLEAN, FOUND, FAILED, INTERRUPTED = 0, 1, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["trace"]:
+        # Out of the `try` below: what the traced program raises is its own.
+        from tensortrail.cli.trace import main as trace
+
+        return trace(arguments[1:])
     try:
         code = _run(arguments)
         sys.stdout.flush()
@@ -44,6 +49,10 @@ def _run(arguments: list[str]) -> int:
             from tensortrail.cli.check import run
 
             return run(options)
+        if options.command == "report":
+            from tensortrail.cli.report import run as report
+
+            return report(options)
         from tensortrail.cli.explain import run as explain
 
         return explain(options)

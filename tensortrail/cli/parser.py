@@ -7,6 +7,10 @@ import argparse
 from tensortrail import __version__
 from tensortrail.config import FORMATS
 
+REPORT_FORMATS = (
+    "text", "html", "perfetto", "jsonl", "parquet", "findings", "json", "sarif", "github"
+)  # fmt: skip
+
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
@@ -16,6 +20,9 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"tensortrail {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check(commands.add_parser("check", help="find risky code without running it"))
+    trace = "run a program and record what its tensors do (tensortrail trace --help)"
+    commands.add_parser("trace", help=trace, add_help=False)
+    _add_report(commands.add_parser("report", help="show what a recorded run comes to"))
     explain = commands.add_parser("explain", help="show a rule's page, or list the rules")
     explain.add_argument("rule", nargs="?", help="a code (OFF101) or name; none lists all")
     explain.add_argument("--color", choices=("auto", "always", "never"), default="auto")
@@ -53,3 +60,12 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     run("--cache-dir", metavar="DIR", help="where to keep what was found")
     run("--jobs", type=int, metavar="N", help="processes; 0 takes one for each processor")
     run("--show-settings", action="store_true", help="print the settings in force and stop")
+
+
+def _add_report(report: argparse.ArgumentParser) -> None:
+    add = report.add_argument
+    add("run", nargs="?", default=".tensortrail", metavar="RUN", help="a run's directory or file")
+    add("--format", choices=REPORT_FORMATS, default="text", help="text is the default")
+    add("--output", metavar="FILE", help="write there; html, perfetto and parquet choose a name")
+    add("--select", metavar="CODES", help="findings of these rules only")
+    add("--color", choices=("auto", "always", "never"), default="auto")

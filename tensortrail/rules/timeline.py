@@ -83,6 +83,9 @@ class Timeline(Protocol):
     def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
         """What happened to the storage and to those it was moved or copied from, in order."""
 
+    def here(self, number: int) -> Storage | None:
+        """The storage of that number in the process that reads its own run."""
+
     def name(self, storage: Storage) -> str:
         """What people call it ("model.embed.weight"), or a description ("float32 [2, 3]")."""
 

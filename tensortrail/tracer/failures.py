@@ -13,6 +13,7 @@ from tensortrail.tracer.meetings import operand, tensors_in
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recorder import Recorder
+    from tensortrail.tracer.storages import Storages
 
 TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type")
 MOST_FAILURES = 1000
@@ -35,6 +36,10 @@ class Failures:
         self._recorder = recorder
         self.recent: deque[Failure] = deque(maxlen=32)
         self._count = 0
+
+    @property
+    def storages(self) -> Storages:
+        return self._recorder.storages
 
     def saw(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception

@@ -45,11 +45,8 @@ def parse_focus(text: str) -> Focus:
     names: list[str] = []
     smallest = 0
     for part in filter(None, (part.strip() for part in text.split(","))):
-        if found := re.fullmatch(r"size\s*>=?\s*(\d+(?:\.\d+)?)\s*(\w*)", part):
-            unit = UNITS.get(found[2].upper())
-            if unit is None:
-                raise FocusError(f"{part!r}: no such unit; write B, KB, MB, GB, KiB, MiB or GiB")
-            smallest = int(float(found[1]) * unit)
+        if found := re.fullmatch(r"size\s*>=?\s*(.+)", part):
+            smallest = parse_size(found[1])
         elif found := re.fullmatch(r"device\s*=\s*(\S+)", part):
             devices.append(found[1])
         elif found := re.fullmatch(r"name\s*=\s*(\S+)", part):
@@ -57,3 +54,22 @@ def parse_focus(text: str) -> Focus:
         else:
             raise FocusError(f"{part!r}: write device=cuda, name=embed or size>=1MB")
     return Focus(tuple(devices), tuple(names), smallest)
+
+
+def parse_size(text: str) -> int:
+    """`1MB`, `2.5 GiB`, `4096`: bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    unit = UNITS.get(found[2].upper()) if found else None
+    if found is None or unit is None:
+        raise FocusError(f"{text!r} is no size: write 500KB, 1MB or 2.5GiB")
+    return int(float(found[1]) * unit)
+
+
+def parse_steps(text: str) -> range:
+    """`3` or `3-5`: which steps have every operation recorded; the empty text is none."""
+    if not text:
+        return range(0)
+    found = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", text)
+    if found is None or int(found[2] or found[1]) < int(found[1]):
+        raise FocusError(f"{text!r} names no steps: write 3 or 3-5")
+    return range(int(found[1]), int(found[2] or found[1]) + 1)

@@ -54,6 +54,8 @@ class Recorder:
         """Whether every operation must be looked at: there is more than one device, or fresh
         memory that nobody wrote into."""
         self.local = Local()
+        self.steps = range(0)
+        """The steps in which every operation is recorded."""
         self.at_close: list[Callable[[], None]] = []
         self.arm: Callable[[], None] = lambda: None
         """Puts the mode on in the running thread; the session gives it."""

@@ -42,12 +42,20 @@ def running() -> Session | None:
 class Session:
     """Use `tensortrail.trace()`; this is what it gives."""
 
-    def __init__(self, directory: str, header: Mapping[str, Any], focus: Focus, limit: int) -> None:
+    def __init__(
+        self,
+        directory: str,
+        header: Mapping[str, Any],
+        focus: Focus,
+        limit: int,
+        steps: range = range(0),
+    ) -> None:
         self.directory = directory
         self.header = dict(header)
         self.limit = limit
         self.recorder = Recorder(_new_writer(directory, self.header, limit), focus)
         self.recorder.arm = self.arm
+        self.recorder.steps = steps
         self._patches = Patches()
         self._late = LateHooks()
         self._mode: TrailMode | None = None
@@ -86,6 +94,31 @@ class Session:
             if self._mode is None:
                 self._mode = mode
 
+    @property
+    def trouble(self) -> str:
+        """What went wrong with the recording itself; the program did not notice."""
+        writer = self.recorder.writer
+        if writer.trouble:
+            return f"the trail ends early: {writer.trouble}"
+        return f"a defect of tensortrail's, please report it: {writer.fault}" * bool(writer.fault)
+
+    def explained(self, error: BaseException, color: bool = False) -> str:
+        """What an exception that leaves the program has to do with where its tensors are."""
+        from tensortrail.tracer.explain import explain
+        from tensortrail.tracer.explanation_text import render
+        from tensortrail.tracer.timeline import open_run
+
+        try:
+            self.recorder.active = False
+            self.recorder.writer.flush()
+            told = explain(error, self.recorder.failures, lambda: open_run(self.directory))
+            return render(told, color) if told is not None else ""
+        except Exception as fault:
+            self.recorder.trouble(fault)
+            return ""
+        finally:
+            self.recorder.active = True
+
     def child_header(self, name: str) -> dict[str, Any]:
         return {**self.header, "worker": name, "parent": os.getpid(), "limit": self.limit}
 
@@ -104,6 +137,7 @@ def begin(
     focus: Focus | None = None,
     limit: int = LIMIT,
     argv: list[str] | None = None,
+    steps: range = range(0),
 ) -> Session:
     """Start recording in this process. Raises OSError if the directory cannot be written."""
     if _running is not None:
@@ -111,7 +145,7 @@ def begin(
     run = run_name()
     chosen = os.path.abspath(directory or os.path.join(DEFAULT_DIRECTORY, run))
     Path(chosen).mkdir(parents=True, exist_ok=True)
-    session = Session(chosen, _header(run, argv), focus or Focus(), limit)
+    session = Session(chosen, _header(run, argv), focus or Focus(), limit, steps)
     session.start()
     return session
 

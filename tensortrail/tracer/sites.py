@@ -11,7 +11,7 @@ from typing import Final
 import torch
 
 OURS, LIBRARY, USER = range(3)
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARIES = tuple(
     {
         os.path.dirname(os.path.abspath(torch.__file__)) + os.sep,

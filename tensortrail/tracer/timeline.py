@@ -137,6 +137,11 @@ class RunTimeline:
         events = [process.event(row) for row in sorted(rows.values(), key=lambda row: row[1])]
         return [event for event in events if until is None or event.time <= until.time]
 
+    def here(self, number: int) -> Storage | None:
+        own = (p for p in self.processes if p.part.header.get("pid") == os.getpid())
+        process = next(own, self.processes[0])
+        return process.storage(number)
+
     def name(self, storage: Storage) -> str:
         return self._name(storage) or words.described(storage)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from tensortrail.rules.timeline import Did, Event, Storage
@@ -76,3 +77,20 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
 def _path(event: Event) -> str:
     path, key = event.facts.get("path"), event.facts.get("key")
     return (f" as {key}" if key else "") + (f" ({path})" if path else "")
+
+
+def inert(text: str) -> str:
+    """Names and messages come from inputs: no character of theirs may steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def short(file: str) -> str:
+    """A path as people say it: below the folder they are in, or below a library's."""
+    for folder in ("site-packages", "dist-packages"):
+        _, found, rest = file.rpartition(f"{os.sep}{folder}{os.sep}")
+        if found:
+            return rest
+    here = os.getcwd() + os.sep
+    return file[len(here) :] if file.startswith(here) else file

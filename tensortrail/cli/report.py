@@ -1,0 +1,133 @@
+"""`tensortrail report`: what a recorded run comes to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from tensortrail import __version__
+from tensortrail.cli import CLEAN, FAILED
+from tensortrail.cli.console import fail, say, wants_color, write_text
+from tensortrail.config import Config, ConfigError
+
+if TYPE_CHECKING:
+    from tensortrail.findings import Report
+    from tensortrail.tracer.timeline import RunTimeline
+
+BINARY = {"parquet": "run.parquet", "html": "report.html", "perfetto": "perfetto.json"}
+"""Formats that go into a file, with the name it gets in the run's directory."""
+
+
+def run(options: Namespace) -> int:
+    from tensortrail.tracer.timeline import open_run
+    from tensortrail.tracer.trail.reader import NotATrail
+
+    try:
+        timeline = open_run(options.run)
+    except NotATrail as error:
+        fail(str(error), "a run is recorded by: tensortrail trace script.py")
+        return FAILED
+    for trouble in timeline.trouble:
+        say(f"tensortrail: {trouble}")
+    format = options.format
+    if format in BINARY:
+        return _to_file(timeline, options)
+    if format == "jsonl":
+        return _jsonl(timeline, options.output)
+    report = findings_of(timeline, options.select or "")
+    color = options.output is None and wants_color(options.color, sys.stdout)
+    width = shutil.get_terminal_size((100, 40)).columns
+    from tensortrail.reporters import render
+
+    text = ""
+    if format == "text":
+        from tensortrail.tracer.exports.text import render as whole
+
+        text = whole(timeline, color=color, width=width) + "\n"
+    if format != "text" or report.findings or report.problems:
+        name = "text" if format == "findings" else format
+        text += render(name, report, color=color, width=width)
+    _emit(text, options.output)
+    return CLEAN
+
+
+def findings_of(timeline: RunTimeline, select: str) -> Report:
+    """What the rules say of a run."""
+    from tensortrail.cli.selection import selected
+    from tensortrail.findings import Report
+    from tensortrail.rules import all_rules
+    from tensortrail.tracer.judge import findings
+
+    config = Config(select=tuple(part.strip() for part in select.split(",") if part.strip()))
+    codes = selected(config)
+    rules = all_rules()
+    chosen = [
+        rule() for code, rule in rules.items() if (rule.default if codes is None else code in codes)
+    ]
+    judged = findings(timeline, chosen)
+    return Report(
+        findings=tuple(judged.findings),
+        rules={code: rule.info() for code, rule in rules.items()},
+        problems=(*timeline.trouble, *judged.problems),
+        root=os.getcwd(),
+        version=__version__,
+    )
+
+
+def _to_file(timeline: RunTimeline, options: Namespace) -> int:
+    path = options.output or os.path.join(_directory(timeline), BINARY[options.format])
+    try:
+        if options.format == "parquet":
+            from tensortrail.tracer.exports import parquet
+
+            parquet.write(timeline, path)
+        elif options.format == "perfetto":
+            from tensortrail.tracer.exports import perfetto
+
+            with open(path, "w", encoding="utf-8") as out:
+                perfetto.write(timeline, out)
+        else:
+            from tensortrail.tracer.exports import html
+
+            found = findings_of(timeline, options.select or "")
+            with open(path, "w", encoding="utf-8") as out:
+                html.write(timeline, found.findings, out)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from error
+    except ImportError as error:
+        raise ConfigError(f"{error}: pip install tensortrail[export]") from error
+    say(f"tensortrail: wrote {path}")
+    return CLEAN
+
+
+def _jsonl(timeline: RunTimeline, output: str | None) -> int:
+    from tensortrail.tracer.exports import jsonl
+
+    if output is None:
+        jsonl.write(timeline, sys.stdout)
+        return CLEAN
+    try:
+        with open(output, "w", encoding="utf-8") as out:
+            jsonl.write(timeline, out)
+    except OSError as error:
+        raise ConfigError(f"{output}: {error.strerror or error}") from error
+    return CLEAN
+
+
+def _directory(timeline: RunTimeline) -> str:
+    return os.path.dirname(timeline.parts[0].path)
+
+
+def _emit(text: str, output: str | None) -> None:
+    if output is None:
+        write_text(text, sys.stdout)
+        return
+    from tensortrail.analyzer.atomic import write
+
+    try:
+        write(output, (text.rstrip("\n") + "\n").encode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{output}: {error.strerror or error}") from error

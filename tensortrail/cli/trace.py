@@ -1,0 +1,193 @@
+"""`tensortrail trace`: run a program as Python would, and record what its tensors did."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import os
+import sys
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tensortrail.cli.console import fail, say, wants_color
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.session import Session
+
+USAGE = """tensortrail trace [options] script.py [arguments ...]
+       tensortrail trace [options] -m module [arguments ...]"""
+FAILED, FOUND = 2, 1
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="tensortrail trace",
+        usage=USAGE,
+        description="Run a program and record which tensor is where, and who put it there. The "
+        "program behaves as without: same results, exceptions and exit code.",
+    )
+    add = made.add_argument
+    add("-m", dest="module", action="store_true", help="the program is a module, as in python -m")
+    add("--directory", metavar="DIR", help="where the trail goes (.tensortrail/<time>-<pid>)")
+    add("--focus", default="", metavar="WHAT", help="device=cuda*, name=embed, size>=1MB; commas")
+    add("--ops", default="", metavar="STEPS", help="every operation too, in these steps: 3 or 3-5")
+    add("--max-size", default="1GB", metavar="SIZE", help="of each process's trail (1GB)")
+    add("--check", action="store_true", help="exit with 1 if the run shows a risk")
+    add("--select", default="", metavar="CODES", help="with --check: only these rules")
+    add("--quiet", action="store_true", help="no summary at the end")
+    add("--color", choices=("auto", "always", "never"), default="auto")
+    return made
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our options, and the program with its arguments, which may look like options of ours."""
+    valued = {name for a in parser()._actions if a.nargs is None for name in a.option_strings}
+    place = 0
+    while place < len(arguments) and arguments[place].startswith("-") and arguments[place] != "-":
+        if arguments[place] == "--":
+            place += 1
+            break
+        if arguments[place] == "-m":  # what follows is the module and its own
+            return list(arguments[: place + 1]), list(arguments[place + 1 :])
+        place += 2 if arguments[place] in valued else 1
+    return [each for each in arguments[:place] if each != "--"], list(arguments[place:])
+
+
+def main(arguments: Sequence[str]) -> int:
+    ours, program = split(arguments)
+    options = parser().parse_args(ours)
+    if not program:
+        fail("nothing to run", f"usage: {USAGE}")
+        return FAILED
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        fail("torch is not installed here", "a recording needs it: pip install tensortrail[trace]")
+        return FAILED
+    return _start(options, program)
+
+
+def _start(options: argparse.Namespace, program: list[str]) -> int:
+    from tensortrail.tracer import program as programs
+    from tensortrail.tracer import session
+    from tensortrail.tracer.focus import FocusError, parse_focus, parse_size, parse_steps
+
+    name, *arguments = program
+    try:
+        focus = parse_focus(options.focus)
+        limit = parse_size(options.max_size)
+        steps = parse_steps(options.ops)
+        loaded = programs.module(name) if options.module else programs.script(name)
+        running = session.begin(options.directory, focus, limit, argv=program, steps=steps)
+    except (FocusError, programs.NoProgram) as error:
+        fail(str(error))
+        return FAILED
+    except OSError as error:
+        fail(f"{error.filename or options.directory}: {error.strerror or error}",
+             "the trail needs a directory it can write into: --directory DIR")  # fmt: skip
+        return FAILED
+    except SyntaxError as error:
+        sys.excepthook(type(error), error.with_traceback(None), None)
+        return FOUND
+    ending = Ending(running, options)
+    # Registered before the program can register anything: it runs after all of the program's own.
+    atexit.register(ending.finish)
+    try:
+        loaded.run(arguments)
+    except SystemExit as leaving:
+        ending.code = leaving.code
+        raise
+    except BaseException as error:
+        ending.code = 1
+        _told(error, running, wants_color(options.color, sys.stderr))
+        # The interpreter goes on as after any uncaught exception; it was printed already.
+        sys.excepthook = lambda *_: None
+        raise
+    return 0
+
+
+def _told(error: BaseException, running: Session, color: bool) -> None:
+    """The traceback without frames of ours, and the explanation under it."""
+    text = running.explained(error, color)
+    _clean(error)
+    sys.excepthook(type(error), error, error.__traceback__)
+    if text:
+        sys.stderr.flush()
+        sys.stderr.write("\n" + text)
+        sys.stderr.flush()
+
+
+def _clean(error: BaseException | None) -> None:
+    seen: set[int] = set()
+    todo = [error]
+    while todo:
+        each = todo.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.__traceback__ = _without_ours(each.__traceback__)
+        todo += [each.__cause__, each.__context__]
+
+
+def _without_ours(link: types.TracebackType | None) -> types.TracebackType | None:
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    links = []
+    while link is not None:
+        if not link.tb_frame.f_code.co_filename.startswith(ours):
+            links.append(link)
+        link = link.tb_next
+    made: types.TracebackType | None = None
+    for each in reversed(links):
+        made = types.TracebackType(made, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return made
+
+
+class Ending:
+    """What is left to do when the program, its threads and its exit handlers are through."""
+
+    def __init__(self, running: Session, options: argparse.Namespace) -> None:
+        self._running = running
+        self._options = options
+        self._pid = os.getpid()
+        self.code: Any = 0
+
+    def finish(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a forked child
+        running = self._running
+        running.stop()
+        if running.header.get("rank") not in (None, 0):
+            return
+        if trouble := running.trouble:
+            say(f"tensortrail: {trouble}")
+        if self._options.quiet and not self._options.check:
+            return
+        found = self._close()
+        if self._options.check and found and self.code in (0, None):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # The only way left to change the code: everything else has run.
+            os._exit(FOUND)
+
+    def _close(self) -> int:
+        from tensortrail.cli.report import findings_of
+        from tensortrail.config import ConfigError
+        from tensortrail.reporters import render
+        from tensortrail.tracer.exports.text import closing
+        from tensortrail.tracer.timeline import open_run
+        from tensortrail.tracer.trail.reader import NotATrail
+
+        try:
+            timeline = open_run(self._running.directory)
+            report = findings_of(timeline, self._options.select)
+        except (NotATrail, ConfigError, OSError) as error:
+            say(f"tensortrail: {error}")
+            return 0
+        color = wants_color(self._options.color, sys.stderr)
+        if not self._options.quiet:
+            shown = os.path.relpath(self._running.directory)
+            sys.stderr.write(closing(timeline, len(report.findings), shown))
+        if self._options.check and report.findings:
+            sys.stderr.write(render("text", report, color=color) + "\n")
+        return len(report.findings)

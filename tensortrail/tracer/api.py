@@ -1,0 +1,82 @@
+"""`with tensortrail.trace() as run:`: recording a part of a program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from tensortrail.findings import Finding
+from tensortrail.tracer import session
+from tensortrail.tracer.focus import parse_focus, parse_size, parse_steps
+from tensortrail.tracer.timeline import RunTimeline, open_run
+
+
+class Run(AbstractContextManager["Run"]):
+    """A recording. An exception that leaves the block is explained when it ends the program."""
+
+    def __init__(
+        self, directory: str | os.PathLike[str] | None, *, focus: str, max_size: str, ops: str
+    ) -> None:
+        self._asked = directory
+        self._focus = parse_focus(focus)
+        self._limit = parse_size(max_size)
+        self._steps = parse_steps(ops)
+        self._session: session.Session | None = None
+        self.directory = ""
+        """Where the trail is."""
+        self.explanation = ""
+        """What the exception that left the block has to do with where tensors are."""
+
+    def __enter__(self) -> Run:
+        begun = session.begin(self._asked, self._focus, self._limit, steps=self._steps)
+        self._session, self.directory = begun, begun.directory
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        running, self._session = self._session, None
+        if running is None:
+            return
+        if isinstance(error, Exception):
+            self.explanation = running.explained(error)
+            if self.explanation:
+                _tell_under_traceback(error, self.explanation)
+        running.stop()
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Events inside belong to a phase of that name."""
+        if self._session is None:
+            raise RuntimeError("the recording is not running: use phase() inside the with block")
+        return self._session.recorder.phase(name)
+
+    def timeline(self) -> RunTimeline:
+        """What was recorded up to now."""
+        if self._session is not None:
+            self._session.recorder.writer.flush()
+        return open_run(self.directory)
+
+    def findings(self) -> list[Finding]:
+        """What the rules say of it."""
+        from tensortrail.tracer.judge import findings
+
+        return list(findings(self.timeline()).findings)
+
+
+def _tell_under_traceback(error: Exception, explanation: str) -> None:
+    """Only if this very exception ends the program: most are caught further up."""
+    before = sys.excepthook
+    identity = id(error)
+
+    def hook(kind: Any, value: BaseException, traceback: Any) -> None:
+        before(kind, value, traceback)
+        if id(value) == identity:
+            sys.stderr.write("\n" + explanation)
+
+    sys.excepthook = hook

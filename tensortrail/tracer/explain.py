@@ -1,0 +1,190 @@
+"""Why it failed: the operands behind an exception, who put them there, what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensortrail.findings import Setting, Site
+from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+from tensortrail.tracer.causes import Cause, Match, match_chain, type_name_of
+from tensortrail.tracer.failures import Failure, Failures
+from tensortrail.tracer.scene import Scene
+
+PLACING = (Did.CREATE, Did.MOVE, Did.LOAD, Did.SWAP, Did.STAGE, Did.RESIZE)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One tensor the failed operation was given."""
+
+    argument: str
+    name: str
+    device: str
+    dtype: str
+    shape: tuple[int, ...]
+    placed: Event | None = None
+    """The event that put it where it is."""
+    made: Event | None = None
+    """Where its values came from, when that is another event."""
+    hook: str = ""
+    """The hook that should have moved it, and why it did not."""
+    odd: bool = False
+    """It lies where the others do not."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    error: str
+    hidden: tuple[str, ...] = ()
+    """The errors behind a message that stands before any of them."""
+    op: str = ""
+    at: Site | None = None
+    operands: tuple[Operand, ...] = ()
+    first: Operand | None = None
+    """The operand that brought the trouble in, at an earlier operation."""
+    met: Event | None = None
+    """That operation."""
+    cause: Cause | None = None
+    settings: tuple[Setting, ...] = ()
+
+
+def explain(
+    error: BaseException, failures: Failures | None, opened: Callable[[], Timeline] | None
+) -> Explanation | None:
+    """None when the error has nothing to do with where tensors are."""
+    chain = match_chain(error)
+    told = [(link, found) for link, found in chain if found is not None]
+    failed = next(
+        (
+            (link, failure)
+            for link, _ in reversed(chain)
+            if failures is not None and (failure := failures.of(link)) is not None
+        ),
+        None,
+    )
+    if not told and not (failed and _mixed(failed[1])):
+        return None
+    best = _telling(told)
+    link = failed[0] if failed else (best[0] if best else error)
+    operands: tuple[Operand, ...] = ()
+    op, at, met, first = "", None, None, None
+    scene = Scene(failures.storages if failures else None, link, error)
+    if failed is not None:
+        timeline = opened() if opened and failed[1].operands else None
+        operands = tuple(_operands(failed[1], scene, timeline))
+        op = failed[1].op
+        met = _first_meeting(failed[1], timeline) if timeline else None
+        if met is not None and met.storage is not None and timeline is not None:
+            first = _met_operand(met, met.storage, timeline, scene)
+    at = scene.user_site()
+    cause = best[1].cause if best else None
+    hides = cause is not None and any(found.cause.catch_all for _, found in told)
+    behind = [each for each, _ in chain[1:]] if hides or len(chain) > 1 else []
+    return Explanation(
+        error=_line(error),
+        hidden=tuple(_line(each) for each in behind),
+        op=op,
+        at=at,
+        operands=operands,
+        first=first,
+        met=met,
+        cause=cause,
+        settings=_settings(best, operands),
+    )
+
+
+def _telling(told: Sequence[tuple[BaseException, Match]]) -> tuple[BaseException, Match] | None:
+    """What lies behind a message that hides others says more than that message."""
+    for link, found in told:
+        if not found.cause.catch_all:
+            return link, found
+    return told[-1] if told else None
+
+
+def _mixed(failure: Failure) -> bool:
+    devices = {each["device"] for each in failure.operands if each["shape"]}
+    return len(devices) > 1 or "meta" in devices
+
+
+def _line(error: BaseException) -> str:
+    first = str(error).strip().partition("\n")[0]
+    return f"{type_name_of(error)}: {first}" if first else type_name_of(error)
+
+
+def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iterable[Operand]:
+    names = scene.parameters(failure.op)
+    odd = _odd_device(failure.operands)
+    identities = failure.identities or (0,) * len(failure.operands)
+    for told, identity in zip(failure.operands, identities, strict=True):
+        storage = _storage(timeline, told)
+        events = timeline.history(storage) if timeline and storage else ()
+        placing = [each for each in events if each.did in PLACING]
+        placed = placing[-1] if placing else None
+        made = placing[0] if len(placing) > 1 else None
+        name = scene.name(identity)
+        if not name and timeline and storage and timeline.is_named(storage):
+            name = timeline.name(storage)
+        yield Operand(
+            argument=_argument(str(told["arg"]), names),
+            name=name,
+            device=str(told["device"]),
+            dtype=str(told["type"] or told["dtype"]),
+            shape=tuple(told["shape"]),
+            placed=placed,
+            made=made if told["device"] == odd else None,
+            hook=scene.hook(identity, str(told["device"])),
+            odd=told["device"] == odd,
+        )
+
+
+def _first_meeting(failure: Failure, timeline: Timeline) -> Event | None:
+    """Where these devices met for the first time, if the failed operation was not the first."""
+    devices = {str(each["device"]) for each in failure.operands if each["shape"]}
+    numbers = {each["storage"] for each in failure.operands}
+    for event in timeline.events(Did.MEET):
+        if event.storage is not None and event.storage.number in numbers:
+            return None  # the operand at hand is to blame itself
+        if devices & set(event.facts.get("devices", ())) - {"cpu"}:
+            return event
+    return None
+
+
+def _met_operand(met: Event, storage: Storage, timeline: Timeline, scene: Scene) -> Operand:
+    placing = [each for each in timeline.history(storage, met) if each.did in PLACING]
+    return Operand(
+        argument="",
+        name=scene.name_of_storage(storage.number) or timeline.name(storage),
+        device=storage.device,
+        dtype=storage.dtype,
+        shape=storage.shape,
+        placed=placing[-1] if placing else None,
+        made=placing[0] if len(placing) > 1 else None,
+        odd=True,
+    )
+
+
+def _odd_device(operands: Sequence[dict[str, Any]]) -> str:
+    """The device that is to blame: meta before cpu before the rarest other."""
+    devices = [str(each["device"]) for each in operands if each["shape"]]
+    if len(set(devices)) < 2:
+        return "meta" if "meta" in devices else ""
+    order = {"meta": 0, "cpu": 1}
+    return min(set(devices), key=lambda each: (order.get(each, 2), devices.count(each)))
+
+
+def _storage(timeline: Timeline | None, told: dict[str, Any]) -> Storage | None:
+    return timeline.here(told["storage"]) if timeline and told["storage"] else None
+
+
+def _argument(place: str, names: Sequence[str]) -> str:
+    head, bracket, rest = place.partition("[")
+    if head.isdigit():
+        number = int(head)
+        head = names[number] if number < len(names) else f"argument {number + 1}"
+    return head + bracket + rest
+
+
+def _settings(found: tuple[BaseException, Match] | None, operands: Any) -> tuple[Setting, ...]:
+    return found[1].cause.settings if found else ()

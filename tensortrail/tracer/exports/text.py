@@ -1,0 +1,192 @@
+"""A run for people at a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from tensortrail.findings import Site
+from tensortrail.rules.timeline import Did, Event
+from tensortrail.tracer import words
+from tensortrail.tracer.exports.summary import Summary
+from tensortrail.tracer.timeline import RunTimeline
+
+ROWS = 12
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def closing(timeline: RunTimeline, findings: int, directory: str) -> str:
+    """A few lines for the end of a run."""
+    summary = Summary(timeline)
+    lines = [
+        f"tensortrail: {_count(sum(summary.counts.values()), 'event')} in {directory}",
+        *(f"  {_move(each)}" for each in summary.moves_by_line[:3]),
+    ]
+    met = summary.meetings
+    if met:
+        lines.append(f"  {_count(len(met), 'place')} where tensors of different devices met")
+    if findings:
+        lines.append(f"  {_count(findings, 'finding')}")
+    lines.append(f"  more: tensortrail report {directory}  (or --format html)")
+    return "\n".join(map(words.inert, lines)) + "\n"
+
+
+def render(timeline: RunTimeline, *, color: bool = False, width: int = 100) -> str:
+    from rich.console import Console
+
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=color, no_color=not color, highlight=False
+    )
+    for part in _parts(timeline, Summary(timeline)):
+        console.print(part)
+    return out.getvalue()
+
+
+def _parts(timeline: RunTimeline, summary: Summary) -> Iterator[Any]:
+    yield _head(timeline, summary)
+    yield from _moves(summary)
+    yield from _devices(summary, timeline)
+    yield from _phases(summary)
+    yield from _meetings(summary, timeline)
+    yield from _errors(summary)
+
+
+def _head(timeline: RunTimeline, summary: Summary) -> Any:
+    from rich.text import Text
+
+    header = timeline.parts[0].header
+    argv = header.get("argv")
+    program = " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else "?"
+    events = sum(summary.counts.values())
+    facts = [
+        _count(events, "event"),
+        _count(len(timeline.parts), "process"),
+        f"{summary.seconds:.1f} s",
+        f"torch {header.get('torch', '?')}",
+    ]
+    dropped = sum(n for part in timeline.parts for n in part.dropped.values())
+    if dropped:
+        facts.append(f"{_count(dropped, 'event')} dropped at the size limit")
+    open_ended = sum(not part.closed for part in timeline.parts)
+    if open_ended:
+        facts.append(f"{_count(open_ended, 'process')} ended without a word")
+    return Text.assemble((words.inert(program), "bold"), "\n", (" · ".join(facts), "dim"))
+
+
+def _table(title: str, *columns: tuple[str, str]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for name, justify in columns:
+        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    return table
+
+
+def _cells(*values: Any) -> list[Any]:
+    from rich.text import Text
+
+    return [Text(words.inert(str(value))) for value in values]
+
+
+def _moves(summary: Summary) -> Iterator[Any]:
+    moves = summary.moves_by_line
+    if not moves:
+        return
+    left, right = "left", "right"
+    table = _table(
+        "Who moved what", ("bytes", right), ("times", right), ("way", left), ("where", left),
+        ("by", left),
+    )  # fmt: skip
+    for each in moves[:ROWS]:
+        way = f"{each.source} -> {each.target}"
+        by = place(each.by) if each.by else each.op
+        row = (words.size(each.nbytes), each.count, way, place(each.site or each.by), by)
+        table.add_row(*_cells(*row))
+    yield table
+    if len(moves) > ROWS:
+        yield f"  and {len(moves) - ROWS} more lines that moved something"
+
+
+def _devices(summary: Summary, timeline: RunTimeline) -> Iterator[Any]:
+    uses = summary.alive_by_device
+    if not uses:
+        return
+    curves = {curve.device: curve for curve in summary.bytes_over_time(40)}
+    table = _table(
+        "Where bytes lie", ("device", "left"), ("at the end", "right"), ("storages", "right"),
+        ("most", "right"), ("over time", "left"), ("largest", "left"),
+    )  # fmt: skip
+    for use in uses:
+        curve = curves.get(use.device)
+        line = _sparkline(curve.peaks) if curve else ""
+        largest = ", ".join(timeline.name(each) for each in use.largest[:2])
+        row = (use.device, words.size(use.nbytes), use.count, words.size(use.peak), line, largest)
+        table.add_row(*_cells(*row))
+    yield table
+
+
+def _sparkline(values: tuple[int, ...]) -> str:
+    top = max(values, default=0)
+    return "".join(BARS[min(7, value * 8 // (top + 1))] if value else " " for value in values)
+
+
+def _phases(summary: Summary) -> Iterator[Any]:
+    phases = [each for each in summary.phases if each.depth == 0]
+    if not phases:
+        return
+    table = _table(
+        "Phases", ("phase", "left"), ("began", "right"), ("took", "right"), ("most bytes", "left")
+    )
+    for each in phases[:ROWS]:
+        peaks = ", ".join(f"{device} {words.size(n)}" for device, n in each.peaks.items() if n)
+        took = f"{each.end - each.start:.3f} s"
+        table.add_row(*_cells(each.name, f"{each.start:.3f} s", took, peaks))
+    yield table
+    if len(phases) > ROWS:
+        yield f"  and {len(phases) - ROWS} more"
+
+
+def _meetings(summary: Summary, timeline: RunTimeline) -> Iterator[Any]:
+    if not summary.meetings:
+        return
+    table = _table("First mixed meetings", ("operation", "left"), ("devices", "left"),
+                   ("where", "left"), ("odd one", "left"))  # fmt: skip
+    for event in summary.meetings[:ROWS]:
+        devices = ", ".join(map(str, event.facts.get("devices", ())))
+        odd = timeline.name(event.storage) if event.storage else ""
+        table.add_row(*_cells(event.op, devices, place(event.site or event.by), odd))
+    yield table
+
+
+def _errors(summary: Summary) -> Iterator[Any]:
+    if not summary.errors:
+        return
+    table = _table("Exceptions seen", ("type", "left"), ("operation", "left"), ("where", "left"),
+                   ("message", "left"))  # fmt: skip
+    for event in summary.errors[:ROWS]:
+        table.add_row(*_cells(*_error(event)))
+    yield table
+
+
+def _error(event: Event) -> tuple[str, ...]:
+    assert event.did is Did.ERROR
+    message = str(event.facts.get("message", "")).partition("\n")[0][:200]
+    return str(event.facts.get("type")), event.op, place(event.site or event.by), message
+
+
+def _move(each: Any) -> str:
+    times = f" in {each.count} moves" if each.count > 1 else ""
+    way = f"{each.source} -> {each.target}"
+    return f"{words.size(each.nbytes):>9}  {way}{times}  {place(each.site or each.by)}"
+
+
+def place(site: Site | None) -> str:
+    return "?" if site is None else f"{words.short(site.file)}:{site.line}"
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "es" if noun.endswith("ss") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
