@@ -1,0 +1,40 @@
+"""One page that needs nothing else: no network, no server, no build."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from tensortrail.findings import Finding
+from tensortrail.tracer.exports.flat import to_json
+from tensortrail.tracer.exports.opening import Text, opened
+from tensortrail.tracer.exports.pagedata import page_data
+from tensortrail.tracer.timeline import RunTimeline
+
+SCRIPTS = ("words", "elements", "model", "chart", "lanes", "sections", "trail", "main")
+ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+
+
+def write(timeline: RunTimeline, findings: Sequence[Finding], out: Text) -> None:
+    style = _read("page.css")
+    script = "".join(["'use strict';(() => {\n", *(_read(f"{n}.js") for n in SCRIPTS), "})();\n"])
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page = _read("page.html")
+    data = to_json(page_data(timeline, findings)).translate(ESCAPES)
+    with opened(out) as file:
+        for piece, value in zip(page.split("@"), (policy, style, data, script, ""), strict=True):
+            file.write(piece + value)
+
+
+def _read(name: str) -> str:
+    return (files(__package__) / "page" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """As a content security policy wants it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
