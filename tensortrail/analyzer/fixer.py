@@ -67,6 +67,16 @@ def fix_file(
     return Fixed(path, before, data, applied, tuple(findings), tuple(dropped))
 
 
+def apply_together(data: bytes, todo: Sequence[tuple[Finding, Fix]]) -> tuple[bytes, int]:
+    """The bytes with all of these fixes that fit together, and how many that are."""
+    applied = 0
+    for _, fix in sorted(_without_overlaps(todo), key=lambda each: -each[1].edits[0].site.start):
+        new = apply(data, fix.edits)
+        if _parses(new):
+            data, applied = new, applied + 1
+    return data, applied
+
+
 def allowed(fix: Fix, unsafe: bool) -> bool:
     return fix.safety is Safety.SAFE or (unsafe and fix.safety is Safety.UNSAFE)
 

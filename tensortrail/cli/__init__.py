@@ -53,6 +53,10 @@ def _run(arguments: list[str]) -> int:
             from tensortrail.cli.report import run as report
 
             return report(options)
+        if options.command == "fix":
+            from tensortrail.cli.fix import run as fix
+
+            return fix(options)
         from tensortrail.cli.explain import run as explain
 
         return explain(options)

@@ -23,6 +23,7 @@ def parser() -> argparse.ArgumentParser:
     trace = "run a program and record what its tensors do (tensortrail trace --help)"
     commands.add_parser("trace", help=trace, add_help=False)
     _add_report(commands.add_parser("report", help="show what a recorded run comes to"))
+    _add_fix(commands.add_parser("fix", help="apply what a recorded run suggests"))
     explain = commands.add_parser("explain", help="show a rule's page, or list the rules")
     explain.add_argument("rule", nargs="?", help="a code (OFF101) or name; none lists all")
     explain.add_argument("--color", choices=("auto", "always", "never"), default="auto")
@@ -54,6 +55,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     files("--allow-empty", action="store_true", help="no file to check is no error")
     files("--no-respect-gitignore", action="store_true", help="check ignored files too")
     run = check.add_argument_group("run").add_argument
+    run("--with-trail", metavar="RUN", help="weigh the findings by what a recorded run saw")
     run("--config", metavar="FILE", help="read [tool.tensortrail] of this file")
     run("--isolated", action="store_true", help="read no configuration")
     run("--no-cache", action="store_true", help="judge every file anew")
@@ -69,3 +71,11 @@ def _add_report(report: argparse.ArgumentParser) -> None:
     add("--output", metavar="FILE", help="write there; html, perfetto and parquet choose a name")
     add("--select", metavar="CODES", help="findings of these rules only")
     add("--color", choices=("auto", "always", "never"), default="auto")
+
+
+def _add_fix(fix: argparse.ArgumentParser) -> None:
+    add = fix.add_argument
+    add("run", nargs="?", default=".tensortrail", metavar="RUN", help="a run's directory or file")
+    add("--diff", action="store_true", help="show what would change, change nothing")
+    add("--unsafe-fixes", action="store_true", help="unsafe ones too")
+    add("--select", metavar="CODES", help="fixes of these rules only")

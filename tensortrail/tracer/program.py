@@ -48,7 +48,11 @@ def script(path: str) -> Program:
     except ValueError as error:
         raise NoProgram(f"{path}: cannot be compiled: {error}") from error
     main = _main_module(full)
-    main.__dict__["__loader__"] = importlib.machinery.SourceFileLoader("__main__", full)
+    loader = importlib.machinery.SourceFileLoader("__main__", full)
+    main.__dict__["__loader__"] = loader
+    if shown != path:  # a folder is run like a package without a name
+        main.__spec__ = importlib.machinery.ModuleSpec("__main__", loader, origin=full)
+        main.__package__ = ""
     return Program(code, main, shown, folder)
 
 

@@ -1,0 +1,189 @@
+"""A traced program is the program: compared with plain Python, byte for byte."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+PROGRAMS = {
+    "exit with a code": "import sys; sys.exit(3)",
+    "exit with a message": "import sys; sys.exit('bye')",
+    "an exception": "raise ValueError('x')",
+    "an interrupt": "raise KeyboardInterrupt",
+    "os._exit": "import os; print('hi', flush=True); os._exit(7)",
+    "exit handlers": "import atexit; atexit.register(print, 'bye'); print('hi')",
+    "who it is": "import sys; print(sys.argv, __name__, __file__, sys.path[0], __spec__)",
+    "standard input": "import sys; print(sys.stdin.read().upper())",
+    "a signal": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "no Python": "def f(:\n pass",
+    "pickling what it defines": (
+        "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))), A.__module__)"
+    ),
+    "its own excepthook": (
+        "import sys\nsys.excepthook = lambda *a: print('mine', a[0].__name__)\n1/0"
+    ),
+    "a thread that outlives it": (
+        "import threading, time\ndef f():\n    time.sleep(.2); print('late')\n"
+        "threading.Thread(target=f).start()\nprint('end')"
+    ),
+    "an executor nobody shut down": (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "print(ThreadPoolExecutor(2).submit(lambda: 5).result())"
+    ),
+    "chained exceptions": (
+        "try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise RuntimeError('outer') from e"
+    ),
+    "an exception of torch's": "import torch\ntorch.ones(2) + torch.ones(3)",
+    "spawned processes": (
+        "import multiprocessing as mp\ndef f(x): return x * 2\n"
+        "if __name__ == '__main__':\n    mp.set_start_method('spawn')\n"
+        "    with mp.Pool(2) as pool: print(pool.map(f, [1, 2, 3]))"
+    ),
+}
+
+
+def outcome(command: list[str], folder: Path) -> tuple[int, str, str]:
+    done = subprocess.run(
+        command, cwd=folder, input="abc", capture_output=True, text=True, timeout=120
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def traced(folder: Path, *program: str, options: tuple[str, ...] = ()) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "tensortrail", "trace", *options, *program]
+    return outcome(command, folder)
+
+
+@pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_a_script_behaves_as_without(tmp_path: Path, source: str) -> None:
+    (tmp_path / "script.py").write_text(source)
+    program = ["script.py", "-m", "--quiet", "-x"]
+    plain = outcome([sys.executable, *program], tmp_path)
+    assert traced(tmp_path, *program, options=("--quiet",)) == plain
+
+
+def test_a_module_and_a_folder_behave_as_without(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text(
+        "import sys; print(sys.argv, __name__, __package__, __spec__.name, sys.path[0])"
+    )
+    for program in (["-m", "package", "--x"], ["package", "y"]):
+        plain = outcome([sys.executable, *program], tmp_path)
+        assert traced(tmp_path, *program, options=("--quiet",)) == plain
+
+
+MIXED = """\
+import torch
+
+def offload(model):
+    model[0].to("meta")
+
+def main():
+    model = torch.nn.Sequential(torch.nn.Embedding(10, 8), torch.nn.Linear(8, 2))
+    offload(model)
+    print(model(torch.tensor([1, 2])))
+
+main()
+"""
+
+
+def test_a_failure_is_explained_under_its_traceback(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(MIXED)
+    code, _, errors = traced(tmp_path, "script.py")
+    assert code == 1
+    before, _, told = errors.partition("tensortrail: what was where")
+    assert "Traceback (most recent call last)" in before
+    assert "tensortrail" not in before.replace(str(tmp_path), "")
+    assert "model.0.weight" in told
+    assert "moved cpu -> meta at script.py:4 in offload" in told
+    assert "it began at script.py:9 in main" in told
+    assert "cause" in told
+    assert "change" in told
+
+
+def test_an_ordinary_failure_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import torch\ntorch.ones(2).reshape(3)")
+    code, _, errors = traced(tmp_path, "script.py")
+    assert code == 1
+    assert "what was where" not in errors
+
+
+def test_the_end_tells_where_the_trail_is(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(MIXED.replace("    print", "    # print"))
+    code, _, errors = traced(tmp_path, "script.py")
+    assert code == 0
+    assert "cpu -> meta" in errors
+    (run,) = (tmp_path / ".tensortrail").iterdir()
+    shown = outcome([sys.executable, "-m", "tensortrail", "report", str(run)], tmp_path)
+    assert shown[0] == 0
+    assert "Who moved what" in shown[1]
+    assert "script.py:4" in shown[1]
+
+
+def test_check_changes_the_exit_code_only_for_findings(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "import torch\nmodel = torch.nn.Linear(3, 2, device='meta')\n"
+        "torch.save(model.state_dict(), 'model.pt')\n"
+    )
+    (tmp_path / "good.py").write_text("import torch\nprint(torch.ones(2).sum().item())\n")
+    code, _, errors = traced(tmp_path, "bad.py", options=("--check",))
+    assert (code, "SHD405" in errors) == (1, True)
+    assert traced(tmp_path, "bad.py")[0] == 0
+    assert traced(tmp_path, "good.py", options=("--check",))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "nothing to run"),
+        (["missing.py"], "missing.py: cannot be read"),
+        (["-m", "missing_module"], "no such module"),
+        (["--focus", "what", "x.py"], "write device=cuda, name=embed or size>=1MB"),
+        (["--max-size", "lots", "x.py"], "'lots' is no size"),
+        (["--ops", "5-3", "x.py"], "names no steps"),
+        (["--directory", "taken", "x.py"], "taken"),
+    ],
+)
+def test_what_cannot_start_says_why(tmp_path: Path, arguments: list[str], message: str) -> None:
+    (tmp_path / "x.py").write_text("print('ran')")
+    (tmp_path / "taken").write_text("a file")
+    code, shown, errors = traced(tmp_path, *arguments)
+    assert code == 2
+    assert message in errors
+    assert "ran" not in shown
+
+
+def test_every_operation_of_the_asked_steps(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\nmodel = torch.nn.Linear(3, 1)\n"
+        "opt = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "for step in range(3):\n    opt.zero_grad()\n"
+        "    model(torch.ones(2, 3)).sum().backward()\n    opt.step()\n"
+    )
+    traced(tmp_path, "script.py", options=("--ops", "2", "--directory", "run"))
+    from tensortrail.rules import Did
+    from tensortrail.tracer.timeline import open_run
+
+    ops = [event for event in open_run(tmp_path / "run").events(Did.OP) if "addmm" in event.op]
+    assert len(ops) == 1
+    assert ops[0].site is not None
+    assert ops[0].site.line == 6
+
+
+def test_focus_keeps_what_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\nsmall = torch.ones(3)\nlarge = torch.ones(1000, 1000)\n"
+    )
+    traced(tmp_path, "script.py", options=("--focus", "size>=1MB", "--directory", "run"))
+    from tensortrail.rules import Did
+    from tensortrail.tracer.timeline import open_run
+
+    made = open_run(tmp_path / "run").events(Did.CREATE)
+    assert [event.site.line for event in made if event.site] == [3]
