@@ -8,7 +8,7 @@ from torch.compiler import is_compiling
 from torch.overrides import TorchFunctionMode
 
 from tensortrail.tracer.recorder import Recorder
-from tensortrail.tracer.watched import BACKWARD, WATCHED, backward
+from tensortrail.tracer.watched import WATCHED
 
 
 class TrailMode(TorchFunctionMode):  # type: ignore[misc]
@@ -42,10 +42,7 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             recorder.look(func, args, kwargs, watch is not None)
         before = recorder.guarded(watch.before, func, args, kwargs) if watch else None
         try:
-            if func is BACKWARD:
-                result = backward(self, func, args, kwargs)
-            else:
-                result = func(*args, **kwargs)
+            result = func(*args, **kwargs)
         except Exception as error:
             recorder.failures.saw(func, args, kwargs, error)
             raise

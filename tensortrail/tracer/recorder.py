@@ -30,14 +30,22 @@ class Local(threading.local):
     """What is known of the running thread."""
 
     def __init__(self) -> None:
-        self.name = threading.current_thread().name
+        self.name = _thread_name()
         self.phases: list[str] = []
         self.base = "run"
         self.context = -1
         self.started_at = 0
         """The site that started the thread: the user's line behind what only libraries do here."""
         self.inside_module = 0
-        self.armed = False
+        self.mode: Any = None
+        """The mode that records this thread."""
+
+
+def _thread_name() -> str:
+    """`current_thread()` would give threads that Python did not start a place among its own."""
+    own = threading.get_ident()
+    found = (each.name for each in threading.enumerate() if each.ident == own)
+    return next(found, f"thread {threading.get_native_id()}")
 
 
 class Recorder:
@@ -57,8 +65,6 @@ class Recorder:
         self.steps = range(0)
         """The steps in which every operation is recorded."""
         self.at_close: list[Callable[[], None]] = []
-        self.arm: Callable[[], None] = lambda: None
-        """Puts the mode on in the running thread; the session gives it."""
         self._looks = 0
         self._sites: dict[Key, int] = {}
         self._ops: dict[Any, int] = {}

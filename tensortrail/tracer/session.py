@@ -16,10 +16,10 @@ import torch
 
 from tensortrail import __version__
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.arming import arm, disarm
 from tensortrail.tracer.focus import Focus
 from tensortrail.tracer.hooks import all_hooks
 from tensortrail.tracer.late import LateHooks
-from tensortrail.tracer.mode import TrailMode
 from tensortrail.tracer.patches import Patches
 from tensortrail.tracer.recorder import Recorder
 from tensortrail.tracer.runs import DEFAULT_DIRECTORY
@@ -54,11 +54,9 @@ class Session:
         self.header = dict(header)
         self.limit = limit
         self.recorder = Recorder(_new_writer(directory, self.header, limit), focus)
-        self.recorder.arm = self.arm
         self.recorder.steps = steps
         self._patches = Patches()
         self._late = LateHooks()
-        self._mode: TrailMode | None = None
 
     def start(self) -> None:
         global _running, _follows_forks
@@ -70,7 +68,7 @@ class Session:
             os.register_at_fork(after_in_child=_forked)
             _follows_forks = True
         atexit.register(self.recorder.close)
-        self.arm()
+        arm(self.recorder)
 
     def stop(self) -> None:
         global _running
@@ -78,21 +76,10 @@ class Session:
             return
         _running = None
         self._late.remove()
-        if self._mode is not None and _on_top(self._mode):
-            self._mode.__exit__(None, None, None)
+        disarm(self.recorder)
         self._patches.undo()
         self.recorder.close()
         atexit.unregister(self.recorder.close)
-
-    def arm(self) -> None:
-        """The running thread is recorded from now on."""
-        local = self.recorder.local
-        if not local.armed:
-            local.armed = True
-            mode = TrailMode(self.recorder)
-            mode.__enter__()
-            if self._mode is None:
-                self._mode = mode
 
     @property
     def trouble(self) -> str:
@@ -207,8 +194,3 @@ def _forked() -> None:
     finally:
         old.abandon()
     recorder.forked(writer)
-
-
-def _on_top(mode: TrailMode) -> bool:
-    depth = torch._C._len_torch_function_stack()
-    return depth > 0 and torch._C._get_function_stack_at(depth - 1) is mode

@@ -13,12 +13,10 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.storages import is_wrapper
 
 if TYPE_CHECKING:
-    from tensortrail.tracer.mode import TrailMode
     from tensortrail.tracer.recorder import Recorder
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
-BACKWARD = Tensor.backward
 
 
 class Watch:
@@ -160,29 +158,6 @@ class GivesStorage(Watch):
         recorder.wrappers.storage(func, args[0], result)
 
 
-class Backward(Watch):
-    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
-        recorder.trains()
-
-
-def backward(mode: TrailMode, func: Any, args: Args, kwargs: Kwargs) -> Any:
-    """Hooks, custom functions and recomputation run inside: the mode must stay on for them."""
-    names = ("gradient", "retain_graph", "create_graph", "inputs")
-    given = {**dict(zip(names, args[1:], strict=False)), **kwargs}
-    plain = type(args[0]) in (Tensor, torch.nn.Parameter)
-    if not plain or len(args) > 5 or not given.keys() <= set(names):
-        return func(*args, **kwargs)
-    with mode:
-        torch.autograd.backward(
-            args[0],
-            given.get("gradient"),
-            given.get("retain_graph"),
-            given.get("create_graph", False),
-            inputs=given.get("inputs"),
-        )
-    return None
-
-
 def _table() -> dict[Any, Watch]:
     made: dict[Any, Watch] = {}
 
@@ -208,7 +183,6 @@ def _table() -> dict[Any, Watch]:
     watch(Share(), Tensor, "share_memory_")
     watch(Address(), Tensor, "data_ptr")
     watch(GivesStorage(), Tensor, "untyped_storage")
-    made[BACKWARD] = Backward()
     return made
 
 

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.arming import arm, disarm
 from tensortrail.tracer.patches import Patches
 from tensortrail.tracer.recorder import Recorder
 
@@ -16,20 +17,27 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def starting(original: Any, thread: threading.Thread) -> Any:
         if not recorder.active:
             return original(thread)
-        site = recorder.guarded(_site, thread)
-        run = thread.run
+        site = recorder.guarded(_site, thread) or 0
+        run, own = thread.run, vars(thread).get("run")
+
+        def as_it_was() -> None:
+            vars(thread).pop("run", None)
+            if own is not None:
+                thread.run = own  # type: ignore[method-assign]
 
         def armed_run() -> None:
-            # The instance's own `run` was ours for the start only.
-            thread.__dict__.pop("run", None)
+            as_it_was()
             recorder.guarded(_arm, site)
-            run()
+            try:
+                run()
+            finally:
+                recorder.guarded(disarm)
 
         thread.run = armed_run  # type: ignore[method-assign]
         try:
             return original(thread)
         except BaseException:
-            thread.__dict__.pop("run", None)
+            as_it_was()
             raise
 
     patches.wrap(threading.Thread, "start", starting)
@@ -42,4 +50,4 @@ def _site(recorder: Recorder, thread: threading.Thread) -> int:
 
 def _arm(recorder: Recorder, site: int) -> None:
     recorder.local.started_at = site
-    recorder.arm()
+    arm(recorder)
