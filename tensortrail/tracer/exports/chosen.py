@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.exports.lives import Lives
+from tensortrail.tracer.exports.naming import names
 from tensortrail.tracer.exports.summary import Summary
 from tensortrail.tracer.timeline import LINEAGE
 from tensortrail.tracer.trail.layout import CODE, Row
@@ -40,7 +41,7 @@ class Chosen:
 
 
 def choose(summary: Summary, most: int = MOST) -> list[Chosen]:
-    """The largest, the busiest, and those that errors and meetings speak of."""
+    """Those that errors and meetings speak of, the busiest, the largest with and without names."""
     wanted = set(_spoken_of(summary, most // 4))
     wanted |= {s.key for use in summary.alive_by_device for s in use.largest[:ALIVE_BY_DEVICE]}
     counts = {
@@ -55,10 +56,13 @@ def choose(summary: Summary, most: int = MOST) -> list[Chosen]:
     wanted |= {
         (label, number) for _, label, number in heapq.nlargest(min(BUSIEST, most // 4), busy)
     }
-    for _, label, number in heapq.nlargest(most, _sizes(summary.lives)):
-        if len(wanted) >= most:
-            break
-        wanted.add((label, number))
+    named = {of.process.label: names(of.process) for of in summary.lives}
+    with_name = (each for each in _sizes(summary.lives) if each[2] in named[each[1]])
+    for room, largest in ((most * 3 // 4, with_name), (most, _sizes(summary.lives))):
+        for _, label, number in heapq.nlargest(room, largest):
+            if len(wanted) >= room:
+                break
+            wanted.add((label, number))
     return [
         _followed(of, {number for label, number in wanted if label == of.process.label})
         for of in summary.lives

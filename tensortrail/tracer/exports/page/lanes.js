@@ -69,6 +69,8 @@ class Lanes {
     pen.beginPath();
     pen.rect(GUTTER, 0, width - GUTTER, height);
     pen.clip();
+    const moved = run.storages.filter((each) => each.before).length;
+    this.faint = Math.min(Math.max(30 / moved, 0.05), 0.3);
     const line = new Set(this.chosen ? this.chosen.line : []);
     for (const each of run.storages) if (each.before && !line.has(each)) this.arrow(pen, each, width, false);
     for (const each of line) if (each.before) this.arrow(pen, each, width, true);
@@ -104,7 +106,7 @@ class Lanes {
     const left = view.x(storage.born, width);
     const right = view.x(storage.end, width);
     if (right < GUTTER - 2 || left > width) return;
-    const y = lane.top + storage.y * lane.scale;
+    const y = this.upper(lane, storage);
     const high = Math.max(storage.height * lane.scale - (lane.scale > 0.5 ? 1 : 0), 0.7);
     const long = Math.max(right - left - 0.6, 1.2);
     const fits = !this.fitting || this.fitting.has(storage);
@@ -132,7 +134,12 @@ class Lanes {
 
   middle(storage) {
     const lane = this.lanes.find((each) => each.name === storage.device);
-    return lane.top + (storage.y + storage.height / 2) * lane.scale;
+    return this.upper(lane, storage) + (storage.height / 2) * lane.scale;
+  }
+
+  // Bars pile up from the ground of their lane.
+  upper(lane, storage) {
+    return lane.top + lane.pixels - (storage.y + storage.height) * lane.scale;
   }
 
   arrow(pen, storage, width, strong) {
@@ -140,7 +147,7 @@ class Lanes {
     if (x < GUTTER || x > width) return;
     const dim = this.fitting && !this.fitting.has(storage);
     const [from, to] = [this.middle(storage.before), this.middle(storage)];
-    pen.globalAlpha = strong ? 1 : dim ? 0.02 : 0.16;
+    pen.globalAlpha = strong ? 1 : dim ? 0.01 : this.faint;
     pen.strokeStyle = pen.fillStyle = this.inks.ink;
     pen.lineWidth = strong ? 1.6 : 1;
     pen.beginPath();
@@ -166,7 +173,7 @@ class Lanes {
     if (!lane) return null;
     const reach = 2;
     return lane.storages.find((each) => {
-      const upper = lane.top + each.y * lane.scale;
+      const upper = this.upper(lane, each);
       return y >= upper && y <= upper + Math.max(each.height * lane.scale, 1) &&
         x >= view.x(each.born, width) - reach && x <= view.x(each.end, width) + reach;
     });

@@ -1,6 +1,9 @@
 // Puts the page together; the address says what is looked for and followed.
 
-const PORTION = 40;
+const PORTION = 12;
+const NAV = {
+  findings: "Findings", troubles: "Errors", memory: "Memory", storages: "Storages", moves: "Moves", alive: "At the end",
+};
 let lanes;
 
 function address() {
@@ -118,12 +121,16 @@ function start() {
   byId("nav").replaceChildren(...parts.slice(1).map((part) => el("a", {
     href: `#${part.id}`,
     on: { click: (event) => { event.preventDefault(); part.scrollIntoView(); } },
-  }, part.querySelector("h2").firstChild.textContent)));
-  byId("query").addEventListener("input", (event) => goTo({ q: event.target.value }));
-  byId("search").addEventListener("submit", (event) => {
-    event.preventDefault();
-    byId("found-head").scrollIntoView();
+  }, NAV[part.id])));
+  const toFound = () => {
+    const { top, bottom } = byId("found-head").getBoundingClientRect();
+    if (top < 60 || bottom > innerHeight * 0.7) byId("found-head").scrollIntoView();
+  };
+  byId("query").addEventListener("input", (event) => {
+    goTo({ q: event.target.value });
+    if (event.target.value) toFound();
   });
+  byId("search").addEventListener("submit", (event) => { event.preventDefault(); toFound(); });
   byId("theme").addEventListener("click", () => {
     const name = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
     goTo({ theme: "" });

@@ -83,7 +83,7 @@ function troubleCard(each) {
       el("span", { class: "soft small" }, [duration(each.time), each.phase, each.where].filter(Boolean).join(" · "))),
     each.message && el("p", {}, each.message), place(run.sites[each.site]), source(run.sites[each.site]),
     place(run.sites[each.by], "by"),
-    each.operands.length > 0 && el("div", { class: "scroll" }, el("table", { "aria-label": "Operands" },
+    each.operands.length > 0 && el("div", { class: "scroll" }, el("table", { class: "operands", "aria-label": "Operands" },
       el("tbody", {}, each.operands.map((operand) => {
         const storage = run.storages[operand.place];
         const shape = Array.isArray(operand.shape) ? operand.shape.join("x") || "scalar" : "";
@@ -100,7 +100,7 @@ function moves() {
   const body = el("tbody");
   const row = (move) => el("tr", {},
     el("td", {}, place(move.site) || el("span", { class: "soft" }, "no line known"), source(move.site)),
-    el("td", {}, place(move.by) || el("span", { class: "soft" }, "directly"), el("code", {}, move.op)),
+    el("td", {}, place(move.by), el("code", { class: "soft" }, move.op)),
     el("td", {}, flow(move.from, move.to)),
     el("td", { class: "number" }, move.number.toLocaleString("en")),
     el("td", { class: "number" }, size(move.bytes), bar(move.bytes / most, run.colour(move.to))));

@@ -1,6 +1,7 @@
 // The trail of one storage, in a panel at the side.
 
 const MAJOR = new Set(["create", "move", "load", "save", "free", "stage", "swap", "error", "meet"]);
+const FIRST = 24; // events before the gap
 let cameFrom = null;
 
 function showTrail(storage) {
@@ -37,18 +38,31 @@ function told(each, last) {
   const until = next ? next.born + 1e-6 : Infinity;
   const events = each.events.filter((event) => event.time <= until && !(next && event.other === next));
   const left = each.amount - each.rows.length;
-  const items = events.map((event) => eventItem(event, each));
-  if (left > 0) items.splice(24, 0, el("li", { class: "gap" }, `${count(left, "event")} between these are in the trail, not on this page`));
+  // The same on the same line, over and over, is told once.
+  const groups = [];
+  let gapAfter = -1;
+  events.forEach((event, place) => {
+    const last = groups.at(-1);
+    const isSame = last && place !== FIRST && last[0].what === event.what && last[0].site === event.site && !event.other;
+    if (isSame) last.push(event);
+    else groups.push([event]);
+    if (place < FIRST) gapAfter = groups.length;
+  });
+  const items = groups.map((group) => eventItem(group, each));
+  if (left > 0) items.splice(gapAfter, 0, el("li", { class: "gap" }, `${count(left, "event")} between these are in the trail, not on this page`));
   return items;
 }
 
-function eventItem(event, storage) {
+function eventItem(group, storage) {
+  const [event] = group;
+  const last = group.at(-1);
   const kind = ENDS_BADLY.has(event.did) ? "bad" : "";
   const major = MAJOR.has(event.did) ? "major" : "";
   const where = [event.phase, event.thread !== "MainThread" && event.thread].filter(Boolean).join(", ");
   return el("li", { class: `${run.colour(storage.device)} ${kind} ${major}` },
-    el("span", { class: "when", title: where }, duration(event.time)),
-    el("div", { class: "what" }, event.what,
+    el("span", { class: "when", title: where },
+      group.length > 1 ? `${duration(event.time)} to ${duration(last.time)}` : duration(event.time)),
+    el("div", { class: "what" }, event.what, group.length > 1 && el("span", { class: "times" }, ` ${group.length} times`),
       event.other && event.other !== storage.before ? [" ", link(event.other, "→ follow")] : ""),
     event.did !== "free" && [place(event.site), source(event.site), place(event.by, "by")]);
 }
