@@ -4,50 +4,116 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 _MISSING = object()
 Around = Callable[..., Any]
 
 
+class Patch(NamedTuple):
+    owner: Any
+    name: str
+    before: Any
+    """`_MISSING` where the attribute was inherited: it is taken away again then."""
+    ours: Any
+    always: bool
+
+    @property
+    def is_on(self) -> bool:
+        return vars(self.owner).get(self.name) is self.ours
+
+    @property
+    def is_off(self) -> bool:
+        return vars(self.owner).get(self.name, _MISSING) is self.before
+
+    def put(self) -> None:
+        setattr(self.owner, self.name, self.ours)
+
+    def take(self) -> None:
+        if self.before is _MISSING:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.before)
+
+
+class Compiled(threading.local):
+    """How deep this thread is in compiled code. There the compiler looks at every new frame, also
+    at ours: nothing may be called that is not called without us."""
+
+    depth = 0
+
+
 class Patches:
     def __init__(self) -> None:
-        self._undo: list[tuple[Any, str, Any, Any]] = []
+        self._all: list[Patch] = []
+        self._lock = threading.Lock()
+        self._pauses = 0
+        self.compiled = Compiled()
 
-    def wrap(self, owner: Any, name: str, around: Around, everywhere: bool = False) -> None:
+    def wrap(
+        self,
+        owner: Any,
+        name: str,
+        around: Around,
+        everywhere: bool = False,
+        always: bool = False,
+    ) -> Callable[..., Any] | None:
         """Calls of `owner.name` become `around(original, *args, **kwargs)`.
 
-        `everywhere`: also where modules took the function by `from ... import`."""
+        `everywhere`: also where modules took the function by `from ... import`.
+        `always`: also while the compiler works."""
         original = getattr(owner, name, None)
         if original is None:
-            return
+            return None
+
+        compiled = self.compiled
 
         @functools.wraps(original)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if compiled.depth and not always:
+                return original(*args, **kwargs)
             return around(original, *args, **kwargs)
 
-        self._set(owner, name, wrapped)
+        self._add(owner, name, wrapped, always)
         if everywhere:
             for module in list(sys.modules.values()):
                 namespace = getattr(module, "__dict__", None)
                 if isinstance(namespace, dict) and module is not owner:
                     for key, value in list(namespace.items()):
                         if value is original:
-                            self._set(module, key, wrapped)
+                            self._add(module, key, wrapped, always)
+        return wrapped
 
-    def _set(self, owner: Any, name: str, value: Any) -> None:
-        # Class attributes that are inherited are taken away again, not set to the base's.
-        before = vars(owner).get(name, _MISSING)
-        setattr(owner, name, value)
-        self._undo.append((owner, name, before, value))
+    def _add(self, owner: Any, name: str, ours: Any, always: bool) -> None:
+        patch = Patch(owner, name, vars(owner).get(name, _MISSING), ours, always)
+        patch.put()
+        self._all.append(patch)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The compiler knows functions by identity, and remembers what it saw for ever."""
+        with self._lock:
+            self._pauses += 1
+            if self._pauses == 1:
+                for patch in reversed(self._all):
+                    if patch.is_on and not patch.always:
+                        patch.take()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pauses -= 1
+                if not self._pauses:
+                    for patch in self._all:
+                        if patch.is_off:
+                            patch.put()
 
     def undo(self) -> None:
-        for owner, name, before, ours in reversed(self._undo):
-            if vars(owner).get(name) is not ours:
-                continue  # somebody wrapped ours; without a recorder it only passes through
-            if before is _MISSING:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, before)
-        self._undo.clear()
+        with self._lock:
+            for patch in reversed(self._all):
+                if patch.is_on:  # else somebody wrapped ours; it only passes through from now on
+                    patch.take()
+            self._all.clear()

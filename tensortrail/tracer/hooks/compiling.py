@@ -1,7 +1,9 @@
-"""When the compiler works: a phase of the trail, told by the compiler's own callbacks."""
+"""When the compiler works: a phase of the trail, in which nothing of ours stands in its way."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tensortrail.tracer.patches import Patches
@@ -11,21 +13,11 @@ LIBRARY = "torch._dynamo.callback"
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    from torch._dynamo.callback import callback_handler
+    from torch._dynamo.callback import CompilationCallbackHandler
 
-    def begins(*_: Any) -> None:
-        if recorder.active:
-            recorder.guarded(lambda r: r.begin("compile"))
+    @contextmanager
+    def compiling(original: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        with recorder.phase("compile"), patches.paused(), original(*args, **kwargs) as given:
+            yield given
 
-    def ends(*_: Any) -> None:
-        if recorder.active:
-            recorder.guarded(lambda r: r.end())
-
-    callback_handler.register_start_callback(begins)
-    callback_handler.register_end_callback(ends)
-
-    def forget() -> None:
-        callback_handler.remove_start_callback(begins)
-        callback_handler.remove_end_callback(ends)
-
-    recorder.at_close.append(forget)
+    patches.wrap(CompilationCallbackHandler, "install_callbacks", compiling, always=True)
