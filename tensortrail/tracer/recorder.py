@@ -16,7 +16,7 @@ from tensortrail.tracer.failures import Failures
 from tensortrail.tracer.focus import Focus
 from tensortrail.tracer.holders import MOST_LOOKS, holders
 from tensortrail.tracer.meetings import Meetings
-from tensortrail.tracer.sites import MOST_SITES, Key, frames, place
+from tensortrail.tracer.sites import MOST_SITES, Key, Known, frames, place
 from tensortrail.tracer.storages import Entry, Storages
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.writer import TrailWriter
@@ -66,7 +66,7 @@ class Recorder:
         """The steps in which every operation is recorded."""
         self.at_close: list[Callable[[], None]] = []
         self._looks = 0
-        self._sites: dict[Key, int] = {}
+        self._sites: dict[Key, Known] = {}
         self._ops: dict[Any, int] = {}
         self._counts: dict[tuple[int, int], int] = {}
 
@@ -172,20 +172,22 @@ class Recorder:
     # --- where and when ------------------------------------------------------------------
     def site(self, frame: FrameType | None) -> int:
         user, by = frames(frame)
+        # Code that a compiler made may hold constants that cannot be hashed.
         key = (
-            user.f_code if user else None,
+            id(user.f_code) if user else 0,
             user.f_lasti if user else 0,
-            by.f_code if by else None,
+            id(by.f_code) if by else 0,
             by.f_lasti if by else 0,
         )
-        number = self._sites.get(key)
-        if number is None:
+        number, *_ = self._sites.get(key, (0,))
+        if not number:
             if user is None and self.local.started_at:
                 return self.local.started_at
             file, line, function = place(user)
             number = self.writer.site(file, line, function, place(by))
             if len(self._sites) < MOST_SITES:
-                self._sites[key] = number
+                codes = (user.f_code if user else None, by.f_code if by else None)
+                self._sites[key] = (number, *codes)
         return number
 
     def site_here(self) -> int:
@@ -210,12 +212,14 @@ class Recorder:
         local = self.local
         local.phases.append(name)
         local.context = -1
-        self.note(Did.PHASE, facts={"began": name, **(facts or {})})
+        with suppress(Exception):
+            self.note(Did.PHASE, facts={"began": name, **(facts or {})})
 
     def end(self) -> None:
         local = self.local
         if local.phases:
-            self.note(Did.PHASE, facts={"ended": local.phases.pop()})
+            with suppress(Exception):
+                self.note(Did.PHASE, facts={"ended": local.phases.pop()})
             local.context = -1
 
     def trains(self) -> None:

@@ -25,7 +25,9 @@ _LIBRARIES = tuple(
 _MARKS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 MOST_SITES: Final = 100_000
 
-Key = tuple[CodeType | None, int, CodeType | None, int]
+Key = tuple[int, int, int, int]
+Known = tuple[int, CodeType | None, CodeType | None]
+"""The number of a site. Its code is kept, so that no other code gets its identity."""
 
 
 def owner(file: str) -> int:
