@@ -78,7 +78,10 @@ def lives(timeline: RunTimeline) -> list[Lives]:
 
 def _lives(process: Process) -> Lives:
     storages = process.part.storages
-    born: dict[int, int] = {0: 0}
+    # What a forked process was born with is its parent's, until the child makes its own.
+    own = process.part.header.get("first_storage") or 0
+    inherited = dict.fromkeys((number for number in storages if number < own), 0)
+    born: dict[int, int] = {0: 0, **inherited}
     freed: dict[int, int] = {}
     resized: dict[int, int] = {}
     levels: dict[int, Level] = defaultdict(Level)
@@ -99,14 +102,15 @@ def _lives(process: Process) -> Lives:
         if code in ENDS_OR_RESIZES:
             after: int = 0 if code == FREE else row[7].get("after", 0)
             described = storages.get(number)
-            if described and number not in freed:
+            if described and number not in freed and number not in inherited:
                 before = resized[number] if number in resized else described[3]
                 change(described[2], micros, after - before)
             if code == FREE:
                 freed[number] = micros
             else:
                 resized[number] = after
-    del born[0]
+    for number in (0, *inherited):
+        del born[number]
     return Lives(process, born, freed, resized, levels)
 
 

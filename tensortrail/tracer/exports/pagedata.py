@@ -13,7 +13,8 @@ from tensortrail.tracer import words
 from tensortrail.tracer.exports.chosen import Chosen, choose
 from tensortrail.tracer.exports.flat import plain
 from tensortrail.tracer.exports.naming import names
-from tensortrail.tracer.exports.summary import Phase, Summary
+from tensortrail.tracer.exports.phases import Phase
+from tensortrail.tracer.exports.summary import Summary
 from tensortrail.tracer.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import KINDS, Row
 

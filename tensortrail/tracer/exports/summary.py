@@ -14,6 +14,7 @@ from operator import itemgetter
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.exports.lives import Level, Lives, levels, lives
+from tensortrail.tracer.exports.phases import Phase, phases
 from tensortrail.tracer.timeline import Process, RunTimeline
 from tensortrail.tracer.trail.layout import CODE, EVENT, KINDS, Row
 from tensortrail.tracer.trail.reader import without_collector
@@ -46,20 +47,6 @@ class DeviceUse:
     peak: int
     peak_time: float
     largest: tuple[Storage, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    name: str
-    process: str
-    thread: str
-    start: float
-    end: float
-    depth: int
-    """How many phases it lies in."""
-    peaks: Mapping[str, int]
-    """By device: the most bytes that lay there meanwhile."""
-    ended: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +117,7 @@ class Summary:
 
 _CODE, _MICROS = itemgetter(0), itemgetter(1)
 _NOWHERE: Row = (0, 0, 0, 0)
-_MOVE, _COPY, _PHASE = CODE[Did.MOVE], CODE[Did.COPY], CODE[Did.PHASE]
+_MOVE, _COPY = CODE[Did.MOVE], CODE[Did.COPY]
 
 
 @without_collector()
@@ -207,34 +194,3 @@ def bytes_over_time(
         )
         for device, level in on_device.items()
     ]
-
-
-def phases(timeline: RunTimeline, on_device: Mapping[str, Level], seconds: float) -> list[Phase]:
-    found: list[Phase] = []
-
-    def add(process: Process, thread: str, name: str, start: float, end: float, depth: int) -> None:
-        stop = seconds if end < 0 else end
-        peaks = {device: level.peak_between(start, stop) for device, level in on_device.items()}
-        found.append(Phase(name, process.label, thread, start, stop, depth, peaks, end >= 0))
-
-    for process in timeline.processes:
-        open_phases: dict[str, list[tuple[str, float]]] = defaultdict(list)
-        for row in process.part.rows:
-            if row[0] != _PHASE:
-                continue
-            event = process.event(row)
-            running = open_phases[event.thread]
-            if began := event.facts.get("began"):
-                running.append((str(began), event.time))
-                continue
-            names = [name for name, _ in running]
-            if (ended := str(event.facts.get("ended"))) in names:
-                place = len(names) - 1 - names[::-1].index(ended)
-                # What it held and never saw the end of ends with it.
-                for depth in range(len(running) - 1, place - 1, -1):
-                    name, start = running.pop()
-                    add(process, event.thread, name, start, event.time, depth)
-        for thread, running in open_phases.items():
-            for depth, (name, start) in enumerate(running):
-                add(process, thread, name, start, -1, depth)
-    return sorted(found, key=lambda each: (each.start, each.process, each.thread, each.depth))

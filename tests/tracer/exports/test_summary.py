@@ -94,6 +94,19 @@ def test_phases_nest_and_end_with_those_around_them(tmp_path: Path, monkeypatch:
     ]
 
 
+def test_a_phase_in_one_of_the_same_name_is_no_other(tmp_path: Path, monkeypatch: Patch) -> None:
+    run = Recording(tmp_path, monkeypatch)
+    facts = ["began save", "began save", "began copy", "ended copy", "ended save", "ended save"]
+    for at, each in enumerate(facts):
+        how, name = each.split()
+        run.did(Did.PHASE, at=at, facts={how: name})
+    found = Summary(run.read()).phases
+    assert [(p.name, p.start, p.end, p.depth) for p in found] == [
+        ("save", 0, 5, 0),
+        ("copy", 2, 3, 1),
+    ]
+
+
 def test_meetings_errors_and_counts(tmp_path: Path, monkeypatch: Patch) -> None:
     summary = Summary(small_run(tmp_path, monkeypatch))
     assert [event.op for event in summary.meetings] == ["add"]
@@ -113,6 +126,25 @@ def test_processes_add_up(tmp_path: Path, monkeypatch: Patch) -> None:
     assert [(m.count, m.nbytes) for m in summary.moves_by_line] == [(2, 16)]
     assert summary.levels["cuda:0"].peak == 16
     assert [use.count for use in summary.alive_by_device] == [2, 2]
+
+
+def test_a_forked_process_does_not_hold_what_its_parent_holds(
+    tmp_path: Path, monkeypatch: Patch
+) -> None:
+    parent = Recording(tmp_path, monkeypatch, "parent")
+    shared = parent.storage("cpu", 100)
+    parent.did(Did.CREATE, shared, at=0)
+    parent.writer.close()
+    child = Recording(tmp_path, monkeypatch, "child", pid=8, parent=7, first_storage=2)
+    child.writer.again(shared, "cpu", 100, "float32", (25,), "")
+    child.did(Did.SAVE, shared, at=1)
+    child.did(Did.RESIZE, shared, at=1, facts={"before": 100, "after": 900})
+    child.did(Did.FREE, shared, at=2)
+    child.did(Did.CREATE, child.storage("cpu", 5), at=3)
+    child.writer.close()
+    summary = Summary(open_run(tmp_path))
+    assert summary.levels["cpu"].nbytes == [100, 105]
+    assert summary.alive_by_device[0].count == 2
 
 
 def test_a_run_without_events(tmp_path: Path, monkeypatch: Patch) -> None:

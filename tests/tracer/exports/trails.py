@@ -43,7 +43,8 @@ class Recording:
         monkeypatch.setattr(writing, "time", self.clock)
         header = {"version": 1, "run": "r", "pid": 7, "argv": ["train.py", "--fast"], **header}
         self.path = folder / f"{name}{SUFFIX}"
-        self.writer = writing.TrailWriter(str(self.path), header, 1 << 30)
+        first = header.get("first_storage", 1)
+        self.writer = writing.TrailWriter(str(self.path), header, 1 << 30, first)
         self.thread, self.phase = "MainThread", ""
 
     def storage(

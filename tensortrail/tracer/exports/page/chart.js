@@ -151,7 +151,7 @@ function axis(width, height) {
     const x = view.x(time, width);
     if (x > width - 30) break;
     marks.push(svg("line", { class: "axis", x1: x, x2: x, y1: height - 24, y2: height - 19 }),
-      svg("text", { x: x + 3, y: height - 8 }, time < step / 2 ? "0" : duration(time)));
+      svg("text", { x: x + 3, y: height - 8 }, time < step / 2 ? "0" : duration(time).replace(/\.0+(?= )/, "")));
   }
   return marks;
 }

@@ -9,7 +9,7 @@ function fill(node, props, children) {
       node.setAttribute(key, value === true ? "" : seen(value));
     }
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(3)) {
     if (child === undefined || child === null || child === false) continue;
     node.append(child instanceof Node ? child : document.createTextNode(seen(child, "\n")));
   }
@@ -34,6 +34,10 @@ function place(site, role = "") {
   return el("span", { class: "place", title: `${site.file}:${site.line}` },
     role && el("span", { class: "role" }, `${role} `), where);
 }
+
+// Messages put code between backticks.
+const prose = (message) =>
+  message.split(/`([^`\n]+)`/).map((piece, place) => (place % 2 ? el("code", {}, piece) : piece));
 
 const source = (site) => (site && site.source ? el("pre", {}, el("code", {}, site.source)) : null);
 

@@ -186,7 +186,8 @@ class Lanes {
     const lived = `${duration(found.born)} to ${found.isFreed ? duration(found.end) : "the end"}`;
     hint(event, el("b", {}, found.title), el("div", {}, device(found.device), size(found.bytes)),
       el("div", {}, `${found.dtype} ${found.shape}`), el("div", {}, lived),
-      found.before ? el("div", {}, "from ", device(found.before.device)) : "");
+      found.before ? el("div", {}, "from ", device(found.before.device)) : "",
+      place(found.events.find((each) => each.site)?.site) || "");
   }
 }
 

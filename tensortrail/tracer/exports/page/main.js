@@ -26,6 +26,11 @@ function follow(storage) {
   goTo({ storage: storage ? storage.key : "" });
 }
 
+function lookFor(site) {
+  goTo({ q: `${site.short}:${site.line} ${site.function}` });
+  byId("found-head").scrollIntoView();
+}
+
 function storagesSection() {
   const shown = run.storages.length;
   const left = data.storagesInAll - shown;

@@ -39,20 +39,20 @@ function findings() {
 function findingCard(each) {
   const site = run.sites[each.site];
   const steps = each.trail.map(([number, message]) => el("li", {},
-    el("div", { class: "what" }, message), place(run.sites[number]), source(run.sites[number])));
+    el("div", { class: "what" }, prose(message)), place(run.sites[number]), source(run.sites[number])));
   const rows = each.settings.map(([library, name, value, why, where]) => el("li", {},
-    el("code", {}, `${name} = ${value}`), ` (${library})`, why && `: ${why}`,
+    el("code", {}, `${name} = ${value}`), ` (${library})`, why && [": ", prose(why)],
     where && el("span", { class: "soft" }, `, in ${where}`)));
   const evidence = Object.entries(each.evidence);
   return el("article", { class: "card finding" },
     el("header", {}, el("span", { class: `pill ${each.severity}` }, each.severity),
       el("h3", {}, each.name), el("code", { class: "soft" }, each.code),
       el("span", { class: "soft small" }, `${each.confidence} confidence`)),
-    el("p", { class: "message" }, each.message), place(site), source(site),
+    el("p", { class: "message" }, prose(each.message)), place(site), source(site),
     steps.length > 0 && el("details", {}, el("summary", {}, `Trail, ${count(steps.length, "step")}`),
       el("ol", { class: "events" }, steps)),
     each.fixes.length > 0 && el("details", { open: true }, el("summary", {}, "Fix"), each.fixes.map((fix) =>
-      el("div", {}, el("p", {}, `${fix.what} `, el("span", { class: "pill" }, fix.safety)), diff(fix.preview)))),
+      el("div", {}, el("p", {}, prose(fix.what), " ", el("span", { class: "pill" }, fix.safety)), diff(fix.preview)))),
     rows.length > 0 && el("details", { open: true }, el("summary", {}, "Settings"), el("ul", {}, rows)),
     evidence.length > 0 && el("details", {}, el("summary", {}, "Evidence"), el("ul", {},
       evidence.map(([key, value]) => el("li", { class: "small" }, `${key}: ${value}`)))),
@@ -99,7 +99,8 @@ function moves() {
   const most = run.moves[0].bytes || 1;
   const body = el("tbody");
   const row = (move) => el("tr", {},
-    el("td", {}, place(move.site) || el("span", { class: "soft" }, "no line known"), source(move.site)),
+    el("td", {}, place(move.site) || el("span", { class: "soft" }, "no line known"), source(move.site),
+      move.site && el("button", { type: "button", class: "link small", on: { click: () => lookFor(move.site) } }, "storages of this line")),
     el("td", {}, place(move.by), el("code", { class: "soft" }, move.op)),
     el("td", {}, flow(move.from, move.to)),
     el("td", { class: "number" }, move.number.toLocaleString("en")),
