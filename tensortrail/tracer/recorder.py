@@ -15,15 +15,16 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.failures import Failures
 from tensortrail.tracer.focus import Focus
 from tensortrail.tracer.holders import MOST_LOOKS, holders
-from tensortrail.tracer.meetings import Meetings
+from tensortrail.tracer.meetings import Meeting, Meetings
 from tensortrail.tracer.sites import MOST_SITES, Key, Known, frames, place
-from tensortrail.tracer.storages import Entry, Storages
+from tensortrail.tracer.storages import Entry, Storages, is_wrapper
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.writer import TrailWriter
 from tensortrail.tracer.unwritten import Unwritten
 from tensortrail.tracer.wrappers import Wrappers
 
 FREE = CODE[Did.FREE]
+FORK = "fork"
 
 
 class Local(threading.local):
@@ -39,6 +40,8 @@ class Local(threading.local):
         self.inside_module = 0
         self.mode: Any = None
         """The mode that records this thread."""
+        self.child = FORK
+        """What the next forked child is called."""
 
 
 def _thread_name() -> str:
@@ -65,6 +68,8 @@ class Recorder:
         self.steps = range(0)
         """The steps in which every operation is recorded."""
         self.at_close: list[Callable[[], None]] = []
+        self.at_fork: list[Callable[[], None]] = []
+        """Called in a forked child: what waits in the parent does not wait there."""
         self._looks = 0
         self._sites: dict[Key, Known] = {}
         self._ops: dict[Any, int] = {}
@@ -94,15 +99,16 @@ class Recorder:
 
     def look(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], watched: bool
-    ) -> None:
+    ) -> Meeting | None:
         """Look at the operands of any operation, before it runs."""
         try:
             if self.unwritten.some:
                 self.unwritten.look(func, args, kwargs)
             if not watched and self.meetings.possible:
-                self.meetings.look(func, args, kwargs)
+                return self.meetings.look(func, args, kwargs)
         except Exception as error:
             self.trouble(error)
+        return None
 
     def guarded(self, look: Any, *args: Any) -> Any:
         """Whatever goes wrong while looking, the program does not notice."""
@@ -239,16 +245,24 @@ class Recorder:
                         name = ".".join(part for part in (root, prefix, key) if part)
                         for entry in self.storages.entries(tensor):
                             self.storages.name(entry, name)
+                        if is_wrapper(tensor):
+                            self.guarded(_met, tensor)
 
     # --- life ----------------------------------------------------------------------------
     def forked(self, writer: TrailWriter) -> None:
-        """In the child: go on in a file of its own."""
+        """In the child: go on in a file of its own, where the parent's thread was."""
         self.writer = writer
         self._sites.clear()
         self._ops.clear()
         self._counts.clear()
-        self.local = Local()
         self.storages.moved_to(writer)
+        local = self.local
+        local.context = -1
+        self.note(Did.WORKER, op=f"process {local.child}")
+        for phase in local.phases:
+            self.note(Did.PHASE, facts={"began": phase})
+        for forget in self.at_fork:
+            forget()
 
     def close(self) -> None:
         if not self.active:
@@ -260,6 +274,10 @@ class Recorder:
         with suppress(Exception):
             self.writer.close()
         self.storages.forget()
+
+
+def _met(recorder: Recorder, tensor: Any) -> None:
+    recorder.wrappers.met(tensor)
 
 
 def op_name(op: Any) -> str:

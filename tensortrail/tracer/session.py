@@ -21,7 +21,7 @@ from tensortrail.tracer.focus import Focus
 from tensortrail.tracer.hooks import all_hooks
 from tensortrail.tracer.late import LateHooks
 from tensortrail.tracer.patches import Patches
-from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.recorder import FORK, Recorder
 from tensortrail.tracer.runs import DEFAULT_DIRECTORY
 from tensortrail.tracer.trail.layout import SUFFIX
 from tensortrail.tracer.trail.writer import TrailWriter
@@ -184,8 +184,15 @@ def _forked() -> None:
     if session is None or not session.recorder.active:
         return
     recorder = session.recorder
-    parent, old = session.header.get("pid"), recorder.writer
-    session.header = {**session.header, "pid": os.getpid(), "parent": parent, "worker": "fork"}
+    old = recorder.writer
+    session.header = {
+        **session.header,
+        "pid": os.getpid(),
+        "parent": session.header.get("pid"),
+        "worker": recorder.local.child,
+        "first_storage": old.next_storage,
+    }
+    recorder.local.child = FORK
     try:
         writer = _new_writer(session.directory, session.header, session.limit, old.next_storage)
     except OSError:

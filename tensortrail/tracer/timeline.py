@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
+import math
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from tensortrail.findings import Edit, Fix, Safety, Site, Step
@@ -119,23 +121,35 @@ class RunTimeline:
         return heapq.merge(*streams, key=lambda event: event.time)
 
     def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
-        process = self._by_label[storage.process]
         lineage = {CODE[did] for did in LINEAGE}
-        rows: dict[int, Row] = {}
-        seen: set[int] = set()
-        todo = [storage.number]
+        events: list[Event] = []
+        seen: set[tuple[str, int]] = set()
+        todo = [(self._by_label[storage.process], storage.number, math.inf)]
         while todo:
-            number = todo.pop()
-            if number in seen:
+            process, number, end = todo.pop()
+            if (process.label, number) in seen:
                 continue
-            seen.add(number)
+            seen.add((process.label, number))
             for row in process.by_storage.get(number, ()):
-                if row[4] == number:
-                    rows[id(row)] = row
+                if row[4] == number and (event := process.event(row)).time <= end:
+                    events.append(event)
                     if row[0] in lineage and row[5]:
-                        todo.append(row[5])
-        events = [process.event(row) for row in sorted(rows.values(), key=lambda row: row[1])]
+                        todo.append((process, row[5], end))
+            if parent := self._parent(process, number):
+                todo.append((parent, number, process.offset))
+        events.sort(key=attrgetter("time"))
         return [event for event in events if until is None or event.time <= until.time]
+
+    def _parent(self, process: Process, number: int) -> Process | None:
+        """Where a storage comes from that was there when this process was forked."""
+        header = process.part.header
+        if number >= header.get("first_storage", 0):
+            return None
+        pid = header.get("parent")
+        return next((each for each in self.processes if each.part.header.get("pid") == pid), None)
+
+    def storage(self, process: str, number: int) -> Storage | None:
+        return self._by_label[process].storage(number)
 
     def here(self, number: int) -> Storage | None:
         own = (p for p in self.processes if p.part.header.get("pid") == os.getpid())

@@ -37,19 +37,23 @@ class Pending:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._open: list[tuple[Any, str, int]] = []
+        recorder.at_fork.append(self._open.clear)
 
     def add(self, answer: Any, path: str) -> None:
         future = getattr(answer, "upload_completion", answer)
         if callable(getattr(future, "done", None)):
             self._open.append((future, path, self._recorder.site_here()))
 
-    def before(self, what: str) -> None:
-        """`what` comes next: tell of those that are not done."""
+    def before(self, what: str, where: str) -> None:
+        """`what` comes next and will write there: tell of those that are not done."""
         recorder = self._recorder
         still = [each for each in self._open if not each[0].done()]
         for _, path, _ in still:
-            recorder.note(Did.PENDING, op=what, facts={"next": what, "path": path})
-        self._open = [] if still else self._open
+            recorder.note(
+                Did.PENDING, op=what, facts={"next": what, "path": path, "next_path": where}
+            )
+        if still:
+            self._open.clear()
 
     def at_end(self) -> None:
         recorder = self._recorder
@@ -75,11 +79,11 @@ def _saving_later(recorder: Recorder, pending: Pending) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.active:
             return original(*args, **kwargs)
-        recorder.guarded(lambda _: pending.before("dcp.async_save"))
+        path = path_of(kwargs.get("checkpoint_id"))
+        recorder.guarded(lambda _: pending.before("dcp.async_save", path))
         with recorder.phase("checkpoint"):
             recorder.guarded(_saves, args, kwargs, "dcp.async_save")
             answer = original(*args, **kwargs)
-        path = path_of(kwargs.get("checkpoint_id"))
         recorder.guarded(lambda _: pending.add(answer, path))
         return answer
 

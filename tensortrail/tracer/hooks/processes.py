@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from multiprocessing import process, util
 from typing import Any
 
 from tensortrail.tracer import session
 from tensortrail.tracer.patches import Patches
-from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.recorder import FORK, Recorder
+from tensortrail.tracer.spawned import Armed
 
 LIBRARY = "multiprocessing.process"
 AFTER_ALL_OTHERS = -1000
 
 
-class Armed:
-    """The `run` of a process that is started by spawn: pickled with it, begins a recording."""
-
-    def __init__(self, run: Any, directory: str, header: dict[str, Any]) -> None:
-        self.run = run
-        self.directory = directory
-        self.header = header
-
-    def __call__(self) -> None:
-        running = session.resume(self.directory, self.header)
-        try:
-            self.run()
-        finally:
-            if running is not None:
-                running.stop()
-
-
 def install(recorder: Recorder, patches: Patches) -> None:
-    def starting(original: Any, child: process.BaseProcess) -> Any:
-        method = getattr(child, "_start_method", None)
-        running = session.running()
-        if running is None or method not in ("spawn", "forkserver") or "run" in vars(child):
-            return original(child)
-        running.recorder.writer.flush()
-        armed = Armed(child.run, running.directory, running.child_header(child.name))
-        child.run = armed  # type: ignore[method-assign]
-        try:
-            return original(child)
-        finally:
-            vars(child).pop("run", None)
-
-    patches.wrap(process.BaseProcess, "start", starting)
+    patches.wrap(process.BaseProcess, "start", _starting)
     patches.wrap(os, "_exit", _leaving)
     util.register_after_fork(recorder, _close_at_exit)
+
+
+def _starting(original: Any, child: process.BaseProcess) -> Any:
+    running = session.running()
+    if running is None or not running.recorder.active:
+        return original(child)
+    method = getattr(child, "_start_method", None) or multiprocessing.get_start_method()
+    if method == "fork":
+        running.recorder.local.child = child.name
+        try:
+            return original(child)
+        finally:
+            running.recorder.local.child = FORK
+    run, own = child.run, vars(child).get("run")
+    child.run = Armed(  # type: ignore[method-assign]
+        run, running.directory, running.child_header(child.name)
+    )
+    try:
+        return original(child)
+    finally:
+        vars(child).pop("run", None)
+        if own is not None:
+            child.run = own  # type: ignore[method-assign]
 
 
 def _leaving(original: Any, *args: Any) -> Any:
