@@ -185,15 +185,16 @@ class Recorder:
             id(by.f_code) if by else 0,
             by.f_lasti if by else 0,
         )
-        number, *_ = self._sites.get(key, (0,))
-        if not number:
-            if user is None and self.local.started_at:
-                return self.local.started_at
-            file, line, function = place(user)
-            number = self.writer.site(file, line, function, place(by))
-            if len(self._sites) < MOST_SITES:
-                codes = (user.f_code if user else None, by.f_code if by else None)
-                self._sites[key] = (number, *codes)
+        known = self._sites.get(key)
+        if known is not None:
+            return known[0]
+        if user is None and self.local.started_at:
+            return self.local.started_at
+        file, line, function = place(user)
+        number = self.writer.site(file, line, function, place(by))
+        if len(self._sites) < MOST_SITES:
+            codes = (user.f_code if user else None, by.f_code if by else None)
+            self._sites[key] = (number, *codes)
         return number
 
     def site_here(self) -> int:
