@@ -16,16 +16,10 @@ FEW_VALUES = (
 )  # fmt: skip
 
 
-class NoPyarrow(Exception):
-    """The message tells what to install."""
-
-
 def write(timeline: RunTimeline, out: str | os.PathLike[str] | BinaryIO) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise NoPyarrow("Parquet needs pyarrow: pip install 'tensortrail[export]'") from error
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     schema = _schema(pa)
     rows = flat_rows(timeline)
     where = out if not isinstance(out, (str, os.PathLike)) else os.fspath(out)

@@ -121,14 +121,6 @@ def test_facts_of_any_depth_end() -> None:
     assert json.dumps(plain(deep)).count("[") < 30
 
 
-def test_without_pyarrow_the_message_says_what_to_install(
-    tmp_path: Path, monkeypatch: Patch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(parquet.NoPyarrow, match=r"tensortrail\[export\]"):
-        parquet.write(small_run(tmp_path, monkeypatch), tmp_path / "run.parquet")
-
-
 def test_exports_import_neither_torch_nor_pyarrow() -> None:
     names = "jsonl parquet perfetto summary lives flat naming html".split()
     code = f"""
