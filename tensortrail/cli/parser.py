@@ -68,7 +68,7 @@ def _add_report(report: argparse.ArgumentParser) -> None:
     add = report.add_argument
     add("run", nargs="?", default=".tensortrail", metavar="RUN", help="a run's directory or file")
     add("--format", choices=REPORT_FORMATS, default="text", help="text is the default")
-    add("--output", metavar="FILE", help="write there; html, perfetto and parquet choose a name")
+    add("-o", "--output", metavar="FILE", help="write there; html and others choose a name")
     add("--select", metavar="CODES", help="findings of these rules only")
     add("--color", choices=("auto", "always", "never"), default="auto")
 
