@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -51,6 +51,7 @@ class Patches:
         self._all: list[Patch] = []
         self._lock = threading.Lock()
         self._pauses = 0
+        self._given: set[str] = set()
         self.compiled = Compiled()
 
     def wrap(
@@ -66,7 +67,7 @@ class Patches:
         `everywhere`: also where modules took the function by `from ... import`.
         `always`: also while the compiler works."""
         original = getattr(owner, name, None)
-        if original is None:
+        if original is None or (name in self._given and not always):
             return None
 
         compiled = self.compiled
@@ -110,6 +111,16 @@ class Patches:
                     for patch in self._all:
                         if patch.is_off:
                             patch.put()
+
+    def give_way(self, names: Iterable[str]) -> None:
+        """Compiled code knows the functions of these names as they are without us: leave them."""
+        with self._lock:
+            self._given.update(names)
+            leaving = [each for each in self._all if each.name in self._given and not each.always]
+            for patch in reversed(leaving):
+                if patch.is_on:
+                    patch.take()
+            self._all = [each for each in self._all if each not in leaving]
 
     def undo(self) -> None:
         with self._lock:
