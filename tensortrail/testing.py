@@ -23,8 +23,14 @@ from tensortrail.rules.base import SECTIONS, Bad, Good, Rule
 
 
 def check_examples(rule: type[Rule]) -> None:
-    """Every bad example is flagged on its lines and mended as it says, no good one is flagged."""
+    """Every bad example is flagged on its lines and mended as it says, no good one is flagged.
+
+    A rule that only watches runs has no examples of code: its page is checked."""
     check_page(rule)
+    if not rule.reads_code():
+        assert rule.watches_runs(), f"{rule.code} has neither half"
+        assert not [*rule.bad, *rule.good], f"{rule.code} has examples of code it never reads"
+        return
     assert rule.bad, f"{rule.code} has no bad example"
     assert rule.good, f"{rule.code} has no good example"
     for bad in rule.bad:

@@ -78,6 +78,7 @@ class Judge:
             if (rule.default if request.codes is None else code in request.codes)
         ]
         self._codes = rules.keys() | OWN.keys()
+        self._of_runs = {code for code, rule in rules.items() if rule.watches_runs()}
         self._triggers = Triggers(self._selected)
         self.project: Project = Project()
 
@@ -110,7 +111,12 @@ class Judge:
             site = Site(path, error.line, error.column)
             return [own_finding(UNREADABLE, str(error), site)], ()
         kept = apply_suppressions(
-            judgement.findings, data, source, self._codes, self._request.report_unused
+            judgement.findings,
+            data,
+            source,
+            self._codes,
+            self._request.report_unused,
+            self._of_runs,
         )
         return kept, judgement.depends_on
 

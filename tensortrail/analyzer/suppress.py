@@ -72,8 +72,11 @@ def apply_suppressions(
     source: Source,
     known_codes: Collection[str],
     report_unused: bool,
+    of_runs: Collection[str] = (),
 ) -> list[Finding]:
-    """The findings that no comment silences, and those about comments that silence nothing."""
+    """The findings that no comment silences, and those about comments that silence nothing.
+
+    A comment may silence what only a run shows: of the codes `of_runs` none is called unused."""
     if not findings and b"tensortrail:" not in data and not _OUR_NOQA.search(data):
         return []
     suppressions = suppressions_in(data)
@@ -82,6 +85,7 @@ def apply_suppressions(
     kept = [finding for finding in findings if not _silenced(finding, suppressions)]
     if report_unused:
         for suppression in suppressions:
+            suppression.used |= suppression.codes & frozenset(of_runs)
             kept += _unused(suppression, source, known_codes)
     return kept
 

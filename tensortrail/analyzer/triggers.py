@@ -17,7 +17,11 @@ class Triggers:
     """One scan for each distinct word, shared by all rules."""
 
     def __init__(self, rules: Iterable[type[Rule]]) -> None:
-        self._rules = [(rule, [_test(trigger) for trigger in rule.triggers]) for rule in rules]
+        self._rules = [
+            (rule, [_test(trigger) for trigger in rule.triggers])
+            for rule in rules
+            if rule.reads_code()
+        ]
 
     def rules_for(self, data: bytes) -> list[type[Rule]]:
         found: dict[bytes, bool] = {}

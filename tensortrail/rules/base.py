@@ -27,6 +27,8 @@ from tensortrail.rules.timeline import Event, Storage, Timeline
 from tensortrail.rules.view import Module
 
 SECTIONS = ("What it does", "Why is this bad?", "Example", "Fix safety", "References")
+LONGEST_TRAIL, FIRST_STEPS = 12, 4
+"""A parameter may be written at every step: who made it and what happened last tells most."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,8 @@ class Rule:
         """A finding at the line of an event of a run, with the trail of the storage it is about."""
         storage = about or event.storage
         trail = timeline.history(storage, event) if storage else [event]
+        if len(trail) > LONGEST_TRAIL:
+            trail = [*trail[:FIRST_STEPS], *trail[FIRST_STEPS - LONGEST_TRAIL :]]
         return Finding(
             code=self.code,
             name=self.name,
@@ -144,6 +148,16 @@ class Rule:
             settings=tuple(settings),
             evidence=evidence or {},
         )
+
+    @classmethod
+    def reads_code(cls) -> bool:
+        """It has a static half."""
+        return cls.check is not Rule.check
+
+    @classmethod
+    def watches_runs(cls) -> bool:
+        """It has a runtime half."""
+        return cls.watch is not Rule.watch
 
     @classmethod
     def page(cls) -> str:
