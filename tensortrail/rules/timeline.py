@@ -83,6 +83,9 @@ class Timeline(Protocol):
     def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
         """What happened to the storage and to those it was moved or copied from, in order."""
 
+    def storage(self, process: str, number: int) -> Storage | None:
+        """The storage that facts of an event of that process speak of by its number."""
+
     def here(self, number: int) -> Storage | None:
         """The storage of that number in the process that reads its own run."""
 

@@ -55,8 +55,8 @@ class Failures:
     ) -> None:
         recorder = self._recorder
         message = " ".join(map(str, error.args))
-        if any(each.exception == id(error) and each.message == message for each in self.recent):
-            return  # on its way out through an operation around
+        if _was_seen(error):
+            return
         found = list(tensors_in(args, kwargs))
         entries = [recorder.storages.entry(tensor) for _, tensor in found]
         operands = [
@@ -89,3 +89,14 @@ class Failures:
             ),
             None,
         )
+
+
+def _was_seen(error: Exception) -> bool:
+    """On its way out through an operation around the one that raised: ours is in its traceback
+    below the entry that is being left."""
+    step = error.__traceback__
+    ours = step.tb_frame.f_code.co_filename if step is not None else ""
+    while step is not None and (step := step.tb_next) is not None:
+        if step.tb_frame.f_code.co_filename == ours:
+            return True
+    return False

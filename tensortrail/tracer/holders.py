@@ -24,8 +24,9 @@ def holders(entries: list[Entry]) -> list[str]:
         tensors = [
             thing for thing in gc.get_objects() if type(thing) in PLAIN and _key(thing) in wanted
         ]
-    for tensor in tensors[:MOST_TENSORS]:
-        ours = {id(tensors), id(wanted)}
+    looked_at = tensors[:MOST_TENSORS]
+    ours = {id(tensors), id(looked_at)}
+    for tensor in looked_at:
         for referrer in gc.get_referrers(tensor):
             if id(referrer) not in ours and not isinstance(referrer, types.FrameType):
                 text = _described(referrer, tensor)

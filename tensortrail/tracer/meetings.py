@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.storages import PLAIN, is_real
+from tensortrail.tracer.storages import PLAIN, Entry, is_real
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recorder import Recorder
@@ -22,6 +22,8 @@ LEGAL = {
     torch.Tensor.type_as, torch.Tensor.is_set_to, torch._has_compatible_shallow_copy_type,
 }  # fmt: skip
 MOST_MEETINGS = 10_000
+Meeting = tuple[Entry | None, dict[str, Any]]
+"""The operand that is probably in the wrong place, and the facts."""
 
 
 class Meetings:
@@ -33,8 +35,8 @@ class Meetings:
     def possible(self) -> bool:
         return len(self._recorder.storages.devices) > 1
 
-    def look(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> None:
-        """Note the meeting if these operands lie on different devices."""
+    def look(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> Meeting | None:
+        """The meeting, if these operands lie on different devices for the first time here."""
         first: torch.device | None = None
         for arg in args:
             if type(arg) in PLAIN:
@@ -47,21 +49,29 @@ class Meetings:
                 break
         else:
             if not kwargs:
-                return
-        self._look_closer(func, args, kwargs)
+                return None
+        return self._look_closer(func, args, kwargs)
 
-    def _look_closer(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> None:
+    def ended(self, func: Any, meeting: Meeting, result: Any = None) -> None:
+        """Note it, with the device of what came out; nothing did if the operation raised."""
+        entry, facts = meeting
+        if isinstance(result, torch.Tensor):
+            with torch._C.DisableTorchFunction():
+                facts["result"] = self._recorder.storages.device_name(result.device)
+        self._recorder.note(Did.MEET, entry, op=func, facts=facts)
+
+    def _look_closer(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> Meeting | None:
         found = [(where, t) for where, t in tensors_in(args, kwargs) if is_real(t)]
         with torch._C.DisableTorchFunction():
             devices = {t.device for where, t in found if t.dim() or t.device != CPU}
         if len(devices) < 2 or func in LEGAL:
-            return
+            return None
         if func in INDEXING and found[0][1].device != CPU and devices == {found[0][1].device, CPU}:
-            return
+            return None
         recorder = self._recorder
         key = (func, *sorted(map(str, devices)), recorder.site_here())
         if key in self._met or len(self._met) > MOST_MEETINGS:
-            return
+            return None
         self._met.add(key)
         entries = [(where, t, recorder.storages.entry(t)) for where, t in found]
         odd = min(
@@ -70,15 +80,8 @@ class Meetings:
             default=None,
         )
         names = [recorder.storages.device_name(device) for device in devices]
-        recorder.note(
-            Did.MEET,
-            odd,
-            op=func,
-            facts={
-                "devices": sorted(names),
-                "operands": [operand(where, t, entry) for where, t, entry in entries],
-            },
-        )
+        operands = [operand(where, t, entry) for where, t, entry in entries]
+        return odd, {"devices": sorted(names), "operands": operands}
 
 
 def operand(where: str, tensor: torch.Tensor, entry: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from torch.compiler import is_compiling
 from torch.overrides import TorchFunctionMode
 
+from tensortrail.tracer.meetings import Meeting
 from tensortrail.tracer.recorder import Recorder
 from tensortrail.tracer.watched import WATCHED
 
@@ -38,14 +39,21 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
         recorder = self.recorder
         if not recorder.active:
             return func(*args, **kwargs)
-        if recorder.alert:
-            recorder.look(func, args, kwargs, watch is not None)
+        meeting = recorder.look(func, args, kwargs, watch is not None) if recorder.alert else None
         before = recorder.guarded(watch.before, func, args, kwargs) if watch else None
         try:
             result = func(*args, **kwargs)
         except Exception as error:
+            if meeting:
+                recorder.guarded(_ended, func, meeting)
             recorder.failures.saw(func, args, kwargs, error)
             raise
+        if meeting:
+            recorder.guarded(_ended, func, meeting, result)
         if watch:
             recorder.guarded(watch.after, func, args, kwargs, before, result)
         return result
+
+
+def _ended(recorder: Recorder, func: Any, meeting: Meeting, result: Any = None) -> None:
+    recorder.meetings.ended(func, meeting, result)

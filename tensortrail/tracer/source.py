@@ -63,13 +63,14 @@ def _tree(file: str, not_after: float) -> ast.Module | None:
 
 
 def _call(site: Site, function: str, not_after: float) -> ast.Call | None:
-    """The only call of that name which begins on the line or goes over it."""
+    """The only call of that name which begins on the lines of the site or goes over them."""
     tree = _tree(site.file, not_after)
     found = [
         node
         for node in (ast.walk(tree) if tree else ())
         if isinstance(node, ast.Call)
-        and node.lineno <= site.line <= (node.end_lineno or node.lineno)
+        and node.lineno <= site.end_line
+        and site.line <= (node.end_lineno or node.lineno)
         and _last_name(node.func) == function
     ]
     return found[0] if len(found) == 1 else None

@@ -37,6 +37,7 @@ class Creation(Watch):
         for entry in recorder.storages.entries(result):
             recorder.note(Did.CREATE, entry, op=func)
         if args and is_wrapper(args[0]):
+            recorder.wrappers.met(args[0])
             recorder.wrappers.answered(func, args[0], result, kwargs)
         elif func in LEAVES_UNWRITTEN:
             recorder.unwritten.made(result)
@@ -50,11 +51,14 @@ class SameType(Watch):
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
     ) -> None:
         if args and is_wrapper(args[0]):
+            recorder.wrappers.met(args[0])
             recorder.wrappers.answered(func, args[0], result, kwargs)
 
 
 class Move(Watch):
     def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        if is_wrapper(args[0]):
+            recorder.wrappers.met(args[0])
         return recorder.storages.entries(args[0])
 
     def after(

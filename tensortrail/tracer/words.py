@@ -66,12 +66,33 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             return f"moved as a module from {facts.get('before')} to {facts.get('after')}"
         case Did.STAGE:
             return f"staged on {device} for an asynchronous save"
+        case Did.WRAPPER:
+            return _odd(event)
         case Did.PENDING:
             return f"saved in the background, not awaited before {facts.get('next', 'the end')}"
         case Did.PHASE:
             return str(facts.get("began") or f"{facts.get('ended')} ended")
         case _:
             return f"{event.did.value} {op}".strip()
+
+
+def _odd(event: Event) -> str:
+    facts = event.facts
+    kind = str(facts.get("class", "")).rpartition(".")[2]
+    match facts.get("question"):
+        case "answer":
+            result = str(facts.get("result", "")).rpartition(".")[2]
+            return f"({kind}) answered {event.op} with {result} on {facts.get('device')}"
+        case "asymmetry":
+            own, other = facts.get("own_on"), facts.get("other_on")
+            return f"({kind}) answered {event.op} with its own type on {own}, not on {other}"
+        case "device":
+            inner = ", ".join(map(str, facts.get("inner", ())))
+            return f"({kind}) says {facts.get('outer')}, its inner tensors are on {inner}"
+        case "storage":
+            return f"({kind}) gave another storage than before"
+        case _:
+            return f"was set to a storage without bytes by {event.op}"
 
 
 def _path(event: Event) -> str:

@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
+import inspect
+import weakref
+from collections import Counter
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.sites import OURS, function_name, owner
 from tensortrail.tracer.storages import PLAIN, is_real, is_wrapper
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recorder import Recorder
 
 MOST_TYPES = 10_000
+MOST_LOOKS = 100
+"""At tensors of one class: what its constructor forgets, it forgets soon."""
 
 
 class Wrappers:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._said: set[tuple[Any, ...]] = set()
-        self._storages: dict[int, tuple[int, int]] = {}
-        """First inner storage of a wrapper -> what `untyped_storage()` gave last, its bytes."""
+        self._outcomes: dict[tuple[Any, type], dict[bool, str]] = {}
+        """Factory and class -> whether the answer was of the class, with the device asked for."""
+        self._looks: Counter[type] = Counter()
+        self._storages: dict[int, weakref.ref[Any]] = {}
+        """First inner storage of a wrapper -> what `untyped_storage()` gave last."""
         self._zeros: dict[int, set[int]] = {}
         """Site -> storages whose address was 0 there."""
 
     def answered(self, func: Any, asked: Any, made: Any, kwargs: dict[str, Any]) -> None:
         """A wrapper answered a factory, or an operation that keeps the type."""
-        want = kwargs.get("device")
+        want, dtype = kwargs.get("device"), kwargs.get("dtype")
         with torch._C.DisableTorchFunction():
-            device = str(made.device) if isinstance(made, torch.Tensor) else ""
+            is_tensor = isinstance(made, torch.Tensor)
+            device = str(made.device) if is_tensor else ""
             expected = str(torch.device(want)) if want is not None else str(asked.device)
+            other_dtype = dtype is not None and is_tensor and made.dtype is not dtype
         same_type = type(made) is type(asked)
-        same_device = device == expected or device.partition(":")[0] == expected
-        if same_type and same_device:
+        self._compare(func, asked, same_type, expected)
+        if same_type and _same(device, expected) and not other_dtype:
             return
         facts = {
             "question": "answer",
@@ -40,21 +52,45 @@ class Wrappers:
             "result": class_name(type(made)),
             "device": device,
             "asked_device": expected,
+            "explicit": want is not None,
             "same_type": same_type,
+            "defined": place_of(type(asked), "__torch_dispatch__"),
         }
-        self._say(asked, func, facts, func, type(asked), type(made), same_device)
+        if other_dtype:
+            facts |= {"dtype": str(made.dtype), "asked_dtype": str(dtype)}
+        self._say(asked, func, facts, func, type(asked), type(made), device == expected)
+
+    def _compare(self, func: Any, asked: Any, same_type: bool, device: str) -> None:
+        """The same class, asked the same, answered now with its own type and now with another."""
+        outcomes = self._outcomes.setdefault((func, type(asked)), {})
+        if same_type in outcomes or len(self._outcomes) > MOST_TYPES:
+            return
+        outcomes[same_type] = device
+        if len(outcomes) == 2 and outcomes[True] != outcomes[False]:
+            facts = {
+                "question": "asymmetry",
+                "class": class_name(type(asked)),
+                "own_on": outcomes[True],
+                "other_on": outcomes[False],
+                "defined": place_of(type(asked), "__torch_dispatch__"),
+            }
+            self._say(asked, func, facts, "asymmetry", func, type(asked))
 
     def met(self, tensor: Any) -> None:
         """A wrapper was seen: does it say the device its inner tensors are on?"""
-        recorder = self._recorder
+        recorder, kind = self._recorder, type(tensor)
+        self._looks[kind] += 1
+        if self._looks[kind] > MOST_LOOKS:
+            return
         entries = recorder.storages.entries(tensor)
         with torch._C.DisableTorchFunction():
             outer = recorder.storages.device_name(tensor.device)
-        inner = sorted({entry.device for entry in entries})
-        if inner and inner != [outer] and not (len(inner) == 1 and _same(inner[0], outer)):
+        # Scales and counts of no dimension may live on the CPU.
+        inner = sorted({each.device for each in entries if each.rest[2] or each.device != "cpu"})
+        if inner and not any(_same(each, outer) for each in inner):
             facts = {"question": "device", "outer": outer, "inner": inner}
-            facts["class"] = class_name(type(tensor))
-            self._say(tensor, "", facts, "device", type(tensor), outer, *inner)
+            facts |= {"class": class_name(kind), "defined": place_of(kind, "__new__")}
+            self._say(tensor, "", facts, "device", kind, outer, *inner)
 
     def storage(self, func: Any, tensor: Any, storage: Any) -> None:
         """`untyped_storage()` of a wrapper gave this."""
@@ -64,23 +100,24 @@ class Wrappers:
         entry = self._recorder.storages.entry(tensor)
         if entry is None:
             return
-        given, nbytes = storage._cdata, storage.nbytes()
         last = self._storages.get(entry.number)
         if len(self._storages) < MOST_TYPES:
-            self._storages[entry.number] = (given, nbytes)
-        facts = {"question": "storage", "class": class_name(type(tensor)), "bytes": nbytes}
-        if last is not None and last[0] != given:
-            self._say(tensor, func, {**facts, "fresh": True}, "storage", type(tensor))
+            self._storages[entry.number] = weakref.ref(storage)
+        if last is not None and last() is not storage:
+            kind = type(tensor)
+            facts = {"question": "storage", "class": class_name(kind), "bytes": storage.nbytes()}
+            facts["defined"] = place_of(kind, "untyped_storage")
+            self._say(tensor, func, facts, "storage", kind)
         elif storage.data_ptr() == 0:
             self._pointer(func, tensor, "a wrapper tensor has no storage of its own")
 
-    def set_to(self, given: Any, tensor: Any) -> None:
-        """`set_(storage)` with a storage that has no bytes."""
+    def set_to_nothing(self, tensor: Any) -> None:
+        """`set_(storage)` was given a storage that had no bytes: it was made larger unasked."""
         with torch._C.DisableTorchFunction():
-            empty = given.nbytes() == 0 and tensor.numel() > 0
-        if empty:
+            wants = tensor.numel() > 0
+        if wants:
             facts = {"question": "set", "class": class_name(type(tensor)), "bytes": 0}
-            self._say(tensor, "Tensor.set_", facts, "set", self._recorder.site_here())
+            self._say(tensor, "Tensor.set_", facts, "set")
 
     def address(self, func: Any, tensor: Any, address: int) -> None:
         """`data_ptr()` gave this."""
@@ -113,10 +150,12 @@ class Wrappers:
                 recorder.note(Did.POINTER, entry, op=func, facts=facts)
 
     def _say(self, tensor: Any, func: Any, facts: dict[str, Any], *key: Any) -> None:
+        """Once at each place."""
+        recorder = self._recorder
+        key = (*key, recorder.site_here())
         if key in self._said or len(self._said) > MOST_TYPES:
             return
         self._said.add(key)
-        recorder = self._recorder
         recorder.note(Did.WRAPPER, recorder.storages.entry(tensor), op=func, facts=facts)
 
 
@@ -124,6 +163,18 @@ def class_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _same(inner: str, outer: str) -> bool:
+def place_of(kind: type, name: str) -> list[Any]:
+    """File, first and last line and name of a method that Python code defines; else empty."""
+    found = inspect.getattr_static(kind, name, None)
+    for inner in ("__func__", "__wrapped__"):
+        found = getattr(found, inner, found)
+    code = getattr(found, "__code__", None)
+    if not isinstance(code, CodeType) or owner(code.co_filename) == OURS:
+        return []
+    lines = [line for _, _, line in code.co_lines() if line]
+    return [code.co_filename, code.co_firstlineno, max(lines), function_name(code)]
+
+
+def _same(one: str, other: str) -> bool:
     """`cuda` and `cuda:0` are the same until somebody asks for another card."""
-    return inner.partition(":")[0] == outer or outer.partition(":")[0] == inner
+    return one == other or one.partition(":")[0] == other or other.partition(":")[0] == one

@@ -67,10 +67,11 @@ def _setting(recorder: Recorder) -> Around:
         if is_compiling() or not recorder.active:
             return original(tensor, *args, **kwargs)
         old = recorder.guarded(_entry, tensor)
+        empty = bool(args) and recorder.guarded(_is_empty, args[0])
         result = original(tensor, *args, **kwargs)
         recorder.guarded(_set, old, tensor)
-        if args:
-            recorder.guarded(_given, args[0], tensor)
+        if empty:
+            recorder.guarded(_given, tensor)
         return result
 
     return around
@@ -85,9 +86,12 @@ def _set(recorder: Recorder, old: Any, tensor: Any) -> None:
     recorder.swapped(old, recorder.storages.entry(tensor), "Tensor.set_")
 
 
-def _given(recorder: Recorder, given: Any, tensor: Any) -> None:
-    if isinstance(given, torch.UntypedStorage):
-        recorder.wrappers.set_to(given, tensor)
+def _is_empty(recorder: Recorder, given: Any) -> bool:
+    return isinstance(given, torch.UntypedStorage) and not given.nbytes()
+
+
+def _given(recorder: Recorder, tensor: Any) -> None:
+    recorder.wrappers.set_to_nothing(tensor)
 
 
 def _sharing(recorder: Recorder, name: str) -> Around:
