@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.fresh._classes import by_class, class_of, questions, with_class
 from tensortrail.rules.fresh._dispatch import answers
 
 _PLAIN = re.compile(r"^torch\.(empty|zeros|new_empty|empty_like)$")
@@ -17,7 +18,8 @@ class NewEmptyAsymmetry(Rule):
     ## What it does
     Flags, in `__torch_dispatch__` or a function registered for the op: an answer to `new_empty`
     that is a plain tensor on one device and the subclass on another, and one that drops the
-    caller's `device` or `pin_memory`.
+    caller's `device` or `pin_memory`. In a recorded run: a factory gave another device or dtype
+    than it was asked for, or its own type on one device only.
 
     ## Why is this bad?
     Checkpoint staging makes its host copies by `new_empty(size, device="cpu")` and copies into
@@ -152,6 +154,18 @@ def _(func, types, args, kwargs):
                     trail=[(plain[0], "plain here"), (others[0], "the subclass here")],
                 )
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in by_class(filter(_breaks_word, questions(timeline, "answer", "asymmetry"))):
+            event = events[0]
+            found = self.seen(
+                timeline,
+                event,
+                f"`{class_of(event)}` {_answer(event)}",
+                confidence=Confidence.HIGH,
+                evidence={"places": str(len(events))},
+            )
+            yield with_class(timeline, found, events, "the answer is given here")
+
 
 def _returns(statements: list[ast.stmt]) -> list[ast.Return]:
     return [
@@ -166,3 +180,22 @@ def _is_plain(module: Module, returned: ast.Return) -> bool:
     return isinstance(returned.value, ast.Call) and bool(
         _PLAIN.match(module.qualified(returned.value.func))
     )
+
+
+def _breaks_word(event: Event) -> bool:
+    facts = event.facts
+    if facts.get("question") == "asymmetry" or "asked_dtype" in facts:
+        return True
+    same_type, explicit = facts.get("same_type"), facts.get("explicit")
+    return bool(same_type and explicit) and facts.get("device") != facts.get("asked_device")
+
+
+def _answer(event: Event) -> str:
+    facts, op = event.facts, event.op
+    if facts.get("question") == "asymmetry":
+        own, other = facts.get("own_on"), facts.get("other_on")
+        return f"answers `{op}` with its own type on {own} and with another on {other}"
+    if "asked_dtype" in facts:
+        return f"is asked by `{op}` for {facts['asked_dtype']} and gives {facts.get('dtype')}"
+    asked, given = facts.get("asked_device"), facts.get("device")
+    return f"is asked by `{op}` for a tensor on {asked} and gives one on {given}"

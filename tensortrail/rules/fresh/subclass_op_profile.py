@@ -3,9 +3,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Severity
-from tensortrail.rules import Bad, ClassFacts, Good, Module, Rule
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, ClassFacts, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules._common import in_tests
+from tensortrail.rules._seen import NO_VALUES, Ends, by_line, operands
+from tensortrail.rules.fresh._classes import by_class, class_of, questions, short, with_class
 from tensortrail.rules.fresh._dispatch import names_op
 
 _FACTORIES = ("aten.empty_like", "aten.new_zeros", "aten.zeros_like")
@@ -20,8 +22,9 @@ class SubclassOpProfile(Rule):
     Flags a wrapper subclass that is made for sharding or checkpoints (it answers `empty_like`,
     `new_zeros`, `split`, `as_strided`) and has no answer to `new_empty`, with which checkpoint
     staging makes its copies; and one that answers `_pin_memory` or `is_pinned`, but not both,
-    while every other op is refused. Bases, decorator tables and a fall-through that wraps
-    again are taken into account.
+    while every other op is refused. Bases, decorator tables and a fall-through that wraps again
+    are taken into account. In a recorded run: a copy or a fresh tensor is not of the class, or
+    an operation raised NotImplementedError.
 
     ## Why is this bad?
     If other ops fall through to the plain inner tensor, `new_empty` gives a plain tensor, and
@@ -212,6 +215,43 @@ class Base(torch.Tensor):
             trail=[(_dispatch_of(module, cls), "refuses every op it does not answer")],
         )
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        lost = (each for each in questions(timeline, "answer") if _loses_type(each))
+        for events in by_class(lost):
+            sure = [each for each in events if each.op.rpartition(".")[2] in _KEEPS_TYPE]
+            event = (sure or events)[0]
+            ops = sorted({f"`{each.op}`" for each in events})
+            found = self.seen(
+                timeline,
+                event,
+                f"`{class_of(event)}` answers {', '.join(ops)} with a plain "
+                f"`{short(event.facts.get('result'))}`: what is copied into it loses the type",
+                severity=Severity.ERROR if sure else self.severity,
+                confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+                evidence={"places": str(len(events))},
+            )
+            yield with_class(timeline, found, events, "the class answers here")
+        yield from self._refused(timeline)
+
+    def _refused(self, timeline: Timeline) -> Iterator[Finding]:
+        """An operation the class does not know left it as an exception."""
+        refused = [each for each in timeline.events(Did.ERROR) if _wrapper_in(timeline, each)]
+        if not refused:
+            return
+        ends = Ends(timeline)
+        for events in by_line(refused):
+            event = events[0]
+            severity, confidence = ends.weight(events)
+            kind = _wrapper_in(timeline, event)
+            yield self.seen(
+                timeline,
+                event,
+                f"`{kind}` does not answer `{event.op}`: {_first_line(event)}",
+                severity=severity,
+                confidence=confidence,
+                evidence={"attempts": str(len(events))},
+            )
+
 
 def _dispatch_of(module: Module, cls: ast.ClassDef) -> ast.AST | None:
     return next(
@@ -247,3 +287,30 @@ def _inherited_gap(module: Module, cls: ast.ClassDef, facts: ClassFacts) -> bool
         if known and base is not None and any(op in base.handles for op in _FACTORIES):
             return True
     return False
+
+
+_KEEPS_TYPE = ("clone", "detach", "contiguous")
+_FOR_COPIES = ("new_empty", "empty_like")
+
+
+def _loses_type(event: Event) -> bool:
+    """Zeros, ones and random numbers of the shape of a wrapper may well be plain."""
+    asked = event.op.rpartition(".")[2]
+    return not event.facts.get("same_type") and asked in (*_KEEPS_TYPE, *_FOR_COPIES)
+
+
+def _wrapper_in(timeline: Timeline, event: Event) -> str:
+    """The class whose operand an operation without implementation was given, or nothing."""
+    message = str(event.facts.get("message", ""))
+    if event.facts.get("type") != "NotImplementedError" or NO_VALUES.search(message):
+        return ""
+    kinds = (each.type_name for each in operands(timeline, event))
+    return next((kind for kind in kinds if kind and kind not in _TORCH_OWN), "")
+
+
+def _first_line(event: Event) -> str:
+    lines = str(event.facts.get("message", "")).strip().splitlines()
+    return lines[0][:120] if lines else "NotImplementedError"
+
+
+_TORCH_OWN = frozenset({"DTensor", "AsyncCollectiveTensor", "NestedTensor", "FakeTensor"})

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Good, Kind, Module, Rule, Timeline
 from tensortrail.rules._common import in_tests
+from tensortrail.rules.fresh._classes import by_class, class_of, questions, with_class
 
 _DEVICE = re.compile(r"(^|[._])device$")
 _DATA = re.compile(r"(^|_)(q?data|qweight|inner|tensor|values|codes|packed)$")
@@ -18,7 +19,8 @@ class WrapperOmitsDevice(Rule):
     ## What it does
     Flags `_make_wrapper_subclass(...)` without `device=`, and the construction of a wrapper
     whose constructor takes `device`, without it: where a `device` is at hand, or in the file of
-    the wrapper itself, whose data may lie anywhere.
+    the wrapper itself, whose data may lie anywhere. In a recorded run: a wrapper says it is on
+    a device on which none of its inner tensors is.
 
     ## Why is this bad?
     The wrapper then claims the CPU (or the current GPU, if its constructor says so), whatever
@@ -237,6 +239,20 @@ def make(shape, device, data):
             trail=[(data.value, "its data, which may lie elsewhere")],
             fixes=[_with_device(module, call, source)] if source else [],
         )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in by_class(questions(timeline, "device")):
+            event = events[0]
+            outer, inner = event.facts.get("outer"), event.facts.get("inner", ())
+            found = self.seen(
+                timeline,
+                event,
+                f"`{class_of(event)}` says it is on {outer}, but its inner tensors are on "
+                f"{' and '.join(map(str, inner))}",
+                confidence=Confidence.HIGH,
+                evidence={"places": str(len(events))},
+            )
+            yield with_class(timeline, found, events, "the wrapper is made here")
 
 
 def _with_device(module: Module, call: ast.Call, device: str) -> Fix | None:

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timeline
+from tensortrail.rules._seen import by_line, doer, named, put_there, size
 
 _EMPTY = re.compile(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
 _FILLS = re.compile(r"from_pretrained|load_checkpoint|to_empty|materiali[sz]e|dispatch")
@@ -34,7 +35,7 @@ class MetaSaved(Rule):
     Flags `torch.save`, `save_file` and `save_pretrained` of a model that was built under
     `init_empty_weights` or on the meta device and never filled, or that was handed to
     accelerate's `cpu_offload` or `disk_offload`; and a save beside a branch that does collect
-    the offloaded weights first.
+    the offloaded weights first. In a recorded run: `torch.save` was given tensors on meta.
 
     ## Why is this bad?
     A meta tensor has a shape and no data. `torch.save` writes it without a complaint: the file
@@ -203,6 +204,21 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
                     trail=[(collect, "the offloaded weights are collected only here")],
                 )
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in by_line(filter(_without_data, timeline.events(Did.SAVE))):
+            event = events[0]
+            storages = [each.storage for each in events if each.storage]
+            by = put_there(timeline, storages[0], event)
+            logical = {e.facts.get("key"): int(e.facts.get("logical", 0)) for e in events}
+            yield self.seen(
+                timeline,
+                event,
+                f"`{event.op}` is given {named(timeline, storages)} on meta: "
+                f"{event.facts.get('path') or 'the file'} gets their shapes and no data"
+                + (f"; put there by {doer(by)}" if by else ""),
+                evidence={"tensors": str(len(logical)), "missing": size(sum(logical.values()))},
+            )
+
 
 def _written(module: Module, call: ast.Call) -> ast.expr | None:
     """The model that a call writes to a file."""
@@ -261,3 +277,8 @@ def _only_reads(module: Module, use: ast.Name) -> bool:
         return False
     up = module.parent(use)
     return isinstance(up, ast.Attribute) and up.attr in _READS
+
+
+def _without_data(saved: Event) -> bool:
+    """Other writers than `torch.save` refuse such tensors: nothing is lost silently."""
+    return saved.op == "torch.save" and saved.storage is not None and saved.storage.device == "meta"

@@ -5,11 +5,23 @@ from __future__ import annotations
 import ast
 import re
 
-from tensortrail.rules import Kind, Module
+from tensortrail.rules import Event, Kind, Module, Timeline
+from tensortrail.rules._seen import reader_of
 
 _BY_NAME = re.compile(r"^_?(get_)?(storage_ptr|unique_id|storage_id|unique_storage_id)$")
 
 _POINTER_NAME = re.compile(r"ptr|pointer|addr|unique_id|storage_id")
+ALSO_ASKED = (
+    "numel", "nbytes", "storage_offset", "!= 0", "is_cuda", "device ==", "is_fake",
+    "FakeTensor", "__tensor_flatten__", "is_traceable_wrapper_subclass", "type(", "element_size",
+    "storage_size", ".size()", ".shape ==",
+)  # fmt: skip
+"""Words of a condition that rules out tensors without a storage."""
+_POINTER = r"(data_ptr|storage_ptr)\("
+_COMPARED = re.compile(
+    rf"{_POINTER}[^=!<>]*\)\s*(==|(not\s+)?in\s)|==[^=]*{_POINTER}"  # equality, membership
+    rf"|(\w\[|\{{|\b(add|get|setdefault|pop|discard|remove)\()[^\]}}]*{_POINTER}"  # a key
+)
 _STORAGES = ("untyped_storage", "storage", "_typed_storage")
 
 
@@ -45,3 +57,12 @@ def is_plain(module: Module, tensor: ast.expr) -> bool:
         return True
     text = module.text(tensor)
     return "storage" in text.lower() or "static" in text
+
+
+def proves_sameness(timeline: Timeline, event: Event) -> bool:
+    """The line that got the address compares by it or makes a key of it, and asks nothing else."""
+    at = reader_of(event)
+    line = timeline.line(at) if at else ""
+    if line.startswith("assert") or any(word in line for word in (*ALSO_ASKED, "meta")):
+        return False
+    return bool(_COMPARED.search(line))

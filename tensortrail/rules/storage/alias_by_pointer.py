@@ -5,15 +5,16 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Did, Good, Kind, Module, Rule, Timeline
 from tensortrail.rules._common import in_tests
-from tensortrail.rules.storage._pointers import is_plain, pointed_at
+from tensortrail.rules._seen import by_line, named
+from tensortrail.rules.storage._pointers import (
+    ALSO_ASKED,
+    is_plain,
+    pointed_at,
+    proves_sameness,
+)
 
-_ALSO_ASKED = (
-    "numel", "nbytes", "storage_offset", "!= 0", "is_cuda", "device ==", "is_fake",
-    "FakeTensor", "__tensor_flatten__", "is_traceable_wrapper_subclass", "type(", "element_size",
-    "storage_size", ".size()", ".shape ==",
-)  # fmt: skip
 _SAVES = re.compile(
     r"save|shared|tied|dedup|shard|_storage|storage_|tensor_id|unique", re.IGNORECASE
 )
@@ -26,7 +27,8 @@ class AliasByPointer(Rule):
     Flags equality of `data_ptr()` or `untyped_storage().data_ptr()` that proves sameness, and
     keys made of a pointer, where the tensor may have no storage: wrapper subclasses, meta and
     offloaded tensors, tensors of size zero. Inequality that only leads to a copy is not
-    flagged, nor is a test that also asks for size, offset, device or `!= 0`.
+    flagged, nor is a test that also asks for size, offset, device or `!= 0`. In a recorded run:
+    a line that compares by the address or makes a key of it got 0 for two different tensors.
 
     ## Why is this bad?
     All tensors without a storage have pointer 0. "Nothing was moved" is then concluded for a
@@ -251,7 +253,7 @@ def local_storage_signature(tensor):
         for guard in module.guards_of(node):
             test = module.text(guard.test)
             asked += test if any(name in test for name in names) else ""
-        return any(word in asked for word in _ALSO_ASKED) or ("meta" in asked and meta_is_enough)
+        return any(word in asked for word in ALSO_ASKED) or ("meta" in asked and meta_is_enough)
 
     def _grouped(self, module: Module, subscript: ast.Subscript) -> Iterator[Finding]:
         """`groups[t.data_ptr()].add(...)`: tensors gathered under one pointer."""
@@ -299,6 +301,23 @@ def local_storage_signature(tensor):
                 "if it has no storage (meta, wrapper subclass)",
                 severity=Severity.ERROR,
                 trail=[(part, "0 for all of them")],
+            )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in by_line(timeline.events(Did.POINTER)):
+            event = next((each for each in events if proves_sameness(timeline, each)), None)
+            if event is None:
+                continue
+            numbers = event.facts.get("storages", ())
+            found = (timeline.storage(event.process, number) for number in numbers)
+            why = str(event.facts.get("why"))
+            yield self.seen(
+                timeline,
+                event,
+                f"{named(timeline, [each for each in found if each])} have the same address here, "
+                f"0, and are taken for one: {why}",
+                severity=Severity.NOTE if why == "it is empty" else Severity.ERROR,
+                evidence={"seen": str(len(events))},
             )
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.findings import Confidence, Finding, Severity, Site, Step
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules._seen import by_line
 
 _FRESH = re.compile(r"(^|\.)(UntypedStorage|TypedStorage|empty|zeros)$")
 
@@ -15,7 +17,8 @@ class UntypedStorageOverride(Rule):
 
     ## What it does
     Flags an override of `untyped_storage` in a wrapper subclass that returns a storage made on
-    the spot, most often one of zero bytes.
+    the spot, most often one of zero bytes. In a recorded run: a wrapper gave another storage at
+    the second call, or a storage without bytes was given to `set_`.
 
     ## Why is this bad?
     Code that asks for the storage wants to compare, size or free it. Every wrapper then shares
@@ -129,6 +132,26 @@ class Packed(torch.Tensor):
                         trail=[(cls, f"`{cls.name}` is a wrapper: its bytes are in inner buffers")],
                     )
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        odd = [each for each in timeline.events(Did.WRAPPER) if _question(each) in _TOLD]
+        for events in by_line(odd):
+            event = events[0]
+            kind = str(event.facts.get("class", "")).rpartition(".")[2]
+            fresh = _question(event) == "storage"
+            found = self.seen(
+                timeline,
+                event,
+                f"`untyped_storage()` of `{kind}` gives another storage "
+                f"({event.facts.get('bytes')} bytes) than the last time: what is compared or "
+                "changed here is not the tensor's"
+                if fresh
+                else f"`{event.op}` is given a storage without bytes: the `{kind}` gets memory "
+                "that nobody wrote",
+                confidence=Confidence.HIGH if fresh else Confidence.MEDIUM,
+                evidence={"times": str(len(events))},
+            )
+            yield _with_override(found, event)
+
 
 def _made_here(module: Module, value: ast.expr | None) -> ast.Call | None:
     """The call that makes the storage afresh."""
@@ -142,3 +165,18 @@ def _made_here(module: Module, value: ast.expr | None) -> ast.Call | None:
     if isinstance(value, ast.Call) and _FRESH.search(module.qualified(value.func)):
         return value
     return None
+
+
+_TOLD = ("storage", "set")
+
+
+def _question(event: Event) -> str:
+    return str(event.facts.get("question"))
+
+
+def _with_override(found: Finding, event: Event) -> Finding:
+    match event.facts.get("defined"):
+        case [str(file), int(first), int(last), str(function)]:
+            step = Step(Site(file, first, end_line=last, function=function), "overridden here")
+            return dataclasses.replace(found, trail=(*found.trail, step))
+    return found

@@ -1,0 +1,122 @@
+"""What the runtime halves of rules ask about the events of a run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tensortrail.findings import Confidence, Severity, Site
+from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+
+AFTERMATH = (Did.FREE, Did.PHASE, Did.SYNC, Did.WORKER, Did.PENDING)
+"""What is still recorded while an exception takes a thread down."""
+BRINGS = (Did.CREATE, Did.MOVE, Did.SWAP, Did.LOAD)
+MB = 1_000_000
+NO_VALUES = re.compile(
+    r"cannot be called on meta|with Meta tensors|convert meta device|Cannot copy out of meta"
+    r"|data-independent implementation does not exist",
+    re.IGNORECASE,
+)
+"""Messages of operations that need the values of a meta tensor."""
+
+
+def size(nbytes: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if nbytes < 1000:
+            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.1f} TB"
+
+
+def line_of(event: Event) -> Site | None:
+    """The user's line; the library's where no user's is known."""
+    return event.site or event.by
+
+
+def by_line(events: Iterable[Event]) -> list[list[Event]]:
+    """The events of each line, in the order in which the lines came up."""
+    found: dict[tuple[str, int], list[Event]] = {}
+    for event in events:
+        at = line_of(event)
+        found.setdefault((at.file, at.line) if at else ("", 0), []).append(event)
+    return list(found.values())
+
+
+def reader_of(event: Event) -> Site | None:
+    """The innermost frame: the one that got the answer."""
+    return event.by or event.site
+
+
+def named(timeline: Timeline, storages: Iterable[Storage], most: int = 3) -> str:
+    """`a.weight`, `a.bias` and 4 more."""
+    names = list(dict.fromkeys(timeline.name(each) for each in storages))
+    told = [f"`{name}`" for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(told)} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(told[:-1]), *told[-1:])))
+
+
+def put_there(timeline: Timeline, storage: Storage, until: Event) -> Event | None:
+    """What brought the storage to the device it is on."""
+    history = timeline.history(storage, until)
+    return next((each for each in reversed(history) if each.did in BRINGS), None)
+
+
+def doer(event: Event) -> str:
+    """`Tensor.to` at train.py:12"""
+    at = line_of(event)
+    return f"`{event.op}`" + (f" at {os.path.basename(at.file)}:{at.line}" if at else "")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that the operation of a MEET or ERROR event was given."""
+
+    arg: str
+    device: str
+    type_name: str
+    shape: tuple[int, ...]
+    storage: Storage | None
+
+
+def operands(timeline: Timeline, event: Event) -> list[Operand]:
+    given = event.facts.get("operands")
+    return [
+        Operand(
+            str(each.get("arg", "")),
+            str(each.get("device", "")),
+            str(each.get("type", "")),
+            tuple(each.get("shape", ())),
+            timeline.storage(event.process, each["storage"]) if each.get("storage") else None,
+        )
+        for each in (given if isinstance(given, (list, tuple)) else ())
+        if isinstance(each, dict)
+    ]
+
+
+def called(timeline: Timeline, operand: Operand) -> str:
+    """`Net.embed.weight`, or what it looks like."""
+    if operand.storage is not None and timeline.is_named(operand.storage):
+        return f"`{timeline.name(operand.storage)}`"
+    shape = "x".join(map(str, operand.shape)) or "scalar"
+    return f"{operand.type_name or 'tensor'} {shape} (argument {operand.arg})"
+
+
+class Ends:
+    """When each thread did its last work: an exception after which nothing came ended it."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._last: dict[tuple[str, str], float] = {}
+        for event in timeline.events(*(did for did in Did if did not in AFTERMATH)):
+            self._last[event.process, event.thread] = event.time
+
+    def handled(self, error: Event) -> bool:
+        return self._last.get((error.process, error.thread), 0.0) > error.time
+
+    def weight(self, errors: Iterable[Event]) -> tuple[Severity, Confidence]:
+        """Of a finding about exceptions: little if the program handled all of them."""
+        if all(self.handled(error) for error in errors):
+            return Severity.NOTE, Confidence.LOW
+        return Severity.ERROR, Confidence.HIGH

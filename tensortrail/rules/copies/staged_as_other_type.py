@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules._seen import by_line, named
+
+_PLAIN = frozenset({
+    "torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer",
+})  # fmt: skip
+
+
+class StagedAsOtherType(Rule):
+    """An asynchronous save staged a tensor as another type: its values are lost.
+
+    ## What it does
+    Compares each tensor that `async_save` was given with the copy that was staged for writing.
+    Speaks when a wrapper subclass became a tensor of another class. Found in recorded runs only.
+
+    ## Why is this bad?
+    Staging makes its copy by `new_empty` and fills it storage by storage. A subclass that
+    answers `new_empty` with a plain tensor gets a copy of its shape into which nothing is
+    written: the checkpoint holds uninitialised memory, and no error tells.
+
+    ## Example
+    ```python
+    dcp.async_save({"weight": float8_weight}, checkpoint_id=path)
+    ```
+    Use instead:
+    ```python
+    dcp.save({"weight": float8_weight}, checkpoint_id=path)
+    ```
+
+    ## Fix safety
+    No fix is offered: the subclass has to answer `aten.new_empty` with its own type.
+
+    ## References
+    - pytorch/ao, `WeightWithDynamicFloat8CastTensor` and its answer to `aten.new_empty`
+    - NVIDIA/TransformerEngine pull request 2721
+    """
+
+    code = "XFR604"
+    name = "staged-as-other-type"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        changed = [each for each in timeline.events(Did.STAGE) if _changed(each)]
+        for events in by_line(changed):
+            event = events[0]
+            sources = [each.other for each in events if each.other]
+            kind, staged = (str(event.facts[key]) for key in ("type", "staged"))
+            yield self.seen(
+                timeline,
+                event,
+                f"{named(timeline, sources)}, of type `{_short(kind)}`, "
+                f"{'is' if len(sources) == 1 else 'are'} staged as `{_short(staged)}`: "
+                "the checkpoint gets memory without their values",
+                evidence={"tensors": str(len({each.facts.get("key") for each in events})),
+                          "stagings": str(len(events)), "class": kind},
+            )  # fmt: skip
+
+
+def _changed(event: Event) -> bool:
+    kind, staged = event.facts.get("type"), event.facts.get("staged")
+    return bool(kind and staged) and kind not in _PLAIN and kind != staged
+
+
+def _short(kind: str) -> str:
+    return kind.rpartition(".")[2]

@@ -1,0 +1,38 @@
+"""Exceptions about devices, told apart by their messages and by what the operands were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tensortrail.rules import Did, Event, Timeline
+from tensortrail.rules._seen import by_line, operands
+
+MIXED = re.compile(
+    r"same device|expected device|(two|different) devices|not at the same device"
+    r"|weight type .*should be the same|device type",
+    re.IGNORECASE,
+)
+MOVES = frozenset({"to", "cpu", "cuda", "xpu", "type", "copy_", "pin_memory", "type_as"})
+
+
+def errors(timeline: Timeline, family: re.Pattern[str]) -> Iterator[list[Event]]:
+    """The exceptions of this family, those of one line together."""
+    told = (
+        each
+        for each in timeline.events(Did.ERROR)
+        if family.search(str(each.facts.get("message", "")))
+    )
+    yield from by_line(told)
+
+
+def is_move(event: Event) -> bool:
+    return event.op.rpartition(".")[2] in MOVES
+
+
+def has_meta(timeline: Timeline, event: Event) -> bool:
+    return any(each.device == "meta" for each in operands(timeline, event))
+
+
+def is_mixed(timeline: Timeline, event: Event) -> bool:
+    return len({each.device for each in operands(timeline, event)}) > 1

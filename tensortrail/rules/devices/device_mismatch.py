@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules._seen import (
+    Ends,
+    Operand,
+    by_line,
+    called,
+    doer,
+    line_of,
+    operands,
+    put_there,
+)
+from tensortrail.rules.devices._errors import MIXED, errors, is_mixed
+
+
+class DeviceMismatch(Rule):
+    """An operation was given tensors on different devices.
+
+    ## What it does
+    Speaks of exceptions about operands on different devices, and of operations on CPU and meta
+    tensors that raise none. Says where each operand is and who put it there last. Found in
+    recorded runs only.
+
+    ## Why is this bad?
+    Some operations on a CPU and a meta tensor, a linear layer without bias among them, succeed
+    without a word and return memory that nobody wrote: wrong numbers instead of an error.
+
+    ## Example
+    ```python
+    with torch.device("meta"):
+        head = torch.nn.Linear(8, 3, bias=False)
+    logits = head(torch.randn(4, 8))
+    ```
+    Use instead:
+    ```python
+    head = torch.nn.Linear(8, 3, bias=False)
+    logits = head(torch.randn(4, 8))
+    ```
+
+    ## Fix safety
+    No fix is offered: which of the operands is in the wrong place is for a person to say.
+
+    ## References
+    - pytorch/pytorch documentation, "Meta device"
+    """
+
+    code = "DEV502"
+    name = "device-mismatch"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        raised: set[tuple[str, int]] = set()
+        ends: Ends | None = None
+        for events in errors(timeline, MIXED):
+            mixed = [each for each in events if is_mixed(timeline, each)]
+            if not mixed:
+                continue
+            ends = ends or Ends(timeline)
+            event = mixed[0]
+            if at := line_of(event):
+                raised.add((at.file, at.line))
+            severity, confidence = ends.weight(mixed)
+            yield self._met(timeline, mixed, "raises", severity, confidence)
+        for events in by_line(timeline.events(Did.MEET)):
+            at = line_of(events[0])
+            if at and (at.file, at.line) in raised:
+                continue
+            silent = [each for each in events if _with_meta(timeline, each)]
+            if wrong := [each for each in silent if _result(each) not in ("", "meta")]:
+                effect = f"gives memory on {_result(wrong[0])} that nobody wrote"
+                yield self._met(timeline, wrong, effect, Severity.ERROR, Confidence.HIGH)
+            elif empty := [each for each in silent if _result(each) == "meta"]:
+                effect = "gives a tensor on meta, without values"
+                yield self._met(timeline, empty, effect, Severity.NOTE, Confidence.MEDIUM)
+
+    def _met(
+        self,
+        timeline: Timeline,
+        events: Sequence[Event],
+        effect: str,
+        severity: Severity,
+        confidence: Confidence,
+    ) -> Finding:
+        event = events[0]
+        given = operands(timeline, event)
+        odd = _odd(given)
+        by = put_there(timeline, odd.storage, event) if odd and odd.storage else None
+        since = f"; {called(timeline, odd)} was put there by {doer(by)}" if odd and by else ""
+        places = ", ".join(_places(timeline, given))
+        return self.seen(
+            timeline,
+            event,
+            f"`{event.op}` {effect}: {places}{since}",
+            severity=severity,
+            confidence=confidence,
+            about=odd.storage if odd else None,
+            evidence={"operations": str(len(events))},
+        )
+
+
+def _with_meta(timeline: Timeline, event: Event) -> bool:
+    return any(each.device == "meta" for each in operands(timeline, event))
+
+
+def _result(event: Event) -> str:
+    """The device of what came out; empty when nothing did."""
+    return str(event.facts.get("result") or "")
+
+
+def _odd(given: Sequence[Operand]) -> Operand | None:
+    """The one that is probably in the wrong place: on meta, or else on the CPU."""
+    ranked = sorted(given, key=lambda each: (each.device != "meta", each.device != "cpu"))
+    return ranked[0] if ranked else None
+
+
+def _places(timeline: Timeline, given: Sequence[Operand]) -> Iterator[str]:
+    for device in dict.fromkeys(each.device for each in given):
+        names = list(dict.fromkeys(called(timeline, e) for e in given if e.device == device))
+        verb = "is" if len(names) == 1 else "are"
+        yield f"{' and '.join(names)} {verb} on {device}"

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Rule, Timeline
+from tensortrail.rules._seen import NO_VALUES, Ends, called, doer, operands, put_there
+from tensortrail.rules.devices._errors import MIXED, errors, has_meta, is_mixed, is_move
+
+
+class ValueReadOnMeta(Rule):
+    """Code asks a meta tensor for its values.
+
+    ## What it does
+    Speaks of `.item()`, `.tolist()`, `if tensor:`, `torch.equal`, `nonzero` and the like that
+    failed because the tensor is on meta, names it, and says who put it there. Found in recorded
+    runs only.
+
+    ## Why is this bad?
+    A meta tensor has a shape and no values. In save and export code such questions only fail
+    once somebody offloads the model or builds it on meta.
+
+    ## Example
+    ```python
+    if torch.equal(model.embed.weight, model.head.weight):
+        tie(model)
+    ```
+    Use instead:
+    ```python
+    if model.embed.weight is model.head.weight:
+        tie(model)
+    ```
+
+    ## Fix safety
+    No fix is offered: ask about the object, its shape or its name, or bring the values back.
+
+    ## References
+    - pytorch/pytorch documentation, "Meta device"
+    """
+
+    code = "DEV508"
+    name = "value-read-on-meta"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        ends: Ends | None = None
+        for events in errors(timeline, NO_VALUES):
+            reads = [
+                each
+                for each in events
+                if not is_move(each)
+                and has_meta(timeline, each)
+                and not (is_mixed(timeline, each) and MIXED.search(str(each.facts["message"])))
+            ]
+            if not reads:
+                continue
+            event = reads[0]
+            ends = ends or Ends(timeline)
+            severity, confidence = ends.weight(reads)
+            asked = next(each for each in operands(timeline, event) if each.device == "meta")
+            by = put_there(timeline, asked.storage, event) if asked.storage else None
+            yield self.seen(
+                timeline,
+                event,
+                f"`{event.op}` asks for values of {called(timeline, asked)}, which is on meta"
+                + (f", put there by {doer(by)}" if by else ""),
+                severity=severity,
+                confidence=confidence,
+                about=asked.storage,
+                evidence={"attempts": str(len(reads))},
+            )

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules._seen import MB, by_line, size
+
+_TO = ("cpu", "meta")
+
+
+class OffloadWithoutEffect(Rule):
+    """A module was offloaded, but the memory it lay in is still held by something else.
+
+    ## What it does
+    Watches moves of whole modules to the CPU or to meta. Speaks when more than half of the
+    bytes that should have gone are alive afterwards, and says who holds them. Found in recorded
+    runs only.
+
+    ## Why is this bad?
+    The module says it is on the CPU, and the memory of the device is as full as before: the next
+    allocation fails although "everything was offloaded". A view, a state dict, a list or a
+    closure that holds one old tensor keeps its whole storage.
+
+    ## Example
+    ```python
+    weights = model.state_dict()
+    model.to("cpu")  # the old weights stay on the device: `weights` holds them
+    ```
+    Use instead:
+    ```python
+    model.to("cpu")
+    weights = model.state_dict()
+    ```
+
+    ## Fix safety
+    No fix is offered: whether the holder still needs the old tensors is its own matter.
+
+    ## References
+    - pytorch/pytorch documentation, "Understanding CUDA Memory Usage"
+    """
+
+    code = "OFF108"
+    name = "offload-without-effect"
+    severity = Severity.WARNING
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in by_line(filter(_is_offload, timeline.events(Did.MODULE))):
+            idle = [each for each in events if _kept(each)]
+            if not idle:
+                continue
+            event = idle[0]
+            held, left = _kept(event), event.facts["left"]
+            holders = [str(each) for each in event.facts.get("holders", ())]
+            numbers = event.facts.get("storages", ())
+            about = timeline.storage(event.process, numbers[0]) if numbers else None
+            whole = sum(_kept(each) for each in idle)
+            yield self.seen(
+                timeline,
+                event,
+                f"`{event.facts.get('class')}` went from {_devices(event, 'before')} to "
+                f"{_devices(event, 'after')}, but {size(held)} of the {size(left)} it left are "
+                "still alive" + (f", held by {', '.join(holders)}" if holders else ""),
+                confidence=Confidence.HIGH if holders else Confidence.MEDIUM,
+                about=about,
+                evidence={"moves": str(len(idle)), "still held": size(whole)},
+            )
+
+
+def _is_offload(event: Event) -> bool:
+    before, after = (_places(event, key) for key in ("before", "after"))
+    return bool(after) and set(after) <= set(_TO) and bool(set(before) - set(after) - {"meta"})
+
+
+def _kept(event: Event) -> int:
+    """The bytes that stayed, if they are most of those that should have gone."""
+    held, left = (event.facts.get(key, 0) for key in ("held", "left"))
+    return held if isinstance(held, int) and held >= MB and held * 2 > left else 0
+
+
+def _places(event: Event, key: str) -> Mapping[str, int]:
+    places = event.facts.get(key)
+    return places if isinstance(places, Mapping) else {}
+
+
+def _devices(event: Event, key: str) -> str:
+    return " and ".join(_places(event, key))

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Did, Event, Rule, Storage, Timeline
+from tensortrail.rules._seen import MB, by_line, named, size
+
+_WRITES_STORAGES = "torch.save"
+"""Other writers write the elements of a tensor, not the storage it lies in."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """All that one save wrote of one storage."""
+
+    event: Event
+    storage: Storage
+    whole: int
+    logical: int
+    pieces: int
+
+    @property
+    def wasted(self) -> int:
+        return self.whole - self.logical
+
+
+class SliceSavedWhole(Rule):
+    """A view is saved, and the whole storage it looks into is written with it.
+
+    ## What it does
+    Watches `torch.save`. Speaks when the storage of a tensor is at least twice as large as all
+    parts of it that go into the same file, and at least 1 MB is written for nothing. Found in
+    recorded runs only.
+
+    ## Why is this bad?
+    `torch.save` writes storages, so that views of one storage are still views of one after
+    `torch.load`. Ten rows of an embedding table make a file as large as the table, and after
+    loading the ten rows hold all of it in memory.
+
+    ## Example
+    ```python
+    torch.save(embedding.weight[:10], "rows.pt")
+    ```
+    Use instead:
+    ```python
+    torch.save(embedding.weight[:10].clone(), "rows.pt")
+    ```
+
+    ## Fix safety
+    Safe where the view is the only part of its storage in the file; unsafe where several parts
+    are: they would no longer share memory after loading.
+
+    ## References
+    - pytorch/pytorch notes, "Serialization semantics", "Saving and loading tensors preserves views"
+    """
+
+    code = "STO207"
+    name = "slice-saved-whole"
+    severity = Severity.WARNING
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        parts = {id(part.event): part for part in _parts(timeline)}
+        for events in by_line(part.event for part in parts.values()):
+            here = [parts[id(event)] for event in events]
+            largest = max(here, key=lambda part: part.wasted)
+            event = largest.event
+            yield self.seen(
+                timeline,
+                event,
+                f"`{event.op}` writes all {size(largest.whole)} of the storage that "
+                f"{_what(timeline, largest)} lies in; only {size(largest.logical)} are saved",
+                about=largest.storage,
+                fixes=[_cloned(timeline, event, largest.pieces == 1)],
+                evidence={
+                    "saves": str(len(here)),
+                    "written for nothing": size(sum(part.wasted for part in here)),
+                },
+            )
+
+
+def _parts(timeline: Timeline) -> Iterator[_Part]:
+    """What is written for nothing: the saves of one file end with one that counts them."""
+    resized = {e.storage.key: e for e in timeline.events(Did.RESIZE) if e.storage}
+    open_files: dict[tuple[str, str, str], list[Event]] = {}
+    for event in timeline.events(Did.SAVE):
+        if event.op != _WRITES_STORAGES:
+            continue
+        file = (event.process, event.thread, str(event.facts.get("path")))
+        if event.storage is not None:
+            open_files.setdefault(file, []).append(event)
+            continue
+        pieces: dict[tuple[str, int], list[Event]] = {}
+        for each in open_files.pop(file, []):
+            if each.storage is not None:
+                pieces.setdefault(each.storage.key, []).append(each)
+        for key, saves in pieces.items():
+            storage = saves[0].storage
+            if storage is None or storage.device == "meta":
+                continue
+            whole = storage.nbytes
+            if key in resized:
+                whole = min(whole, int(resized[key].facts.get("after", whole)))
+            logical = sum(int(each.facts.get("logical", 0)) for each in saves)
+            part = _Part(saves[0], storage, whole, logical, len(saves))
+            if part.whole >= 2 * part.logical and part.wasted >= MB:
+                yield part
+
+
+def _what(timeline: Timeline, part: _Part) -> str:
+    key = str(part.event.facts.get("key") or "")
+    if part.pieces > 1:
+        return f"`{key}` with {part.pieces - 1} other parts"
+    return f"`{key}`" if key else f"a part of {named(timeline, [part.storage])}"
+
+
+def _cloned(timeline: Timeline, event: Event, alone: bool) -> Fix | None:
+    given = timeline.argument(event.site, "save", 0) if event.site else None
+    place = _entry(given, str(event.facts.get("key") or "")) if given else None
+    if place is None:
+        return None
+    simple = isinstance(ast.parse(place.source, mode="eval").body, _NEEDS_NO_PARENTHESES)
+    text = f"{place.source}.clone()" if simple else f"({place.source}).clone()"
+    safety = Safety.SAFE if alone else Safety.UNSAFE
+    return timeline.fix("save a copy of the part", safety, Edit(place, text))
+
+
+_NEEDS_NO_PARENTHESES = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+
+
+def _entry(given: Site, key: str) -> Site | None:
+    """Where the tensor of that key stands: the argument itself, or a value of a dict display."""
+    source = given.source
+    try:
+        shown = ast.parse(source, mode="eval").body
+    except SyntaxError:
+        return None
+    if not key:
+        return given if not isinstance(shown, (ast.Dict, ast.List, ast.Tuple)) else None
+    if not isinstance(shown, ast.Dict):
+        return None
+    for name, value in zip(shown.keys, shown.values, strict=True):
+        if isinstance(name, ast.Constant) and name.value == key:
+            return _inside(given, value)
+    return None
+
+
+def _inside(given: Site, node: ast.expr) -> Site | None:
+    lines = given.source.encode().splitlines(keepends=True)
+    starts = [sum(map(len, lines[:row])) for row in range(len(lines))]
+    end_line = node.end_lineno or node.lineno
+    first = given.start + starts[node.lineno - 1] + node.col_offset
+    last = given.start + starts[end_line - 1] + (node.end_col_offset or 0)
+    text = given.source.encode()[first - given.start : last - given.start].decode()
+    line = given.line + node.lineno - 1
+    return Site(given.file, line, 1, given.line + end_line - 1, 1, first, last, source=text)
