@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tensortrail.rules.timeline import Did, Event, Storage
 
@@ -63,7 +63,8 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
         case Did.UNWRITTEN:
             return f"read by {op} before anything was written into it"
         case Did.MODULE:
-            return f"moved as a module from {facts.get('before')} to {facts.get('after')}"
+            before, after = _by_device(facts.get("before")), _by_device(facts.get("after"))
+            return f"moved as a module from {before} to {after}"
         case Did.STAGE:
             return f"staged on {device} for an asynchronous save"
         case Did.WRAPPER:
@@ -93,6 +94,12 @@ def _odd(event: Event) -> str:
             return f"({kind}) gave another storage than before"
         case _:
             return f"was set to a storage without bytes by {event.op}"
+
+
+def _by_device(nbytes: object) -> str:
+    if not isinstance(nbytes, Mapping):
+        return str(nbytes)
+    return ", ".join(f"{device} ({size(each)})" for device, each in nbytes.items()) or "nowhere"
 
 
 def _path(event: Event) -> str:

@@ -100,7 +100,7 @@ def _lives(process: Process) -> Lives:
                 if described := storages.get(each):
                     change(described[2], micros, described[3])
         if code in ENDS_OR_RESIZES:
-            after: int = 0 if code == FREE else row[7].get("after", 0)
+            after = 0 if code == FREE else _after(row)
             described = storages.get(number)
             if described and number not in freed and number not in inherited:
                 before = resized[number] if number in resized else described[3]
@@ -112,6 +112,11 @@ def _lives(process: Process) -> Lives:
     for number in (0, *inherited):
         del born[number]
     return Lives(process, born, freed, resized, levels)
+
+
+def _after(row: Row) -> int:
+    after = row[7].get("after") if isinstance(row[7], dict) else None
+    return after if isinstance(after, int) else 0
 
 
 def _in_order(rows: list[Row]) -> Iterable[Row]:
