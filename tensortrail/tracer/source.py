@@ -28,6 +28,24 @@ def argument(site: Site, function: str, position: int, not_after: float) -> Site
     return None if isinstance(chosen, ast.Starred) else _place(site, chosen, not_after)
 
 
+def statement(site: Site, not_after: float) -> tuple[int, int] | None:
+    """First and last line of the statement around the site, or of the site where the statement
+    holds others; None if the file changed since."""
+    tree = _tree(site.file, not_after) if line(site, not_after) else None
+    if tree is None:
+        return None
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        and node.lineno <= site.line <= (node.end_lineno or node.lineno)
+    ]
+    inner = max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
+    if inner is None or hasattr(inner, "body"):
+        return site.line, site.end_line
+    return inner.lineno, inner.end_lineno or inner.lineno
+
+
 def fix(description: str, safety: Safety, edits: Sequence[Edit]) -> Fix | None:
     for file in {edit.site.file for edit in edits}:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
@@ -35,7 +35,7 @@ class Process:
     def event(self, row: Row) -> Event:
         code, micros, context, site, storage, other, op, facts = row[:8]
         thread, phase = self._context(context)
-        user, by = self._site(site)
+        user, by = self.site(site)
         return Event(
             did=KINDS[code - EVENT],
             time=self.offset + micros / 1e6,
@@ -84,7 +84,7 @@ class Process:
         _, thread, phase = contexts[number]
         return self.part.text(thread), self.part.text(phase)
 
-    def _site(self, number: int) -> tuple[Site | None, Site | None]:
+    def site(self, number: int) -> tuple[Site | None, Site | None]:
         found = self._sites.get(number)
         if found is None:
             sites, text = self.part.sites, self.part.text
@@ -181,6 +181,14 @@ class RunTimeline:
                 break
             number = before
         return ""
+
+    def visits(self) -> Iterator[tuple[Site, int]]:
+        """The lines of users and libraries, each with how many events it has."""
+        for process in self.processes:
+            for number, count in Counter(row[3] for row in process.part.rows).items():
+                for site in process.site(number):
+                    if site is not None:
+                        yield site, count
 
     def line(self, site: Site) -> str:
         return source.line(site, self.started)
