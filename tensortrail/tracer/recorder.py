@@ -228,6 +228,8 @@ class Recorder:
             with suppress(Exception):
                 self.note(Did.PHASE, facts={"ended": local.phases.pop()})
             local.context = -1
+            if not local.phases:
+                self.writer.flush()
 
     def trains(self) -> None:
         """A backward pass began: this thread trains from now on."""

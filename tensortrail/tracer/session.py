@@ -185,16 +185,17 @@ def _forked() -> None:
         return
     recorder = session.recorder
     old = recorder.writer
+    first_storage = old.next_storage()
     session.header = {
         **session.header,
         "pid": os.getpid(),
         "parent": session.header.get("pid"),
         "worker": recorder.local.child,
-        "first_storage": old.next_storage,
+        "first_storage": first_storage,
     }
     recorder.local.child = FORK
     try:
-        writer = _new_writer(session.directory, session.header, session.limit, old.next_storage)
+        writer = _new_writer(session.directory, session.header, session.limit, first_storage)
     except OSError:
         recorder.active = False
         return

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import stat
 from collections.abc import Sequence
 from functools import lru_cache
 
 from tensortrail.findings import Edit, Fix, Safety, Site
+
+LARGEST = 16_000_000
+"""The name of the file comes from a trail, which may be anybody's."""
 
 
 def line(site: Site, not_after: float) -> str:
@@ -64,7 +68,9 @@ def fix(description: str, safety: Safety, edits: Sequence[Edit]) -> Fix | None:
 def _text(file: str, not_after: float) -> str:
     """The source, unless it changed since: its lines would be other ones."""
     try:
-        if os.stat(file).st_mtime > not_after:
+        status = os.stat(file)
+        readable = stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST
+        if status.st_mtime > not_after or not readable:
             return ""
         with open(file, encoding="utf-8", newline="") as opened:
             return opened.read()

@@ -78,23 +78,25 @@ class Process:
         return found
 
     def _context(self, number: int) -> tuple[str, str]:
-        contexts = self.part.contexts
-        if not 0 <= number < len(contexts):
-            return "", ""
-        _, thread, phase = contexts[number]
-        return self.part.text(thread), self.part.text(phase)
+        row = self.part.contexts.get(number)
+        return (self.part.text(row[2]), self.part.text(row[3])) if row else ("", "")
 
     def site(self, number: int) -> tuple[Site | None, Site | None]:
         found = self._sites.get(number)
         if found is None:
-            sites, text = self.part.sites, self.part.text
-            if not 0 < number < len(sites):
+            row, text = self.part.sites.get(number), self.part.text
+            if row is None:
                 return None, None
-            _, file, line, function, by_file, by_line, by_function = sites[number]
-            user = Site(text(file), line, function=text(function)) if file else None
-            by = Site(text(by_file), by_line, function=text(by_function)) if by_file else None
-            found = self._sites[number] = (user, by)
+            _, _, file, line, function, by_file, by_line, by_function = row
+            found = self._sites[number] = (
+                _place(text(file), line, text(function)),
+                _place(text(by_file), by_line, text(by_function)),
+            )
         return found
+
+
+def _place(file: str, line: int, function: str) -> Site | None:
+    return Site(file, max(line, 1), function=function) if file else None
 
 
 class RunTimeline:
@@ -143,7 +145,7 @@ class RunTimeline:
     def _parent(self, process: Process, number: int) -> Process | None:
         """Where a storage comes from that was there when this process was forked."""
         header = process.part.header
-        if number >= header.get("first_storage", 0):
+        if number >= (header.get("first_storage") or 0):
             return None
         pid = header.get("parent")
         return next((each for each in self.processes if each.part.header.get("pid") == pid), None)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import gc
+import math
+import os
+import stat
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from operator import itemgetter
+from typing import Any, BinaryIO
 
 import msgpack
 
@@ -16,6 +21,7 @@ from tensortrail.tracer.trail.layout import (
     EVENT,
     FRAME,
     KINDS,
+    LONGEST_ARRAY,
     LONGEST_FRAME,
     MAGIC,
     NAME,
@@ -36,19 +42,19 @@ class Part:
 
     path: str
     header: Mapping[str, Any] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
-    sites: list[Row] = field(default_factory=lambda: [(SITE, 0, 0, 0, 0, 0, 0)])
-    contexts: list[Row] = field(default_factory=list)
+    texts: dict[int, str] = field(default_factory=lambda: {0: ""})
+    sites: dict[int, Row] = field(default_factory=dict)
+    contexts: dict[int, Row] = field(default_factory=dict)
     storages: dict[int, Row] = field(default_factory=dict)
     names: dict[int, list[int]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
-    """The events, each of full length."""
+    """The events in order of time, each of full length."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     closed: bool = False
     damage: str = ""
 
     def text(self, number: int) -> str:
-        return self.texts[number] if 0 <= number < len(self.texts) else "?"
+        return self.texts.get(number, "?")
 
 
 def read_part(path: str) -> Part:
@@ -70,82 +76,125 @@ def without_collector() -> Iterator[None]:
 
 def _read_part(path: str) -> Part:
     part = Part(path)
+    damages: list[str] = []
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise NotATrail(f"{path}: no trail")  # a pipe would make us wait
     with open(path, "rb") as file:
         if (magic := file.read(len(MAGIC))) != MAGIC:
             newer = magic.startswith(MAGIC.rpartition(b" ")[0])
             raise NotATrail(f"{path}: {'a trail of another version' if newer else 'no trail'}")
-        try:
-            for rows in _frames(file):
-                _take(part, rows)
-        except Damage as damage:
-            part.damage = f"{path}: {damage}; the events before it were read"
-    part.header = part.header or {}
+        understood = [_take(part, rows) for rows in _frames(file, damages)]
+    damages += ["rows of a form unknown"] * understood.count(False)
+    if damages:
+        more = f" and {len(damages) - 1} times more" if len(damages) > 1 else ""
+        part.damage = f"{path}: {damages[0]}{more}; the other events were read"
+    if any(after[1] < before[1] for before, after in zip(part.rows, part.rows[1:], strict=False)):
+        # Threads overtake each other, and thinned rows are written late.
+        part.rows.sort(key=itemgetter(1))
     return part
 
 
-class Damage(Exception):
-    pass
-
-
-def _frames(file: Any) -> Iterator[list[Any]]:
+def _frames(file: BinaryIO, damages: list[str]) -> Iterator[list[Any]]:
+    left = os.fstat(file.fileno()).st_size - file.tell()
     while head := file.read(FRAME.size):
         at = file.tell() - len(head)
-        if len(head) < FRAME.size:
-            raise Damage(f"cut off at byte {at}")
-        length, check = FRAME.unpack(head)
-        payload = file.read(length) if length <= LONGEST_FRAME else b""
-        if len(payload) < length:
-            raise Damage(f"cut off or damaged at byte {at}")
+        left -= len(head)
+        length, check = FRAME.unpack(head) if len(head) == FRAME.size else (left + 1, 0)
+        if length > left or length > LONGEST_FRAME:
+            damages.append(f"cut off or damaged at byte {at}")
+            return
+        payload = file.read(length)
+        left -= length
         if zlib.crc32(payload) != check:
-            raise Damage(f"damaged at byte {at}")
+            damages.append(f"damaged at byte {at}")
+            continue
         try:
-            rows = msgpack.unpackb(payload, use_list=False, strict_map_key=False)
-        except (ValueError, msgpack.UnpackException) as error:
-            raise Damage(f"unreadable at byte {at}: {error}") from error
-        if not isinstance(rows, tuple):
-            raise Damage(f"unreadable at byte {at}")
-        yield list(rows)
+            rows = msgpack.unpackb(
+                payload, use_list=False, unicode_errors="replace", max_array_len=LONGEST_ARRAY
+            )
+        except (ValueError, TypeError, msgpack.UnpackException) as error:
+            damages.append(f"unreadable at byte {at}: {error or type(error).__name__}")
+            continue
+        yield list(rows) if isinstance(rows, tuple) else [rows]
 
 
+FORMS: dict[int, tuple[type, ...]] = {
+    TEXT: (int, int, str),
+    SITE: (int,) * 8,
+    CONTEXT: (int,) * 4,
+    STORAGE: (int, int, int, int, int, tuple, int),
+    NAME: (int, int, int),
+}
 PADDING: Row = (0, 0, 0, 0, 0, 0, 0, {})
+EVENT_FORM: tuple[type, ...] = (*(int,) * 7, dict)
 LAST = EVENT + len(KINDS)
 
 
-def _take(part: Part, rows: list[Any]) -> None:
-    append = part.rows.append
+def _take(part: Part, rows: list[Any]) -> bool:
+    """Whether all of them were understood."""
+    events: list[Row] = []
+    others: dict[int, list[Row]] = defaultdict(list)
+    misfits = 0
     for row in rows:
-        try:
-            code = row[0]
+        if type(row) is tuple and row and type(code := row[0]) is int:
             if EVENT <= code < LAST:
-                append(row + PADDING[len(row) :] if len(row) < 8 else row)
-            elif code == TEXT:
-                part.texts.append(str(row[1]))
-            elif code == SITE:
-                part.sites.append(_numbers(row, 7))
-            elif code == CONTEXT:
-                part.contexts.append(_numbers(row, 3))
-            elif code == STORAGE:
-                _, number, _, _, _, _, _ = row
-                part.storages[number] = row
-            elif code == NAME:
-                part.names.setdefault(row[1], []).append(row[2])
-        except KeyError:
+                events.append(row + PADDING[len(row) :] if len(row) < 8 else row)
+            elif code in FORMS:
+                others[code].append(row)
+        elif isinstance(row, dict):
             _note(part, row)
-        except (TypeError, IndexError, ValueError, AttributeError) as error:
-            raise Damage("a row of a form unknown") from error
+        else:
+            misfits += 1
+    sound = {code: _of_form(each, FORMS[code]) for code, each in others.items()}
+    sound[STORAGE] = [row for row in sound.get(STORAGE, ()) if all(type(n) is int for n in row[5])]
+    part.rows += (kept := _of_form(events, EVENT_FORM))
+    part.texts.update((number, text) for _, number, text in sound.get(TEXT, ()))
+    part.sites.update((row[1], row) for row in sound.get(SITE, ()))
+    part.contexts.update((row[1], row) for row in sound.get(CONTEXT, ()))
+    part.storages.update((row[1], row) for row in sound[STORAGE])
+    for _, storage, name in sound.get(NAME, ()):
+        part.names.setdefault(storage, []).append(name)
+    taken = len(kept) + sum(map(len, sound.values()))
+    return not misfits and taken == len(events) + sum(map(len, others.values()))
 
 
-def _numbers(row: Row, length: int) -> Row:
-    if len(row) != length or not all(isinstance(each, int) for each in row):
-        raise ValueError(row)
-    return row
+def _of_form(rows: list[Row], form: tuple[type, ...]) -> list[Row]:
+    """The rows whose items are of these types; by columns, since nearly always all are."""
+    if {len(form)} == set(map(len, rows)) and all(
+        {kind} == set(map(type, column))
+        for column, kind in zip(zip(*rows, strict=True), form, strict=True)
+    ):
+        return rows
+    return [row for row in rows if tuple(map(type, row)) == form]
 
 
-def _note(part: Part, note: Any) -> None:
-    if not isinstance(note, dict):
-        raise Damage("a row of a form unknown")
+def _note(part: Part, note: dict[Any, Any]) -> None:
     if "version" in note:
-        part.header = note
+        part.header = _header(note)
     if "end" in note:
         part.closed = True
-        part.dropped = note.get("dropped") or {}
+        dropped = note.get("dropped")
+        if isinstance(dropped, dict):
+            part.dropped = {str(k): n for k, n in dropped.items() if type(n) is int}
+
+
+LONGEST_LABEL = 200
+TEXTS = ("version", "run", "cwd", "python", "torch", "thread", "worker")
+NUMBERS = ("pid", "rank", "parent", "limit", "first_storage")
+
+
+def _header(note: dict[Any, Any]) -> dict[str, Any]:
+    """Readers need not look at the types of what it holds."""
+    header = {str(key): value for key, value in note.items()}
+    for key in TEXTS:
+        if key in header:
+            header[key] = str(header[key])[:LONGEST_LABEL]
+    for key in NUMBERS:
+        if type(header.get(key, 0)) is not int:
+            header[key] = None
+    start = header.get("start")
+    is_time = isinstance(start, (int, float)) and math.isfinite(start) and 0 <= start < 1e11
+    header["start"] = start if is_time else 0.0
+    argv = header.get("argv")
+    header["argv"] = [str(each) for each in argv] if isinstance(argv, tuple) else []
+    return header

@@ -13,47 +13,51 @@ ALWAYS = {
 }
 FREE = CODE[Did.FREE]
 FULL_SHARE = 0.5
-FIRST_AND_LAST_SHARE = 0.9
+FIRST_AND_LAST_SHARE = 0.75
+RARE_SHARE = 0.85
 
 
 class Thinner:
     """Up to half of the limit everything is written. From there on the events of a storage wait
-    for the next one of it, which takes their place. At nine tenths only errors, phases and first
-    mixed meetings are still written; the rest is for what waited."""
+    for the next one of it, which takes their place. At three quarters new storages are no longer
+    told of, only errors, phases and first mixed meetings are still written, for a tenth more. The
+    rest is for what waited."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.active = False
+        self.full = False
         self.dropped: Counter[int] = Counter()
-        self._full = False
+        self._shut = False
         self._fresh: set[int] = set()
         self._waiting: dict[int, Row] = {}
 
     def began(self, storage: int) -> bool:
         """Whether a new storage is still written down."""
-        if self.active and not self._full:
+        if self.active and not self.full:
             self._fresh.add(storage)
-        return not self._full
+        return not self.full
 
     def grown_to(self, size: int) -> None:
         self.active = size > self.limit * FULL_SHARE
-        self._full = size > self.limit * FIRST_AND_LAST_SHARE
+        self.full = size > self.limit * FIRST_AND_LAST_SHARE
+        self._shut = size > self.limit * RARE_SHARE
 
     def thinned(self, row: Row) -> list[Row]:
         """The rows to write now."""
         code, storage = row[0], row[4]
-        if code in ALWAYS:
+        if code in ALWAYS and not self._shut:
             return [row]
         if storage in self._fresh:
             self._fresh.discard(storage)
             return [row]
         before = self._waiting.pop(storage, None)
-        if code == FREE and before is not None:
+        if before is not None and code == FREE and not self._shut:
             return [before, row]
-        if not storage or (self._full and before is None):
+        if not storage or (self.full and before is None):
             self.dropped[code] += 1
             return []
-        if code == FREE:
+        if code == FREE and not self._shut:
             return [row]
         if before is not None:
             self.dropped[before[0]] += 1

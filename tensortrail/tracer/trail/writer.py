@@ -1,21 +1,22 @@
-"""Writes one process's trail. Nothing here may raise into the traced program."""
+"""Writes one process's trail. Nothing here may raise into the traced program, or wait for a lock
+of its own: events come from any thread, from signal handlers and from dying objects."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
 import time
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Any
 
 import msgpack
 
+from tensortrail.tracer.trail.file import TrailFile
 from tensortrail.tracer.trail.layout import (
     CODE,
     CONTEXT,
-    FRAME,
+    EVENT,
+    LONGEST_FRAME,
     MAGIC,
     NAME,
     SITE,
@@ -27,6 +28,11 @@ from tensortrail.tracer.trail.thinning import Thinner
 
 ROWS_A_FRAME = 4096
 FLUSH_AFTER = 100_000  # microseconds
+CLOSING_PATIENCE = 5  # seconds
+LONGEST_TEXT = 1000
+MOST_TEXTS = 200_000
+MOST_CONTEXTS = 10_000
+END_ROOM = 2000  # bytes that the last frame may need beyond the limit
 
 
 class TrailWriter:
@@ -36,73 +42,70 @@ class TrailWriter:
         self, path: str, header: Mapping[str, Any], limit: int, first_storage: int = 1
     ) -> None:
         self.path = path
-        self.trouble = ""
-        """Why nothing is written any more; empty while all is well."""
         self.fault = ""
         """The first fault of the tracer's own, which the program did not notice."""
         self.events = 0
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        self._file = TrailFile(path)
         self._began = time.perf_counter_ns()
         self._rows: list[Row] = []
         self._due = FLUSH_AFTER
+        self._limit = limit
+        self._rows_a_frame = max(16, min(ROWS_A_FRAME, limit // 1000))
         self._lock = threading.RLock()
-        self._texts: dict[str, int] = {}
+        # A number may be given twice when threads race; the rows of both say the same.
+        self._texts: dict[str, int] = {"": 0}
+        self._text_numbers = count(1)
         self._sites: dict[tuple[Any, ...], int] = {}
+        self._site_numbers = count(1)
         self._contexts: dict[tuple[str, str], int] = {}
-        self.next_storage = first_storage
-        self._written = 0
-        self._flushing = False
-        self._pack = msgpack.Packer(use_bin_type=True, unicode_errors="replace").pack
+        self._context_numbers = count(1)
+        self._storage_numbers = count(first_storage)
         self._thinner = Thinner(limit)
-        self._append(MAGIC)
-        self._frame([{**header, "start": time.time()}])
-        self.text("")
+        self._file.append(MAGIC)
+        self._write([{**header, "start": time.time()}])
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing is written any more; empty while all is well."""
+        return self._file.trouble
 
     def text(self, text: str) -> int:
         number = self._texts.get(text)
         if number is None:
-            with self._lock:
-                number = self._texts.get(text)
-                if number is None:
-                    number = len(self._texts)
-                    self._rows.append((TEXT, text))
-                    self._texts[text] = number
+            if len(self._texts) >= MOST_TEXTS:
+                return self.text("...")
+            number = self._texts[text] = next(self._text_numbers)
+            self._rows.append((TEXT, number, text[:LONGEST_TEXT]))
         return number
 
     def site(self, file: str, line: int, function: str, by: tuple[str, int, str]) -> int:
         key = (file, line, function, *by)
         number = self._sites.get(key)
         if number is None:
-            below = (self.text(by[0]), by[1], self.text(by[2]))
-            row = (SITE, self.text(file), line, self.text(function), *below)
-            with self._lock:
-                number = self._sites.get(key)
-                if number is None:
-                    number = len(self._sites) + 1
-                    self._rows.append(row)
-                    self._sites[key] = number
+            user, below = (self.text(file), line, self.text(function)), (self.text(by[0]), by[1])
+            number = self._sites[key] = next(self._site_numbers)
+            self._rows.append((SITE, number, *user, *below, self.text(by[2])))
         return number
 
     def context(self, thread: str, phase: str) -> int:
         number = self._contexts.get((thread, phase))
         if number is None:
-            row = (CONTEXT, self.text(thread), self.text(phase))
-            with self._lock:
-                number = self._contexts.get((thread, phase))
-                if number is None:
-                    number = len(self._contexts)
-                    self._rows.append(row)
-                    self._contexts[thread, phase] = number
+            if len(self._contexts) >= MOST_CONTEXTS:
+                return 0
+            number = self._contexts[thread, phase] = next(self._context_numbers)
+            self._rows.append((CONTEXT, number, self.text(thread), self.text(phase)))
         return number
 
     def storage(
         self, device: str, nbytes: int, dtype: str, shape: tuple[int, ...], type_name: str
     ) -> int:
-        with self._lock:
-            number = self.next_storage
-            self.next_storage += 1
+        number = next(self._storage_numbers)
         self.again(number, device, nbytes, dtype, shape, type_name)
         return number
+
+    def next_storage(self) -> int:
+        """The number after all that were given; a forked child goes on from there."""
+        return next(self._storage_numbers)
 
     def again(
         self, number: int, device: str, nbytes: int, dtype: str, shape: tuple[int, ...], kind: str
@@ -113,7 +116,8 @@ class TrailWriter:
             self._rows.append((*row, shape, self.text(kind)))
 
     def name(self, storage: int, name: str) -> None:
-        self._rows.append((NAME, storage, self.text(name)))
+        if not self._thinner.full:
+            self._rows.append((NAME, storage, self.text(name)))
 
     def event(
         self,
@@ -140,63 +144,90 @@ class TrailWriter:
             rows += self._thinner.thinned(row)
         else:
             rows.append(row)
-        if len(rows) >= ROWS_A_FRAME or now >= self._due:
+        if len(rows) >= self._rows_a_frame or now >= self._due:
             self.flush()
 
     def flush(self) -> None:
-        if self._flushing:  # a weak reference died while a frame was packed
-            return
-        with self._lock:
-            self._flushing = True
-            self._due = (time.perf_counter_ns() - self._began) // 1000 + FLUSH_AFTER
-            batch = self._rows[:]
-            # In place: other threads may append to this very list meanwhile.
-            del self._rows[: len(batch)]
-            if batch:
-                self._frame(batch)
-            self._thinner.grown_to(self._written)
-            self._flushing = False
+        if self._lock.acquire(blocking=False):  # else another thread is at it
+            try:
+                self._due = (time.perf_counter_ns() - self._began) // 1000 + FLUSH_AFTER
+                self._write_rows()
+            finally:
+                self._lock.release()
 
     def close(self) -> None:
-        with self._lock:
-            if self._file < 0:
-                return
-            self._rows += self._thinner.lasts()
-            self.flush()
-            dropped = {DID[code]: n for code, n in sorted(self._thinner.dropped.items())}
-            self._frame([{"end": time.time(), "events": self.events, "dropped": dropped}])
-            os.close(self._file)
-            self._file = -1
+        sole = self._lock.acquire(timeout=CLOSING_PATIENCE)
+        try:
+            if self._file.is_open:
+                self._write_rows()
+                self._rows += self._thinner.lasts()
+                self._write_rows()
+                dropped = {DID[code]: n for code, n in sorted(self._thinner.dropped.items())}
+                end = {"end": time.time(), "events": self.events, "dropped": dropped}
+                self._limit += END_ROOM
+                self._write([end])
+                self._file.close()
+        finally:
+            if sole:
+                self._lock.release()
 
     def abandon(self) -> None:
         """In a forked child: the file is the parent's."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._file.close()
         self._rows.clear()
 
-    def _frame(self, rows: list[Any]) -> None:
-        try:
-            payload = self._pack(rows)
-        except (TypeError, ValueError, OverflowError) as error:
-            self.trouble = self.trouble or f"events could not be packed: {error}"
-            return
-        self._append(FRAME.pack(len(payload), zlib.crc32(payload)) + payload)
+    def _write_rows(self) -> None:
+        rows = self._rows
+        while rows:
+            batch = rows[: self._rows_a_frame]
+            # In place: other threads may append to this very list meanwhile.
+            del rows[: len(batch)]
+            try:
+                self._write(batch)
+            except BaseException:  # a signal handler's
+                rows[:0] = batch
+                raise
+            self._thinner.grown_to(self._file.size)
 
-    def _append(self, data: bytes) -> None:
-        if self._file < 0 or self.trouble:
-            return
+    def _write(self, rows: list[Any]) -> None:
+        payload = self._packed(rows)
+        if len(payload) > LONGEST_FRAME and len(rows) > 1:
+            self._write(rows[: len(rows) // 2])
+            self._write(rows[len(rows) // 2 :])
+        elif len(payload) > LONGEST_FRAME or self._file.size + len(payload) > self._limit:
+            self._drop(rows)
+        else:
+            self._file.frame(payload)
+
+    def _packed(self, rows: list[Any]) -> bytes:
         try:
-            start = self._written
-            while data:
-                sent = os.write(self._file, data)
-                data = data[sent:]
-                self._written += sent
-        except OSError as error:
-            self.trouble = f"{self.path}: {error.strerror or error}"
-            # A frame half written would only be reported as damage.
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, start)
+            return _pack(rows)
+        except Exception as error:
+            self.fault = self.fault or f"an event could not be written: {error}"
+            sound = [row for row in rows if _can_be_packed(row)]
+            self._drop(row for row in rows if row not in sound)
+            return _pack(sound)
+
+    def _drop(self, rows: Iterable[Row]) -> None:
+        self._thinner.dropped.update(row[0] for row in rows if row[0] >= EVENT)
 
 
 DID = {code: did.value for did, code in CODE.items()}
+
+
+def _pack(rows: Any) -> bytes:
+    packed: bytes = msgpack.packb(rows, unicode_errors="replace", default=_type_name)
+    return packed
+
+
+def _type_name(thing: Any) -> str:
+    """Of what msgpack does not know, and of integers that are too large for it."""
+    return type(thing).__name__
+
+
+def _can_be_packed(row: Row) -> bool:
+    try:
+        _pack(row)
+    except Exception:
+        return False
+    return True
