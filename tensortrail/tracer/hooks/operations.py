@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 from tensortrail.rules.timeline import Did
@@ -65,6 +66,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
             mode.__exit__(None, None, None)
             state["on"] = False
 
-    handle = torch.optim.optimizer.register_optimizer_step_post_hook(next_step)
+    handle = register_optimizer_step_post_hook(next_step)
     recorder.at_close.append(end)
     next_step()
