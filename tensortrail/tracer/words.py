@@ -15,7 +15,9 @@ def described(storage: Storage) -> str:
     return f"{kind}{storage.dtype or 'bytes'} {shape}".strip()
 
 
-def size(nbytes: float) -> str:
+def size(nbytes: object) -> str:
+    if not isinstance(nbytes, (int, float)):
+        return "? bytes"
     for unit in ("B", "KB", "MB", "GB"):
         if nbytes < 1000:
             return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
@@ -55,7 +57,7 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
         case Did.LOAD:
             return f"read onto {device} by {op}{_path(event)}"
         case Did.MEET:
-            return f"met others on {', '.join(map(str, facts.get('devices', ())))} in {op}"
+            return f"met others on {_listed(facts.get('devices'))} in {op}"
         case Did.ERROR:
             return f"{facts.get('type', 'an exception')} in {op}"
         case Did.POINTER:
@@ -100,6 +102,10 @@ def _by_device(nbytes: object) -> str:
     if not isinstance(nbytes, Mapping):
         return str(nbytes)
     return ", ".join(f"{device} ({size(each)})" for device, each in nbytes.items()) or "nowhere"
+
+
+def _listed(values: object) -> str:
+    return ", ".join(map(str, values)) if isinstance(values, (list, tuple)) else str(values)
 
 
 def _path(event: Event) -> str:

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from operator import itemgetter
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.timeline import Process, RunTimeline
@@ -19,7 +18,6 @@ from tensortrail.tracer.trail.reader import without_collector
 FREE, RESIZE = CODE[Did.FREE], CODE[Did.RESIZE]
 ENDS_OR_RESIZES = frozenset((FREE, RESIZE))
 _UNKNOWN: Row = (0, 0, 0, 0)
-_micros = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ def _lives(process: Process) -> Lives:
         level.nbytes.append(level.nbytes[-1] + nbytes if level.nbytes else nbytes)
         level.times.append(shift + micros)
 
-    for row in _in_order(process.part.rows):
+    for row in process.part.rows:
         code, micros, number = row[0], row[1], row[4]
         for each in (row[5], number):
             if each not in born:
@@ -117,12 +115,6 @@ def _lives(process: Process) -> Lives:
 def _after(row: Row) -> int:
     after = row[7].get("after") if isinstance(row[7], dict) else None
     return after if isinstance(after, int) else 0
-
-
-def _in_order(rows: list[Row]) -> Iterable[Row]:
-    """Rows of threads overtake each other, and thinned ones are written late."""
-    times = list(map(_micros, rows))
-    return rows if times == sorted(times) else sorted(rows, key=_micros)
 
 
 @without_collector()

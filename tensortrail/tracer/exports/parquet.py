@@ -29,10 +29,24 @@ def write(timeline: RunTimeline, out: str | os.PathLike[str] | BinaryIO) -> None
         while group := list(islice(rows, ROWS_A_GROUP)):
             columns = zip(*group, strict=True)
             arrays = [
-                pa.array(column, type=field.type)
+                _array(pa, column, field.type)
                 for column, field in zip(columns, schema, strict=True)
             ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _array(pa: Any, column: tuple[Any, ...], kind: Any) -> Any:
+    try:
+        return pa.array(column, type=kind)
+    except (OverflowError, pa.ArrowInvalid):  # numbers that no real run has
+        most = 2**31 - 1 if kind == pa.int32() else 2**63 - 1
+        return pa.array([_within(each, most) for each in column], type=kind)
+
+
+def _within(value: Any, most: int) -> Any:
+    if isinstance(value, tuple):
+        return [_within(each, most) for each in value]
+    return max(-most, min(value, most)) if isinstance(value, int) else value
 
 
 def _schema(pa: Any) -> Any:

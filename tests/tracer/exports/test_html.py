@@ -26,7 +26,7 @@ from tensortrail.findings import (
     Step,
 )
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.exports import html
+from tensortrail.tracer.exports import html, perfetto
 from tensortrail.tracer.exports.chosen import FIRST, LAST, choose
 from tensortrail.tracer.exports.summary import Summary
 from tensortrail.tracer.timeline import RunTimeline
@@ -167,6 +167,18 @@ def test_hostile_text_stays_in_the_data(tmp_path: Path, monkeypatch: Patch) -> N
     assert "<img" not in text
     assert "\u2028" not in text
     assert data_of(text)["run"]["argv"] == ["x.py", HOSTILE]
+
+
+@pytest.mark.parametrize("odd", [None, "x", 1.5, -1, 2**63, [], {"a": {}}, [[1]]])
+def test_facts_of_any_form_have_a_page(tmp_path: Path, monkeypatch: Patch, odd: Any) -> None:
+    run = Recording(tmp_path, monkeypatch, argv=odd, cwd=odd)
+    storage = run.storage()
+    words = "before after operands devices began ended type message path key next why".split()
+    for did in Did:
+        run.did(did, storage, storage, facts=dict.fromkeys(words, odd))
+    timeline = run.read()
+    assert data_of(page(timeline))["run"]["events"] == len(Did)
+    perfetto.write(timeline, io.StringIO())
 
 
 # --- in a browser ----------------------------------------------------------------------------

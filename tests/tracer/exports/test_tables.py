@@ -114,6 +114,18 @@ def test_hostile_text_stays_text(tmp_path: Path, monkeypatch: Patch) -> None:
     assert pq.read_table(tmp_path / "run.parquet").to_pylist() == [row]
 
 
+def test_numbers_beyond_the_columns_are_cut(tmp_path: Path, monkeypatch: Patch) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    run = Recording(tmp_path, monkeypatch)
+    huge = run.storage("cpu", 2**64 - 1, shape=(2**63, 1))
+    run.did(Did.CREATE, huge, site=("x.py", 2**40, "f"))
+    run.did(Did.CREATE, run.storage("cpu", 7))
+    parquet.write(run.read(), tmp_path / "run.parquet")
+    first, second = pq.read_table(tmp_path / "run.parquet").to_pylist()
+    assert (first["bytes"], first["line"], first["shape"]) == (2**63 - 1, 2**31 - 1, [2**63 - 1, 1])
+    assert (second["bytes"], second["line"], second["shape"]) == (7, 12, [5, 5])
+
+
 def test_facts_of_any_depth_end() -> None:
     deep: Any = []
     for _ in range(5000):
