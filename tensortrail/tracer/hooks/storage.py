@@ -15,6 +15,8 @@ LIBRARY = "torch"
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
+    with patches.paused():
+        torch.overrides.get_testing_overrides()  # torch remembers the functions it finds now
     storage = torch.UntypedStorage
     patches.wrap(storage, "resize_", _resizing(recorder))
     for name in ("cpu", "cuda", "to", "pin_memory", "clone"):
