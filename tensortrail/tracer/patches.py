@@ -52,6 +52,7 @@ class Patches:
         self._lock = threading.Lock()
         self._pauses = 0
         self._given: set[str] = set()
+        self._originals: dict[int, Any] = {}
         self.compiled = Compiled()
 
     def wrap(
@@ -78,6 +79,7 @@ class Patches:
                 return original(*args, **kwargs)
             return around(original, *args, **kwargs)
 
+        self._originals[id(wrapped)] = original
         self._add(owner, name, wrapped, always)
         if everywhere:
             for module in list(sys.modules.values()):
@@ -111,6 +113,10 @@ class Patches:
                     for patch in self._all:
                         if patch.is_off:
                             patch.put()
+
+    def original(self, function: Any) -> Any:
+        """What we wrapped, if this is a wrapper of ours."""
+        return self._originals.get(id(function), function)
 
     def give_way(self, names: Iterable[str]) -> None:
         """Compiled code knows the functions of these names as they are without us: leave them."""

@@ -1,12 +1,14 @@
 """The running thread's stack of function modes: ours stands below the user's.
 
 There, whatever the user puts on is taken off again by its owner and not ours in its place, and
-ours sees calls as the user's modes leave them. Only the default device is lower: torch insists."""
+ours sees calls as the user's modes leave them. Only `torch.set_default_device` is lower: it
+insists on the bottom."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
+import torch
 from torch._C import (
     _get_function_stack_at,
     _len_torch_function_stack,
@@ -14,29 +16,35 @@ from torch._C import (
     _push_on_torch_function_stack,
 )
 from torch.overrides import TorchFunctionMode
-from torch.utils._device import DeviceContext
 
 M = TypeVar("M", bound=TorchFunctionMode)
 
 
-def put_on(mode: TorchFunctionMode) -> None:
-    above = [_pop_torch_function_stack() for _ in range(_len_torch_function_stack())]
-    if above and isinstance(above[-1], DeviceContext):
-        _push_on_torch_function_stack(above.pop())
-    _push_on_torch_function_stack(mode)
-    for other in reversed(above):
-        _push_on_torch_function_stack(other)
+def put_on(mode: TorchFunctionMode, below: int = 0) -> None:
+    """Put it above the lowest `below` modes."""
+    modes = [_pop_torch_function_stack() for _ in range(_len_torch_function_stack())][::-1]
+    if modes and modes[0] is _default_device():
+        below = max(below, 1)
+    for each in (*modes[:below], mode, *modes[below:]):
+        _push_on_torch_function_stack(each)
 
 
-def take_off(mode: TorchFunctionMode) -> None:
-    above = []
+def take_off(mode: TorchFunctionMode) -> int:
+    """Take it off, wherever it is; how many modes are below it."""
+    above: list[TorchFunctionMode] = []
     while _len_torch_function_stack():
         top = _pop_torch_function_stack()
         if top is mode:
             break
         above.append(top)
-    for other in reversed(above):
-        _push_on_torch_function_stack(other)
+    below: int = _len_torch_function_stack()
+    for each in reversed(above):
+        _push_on_torch_function_stack(each)
+    return below
+
+
+def _default_device() -> TorchFunctionMode | None:
+    return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
 
 
 def ours(kind: type[M]) -> M | None:

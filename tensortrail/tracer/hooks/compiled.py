@@ -19,9 +19,10 @@ LIBRARY = "torch._dynamo.eval_frame"
 
 
 class Aside(threading.local):
-    """The mode of this thread while it is in compiled code."""
+    """The mode of this thread while it is in compiled code, and the number of those below it."""
 
     mode: TrailMode | None = None
+    below = 0
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -58,12 +59,11 @@ def _stepping(compiled: Compiled, aside: Aside) -> Around:
             if before is not None and compiled.depth:
                 compiled.depth -= 1
                 if not compiled.depth and aside.mode is not None:
-                    put_on(aside.mode)
+                    put_on(aside.mode, aside.below)
                     aside.mode = None
             return before
         if aside.mode is None and (mode := ours(TrailMode)) is not None:
-            take_off(mode)
-            aside.mode = mode
+            aside.mode, aside.below = mode, take_off(mode)
         # From here on every new frame would be compiled.
         before = original(callback)
         if before is None:

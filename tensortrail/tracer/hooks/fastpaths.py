@@ -1,0 +1,31 @@
+"""Where torch chooses another computation because some function mode is on.
+
+`nn.MultiheadAttention` and the transformer layers leave their fast path, with other results in
+the last bits, if `torch.overrides.has_torch_function` says so. Ours is none that counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensortrail.tracer.mode import TrailMode
+from tensortrail.tracer.patches import Patches
+from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.stack import ours, put_on, take_off
+
+LIBRARY = "torch.overrides"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    import torch.overrides
+
+    def asking(original: Any, operands: Any) -> Any:
+        mode = ours(TrailMode)
+        if mode is None:
+            return original(operands)
+        below = take_off(mode)
+        try:
+            return original(operands)
+        finally:
+            put_on(mode, below)
+
+    patches.wrap(torch.overrides, "has_torch_function", asking)
