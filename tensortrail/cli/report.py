@@ -71,6 +71,7 @@ def findings_of(timeline: RunTimeline, select: str) -> Report:
     return Report(
         findings=tuple(judged.findings),
         rules={code: rule.info() for code, rule in rules.items()},
+        files_checked=len({each.site.file for each in judged.findings}),
         problems=(*timeline.trouble, *judged.problems),
         root=os.getcwd(),
         version=__version__,

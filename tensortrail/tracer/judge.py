@@ -29,6 +29,7 @@ def findings(timeline: RunTimeline, rules: Iterable[Rule] | None = None) -> Judg
             found += rule.watch(timeline)
         except Exception as error:
             problems.append(f"{rule.code} failed on this run: {type(error).__name__}: {error}")
+    found = [dataclasses.replace(each, site=timeline.dressed(each.site)) for each in found]
     unique = {(each.code, each.site, each.message): each for each in found}
     ordered = sorted(unique.values(), key=lambda each: each.sort_key)
     return Judged(tuple(ordered), tuple(problems))

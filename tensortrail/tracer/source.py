@@ -15,8 +15,12 @@ LARGEST = 16_000_000
 
 
 def line(site: Site, not_after: float) -> str:
+    return whole_line(site, not_after).strip()
+
+
+def whole_line(site: Site, not_after: float) -> str:
     lines = _text(site.file, not_after).splitlines()
-    return lines[site.line - 1].strip() if 0 < site.line <= len(lines) else ""
+    return lines[site.line - 1] if 0 < site.line <= len(lines) else ""
 
 
 def call(site: Site, function: str, not_after: float) -> Site | None:

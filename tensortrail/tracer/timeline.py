@@ -7,6 +7,7 @@ import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -201,8 +202,22 @@ class RunTimeline:
 
     def steps(self, events: Sequence[Event]) -> tuple[Step, ...]:
         return tuple(
-            Step(event.site or event.by or Site("?", 1), words.sentence(event, self.name))
+            Step(self.dressed(at), words.sentence(event, self.name))
             for event in events
+            if (at := event.site or event.by) is not None
+        )
+
+    def dressed(self, site: Site) -> Site:
+        """The place as reports show it: its line beside it, its path as short as it can be."""
+        text = source.whole_line(site, self.started)
+        body = text.strip()
+        column = len(text) - len(text.lstrip()) + 1 if body else 1
+        return replace(
+            site,
+            file=words.below_here(site.file),
+            column=site.column if site.start >= 0 else column,
+            end_column=site.end_column if site.start >= 0 else column + len(body),
+            source=text,
         )
 
     def call(self, site: Site, function: str) -> Site | None:

@@ -59,7 +59,7 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
         case Did.MEET:
             return f"met others on {_listed(facts.get('devices'))} in {op}"
         case Did.ERROR:
-            return f"{facts.get('type', 'an exception')} in {op}"
+            return f"on {device} given to {op}, which raised {facts.get('type', 'an exception')}"
         case Did.POINTER:
             return f"gave an address that says nothing ({facts.get('why', 'no bytes')}) to {op}"
         case Did.UNWRITTEN:
@@ -126,5 +126,10 @@ def short(file: str) -> str:
         _, found, rest = file.rpartition(f"{os.sep}{folder}{os.sep}")
         if found:
             return rest
+    return below_here(file)
+
+
+def below_here(file: str) -> str:
+    """Relative, if it lies below the folder we are in."""
     here = os.getcwd() + os.sep
     return file[len(here) :] if file.startswith(here) else file

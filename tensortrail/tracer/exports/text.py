@@ -81,7 +81,12 @@ def _table(title: str, *columns: tuple[str, str]) -> Any:
 
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for name, justify in columns:
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+        table.add_column(
+            name,
+            justify=justify,  # type: ignore[arg-type]
+            overflow="fold",
+            no_wrap=name in ("over time", "device", "way"),
+        )
     return table
 
 
@@ -114,7 +119,7 @@ def _devices(summary: Summary, timeline: RunTimeline) -> Iterator[Any]:
     uses = summary.alive_by_device
     if not uses:
         return
-    curves = {curve.device: curve for curve in summary.bytes_over_time(40)}
+    curves = {curve.device: curve for curve in summary.bytes_over_time(24)}
     table = _table(
         "Where bytes lie", ("device", "left"), ("at the end", "right"), ("storages", "right"),
         ("most", "right"), ("over time", "left"), ("largest", "left"),
