@@ -20,9 +20,11 @@ from tensortrail.tracer.arming import arm, disarm
 from tensortrail.tracer.focus import Focus
 from tensortrail.tracer.hooks import all_hooks
 from tensortrail.tracer.late import LateHooks
+from tensortrail.tracer.naming import name_what_lives
 from tensortrail.tracer.patches import Patches
 from tensortrail.tracer.recorder import FORK, Recorder
 from tensortrail.tracer.runs import DEFAULT_DIRECTORY
+from tensortrail.tracer.sites import LIBRARY, OWNERS
 from tensortrail.tracer.trail.layout import SUFFIX
 from tensortrail.tracer.trail.writer import TrailWriter
 
@@ -75,6 +77,7 @@ class Session:
         if _running is not self:
             return
         _running = None
+        self.recorder.guarded(name_what_lives)
         self._late.remove()
         disarm(self.recorder)
         self._patches.undo()
@@ -97,6 +100,7 @@ class Session:
 
         try:
             self.recorder.active = False
+            name_what_lives(self.recorder)
             self.recorder.writer.flush()
             told = explain(error, self.recorder.failures, lambda: open_run(self.directory))
             return render(told, color) if told is not None else ""
@@ -107,7 +111,13 @@ class Session:
             self.recorder.active = True
 
     def child_header(self, name: str) -> dict[str, Any]:
-        return {**self.header, "worker": name, "parent": os.getpid(), "limit": self.limit}
+        return {
+            **self.header,
+            "worker": name,
+            "parent": os.getpid(),
+            "limit": self.limit,
+            "started_by": self.recorder.user_here(),
+        }
 
     def _installer(self, hook: Any) -> Any:
         def install() -> None:
@@ -137,11 +147,13 @@ def begin(
     return session
 
 
-def resume(directory: str, header: Mapping[str, Any]) -> Session | None:
+def resume(directory: str, header: Mapping[str, Any], focus: Focus) -> Session | None:
     """In a spawned child: record into the parent's run."""
     with suppress(Exception):
         own = {**header, "pid": os.getpid()}
-        session = Session(directory, own, Focus(), int(header.get("limit") or LIMIT))
+        session = Session(directory, own, focus, int(header["limit"]))
+        OWNERS["<string>"] = LIBRARY  # what starts a spawned child is no line of the user's
+        session.recorder.local.started_by = own.pop("started_by")
         session.start()
         session.recorder.note(Did.WORKER, op=f"process {header.get('worker')}")
         return session
