@@ -7,8 +7,10 @@ import json
 from tensortrail.tracer.exports.flat import flat_rows
 from tensortrail.tracer.exports.opening import Text, opened
 from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.trail.reader import without_collector
 
 
+@without_collector()
 def write(timeline: RunTimeline, out: Text) -> None:
     encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
     with opened(out) as file:

@@ -16,7 +16,8 @@ from tensortrail.tracer.exports.naming import names
 from tensortrail.tracer.exports.phases import Phase
 from tensortrail.tracer.exports.summary import Summary
 from tensortrail.tracer.timeline import RunTimeline
-from tensortrail.tracer.trail.layout import KINDS, Row
+from tensortrail.tracer.trail.layout import EVENT, KINDS, Row
+from tensortrail.tracer.trail.reader import without_collector
 
 MOST_LINES = 300
 MOST_TROUBLES = 200
@@ -26,6 +27,7 @@ LONGEST_TEXT = 4000
 Json = dict[str, Any]
 
 
+@without_collector()
 def page_data(timeline: RunTimeline, findings: Sequence[Finding]) -> Json:
     return PageData(timeline).everything(findings)
 
@@ -192,7 +194,7 @@ class PageData:
         )
         return [
             round(event.time * 1e6),
-            row[0] - 16,
+            row[0] - EVENT,
             self.text(what.strip()),
             self.site(event.site),
             self.site(event.by),

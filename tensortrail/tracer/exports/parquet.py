@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from tensortrail.tracer.exports.flat import Flat, flat_rows
 from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.trail.reader import without_collector
 
 ROWS_A_GROUP = 100_000
 FEW_VALUES = (
@@ -16,6 +17,7 @@ FEW_VALUES = (
 )  # fmt: skip
 
 
+@without_collector()
 def write(timeline: RunTimeline, out: str | os.PathLike[str] | BinaryIO) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -15,6 +15,7 @@ from tensortrail.tracer.exports.naming import names
 from tensortrail.tracer.exports.opening import Text, opened
 from tensortrail.tracer.exports.summary import Summary, bytes_over_time
 from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.trail.reader import without_collector
 
 INSTANTS = (
     Did.MOVE, Did.SAVE, Did.LOAD, Did.ERROR, Did.MEET, Did.STAGE, Did.PENDING, Did.MODULE,
@@ -25,6 +26,7 @@ COUNTER_STEPS = 10_000
 Traced = dict[str, Any]
 
 
+@without_collector()
 def write(timeline: RunTimeline, out: Text) -> None:
     with opened(out) as file:
         file.write('{"displayTimeUnit":"ms","traceEvents":[')
