@@ -8,6 +8,7 @@ from torch.compiler import is_compiling
 from torch.overrides import TorchFunctionMode
 
 from tensortrail.tracer.meetings import Meeting
+from tensortrail.tracer.patches import without_next_frame
 from tensortrail.tracer.recorder import Recorder
 from tensortrail.tracer.watched import WATCHED
 
@@ -30,10 +31,17 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
         if watch is None and not recorder.alert:
             try:
                 return func(*args, **kwargs) if kwargs else func(*args)
-            except Exception as error:
-                recorder.failures.saw(func, args, kwargs or {}, error)
+            except BaseException as error:
+                if isinstance(error, Exception):
+                    recorder.failures.saw(func, args, kwargs or {}, error)
+                args = kwargs = types = None
                 raise
-        return self._watched(watch, func, args, kwargs or {})
+        try:
+            return self._watched(watch, func, args, kwargs or {})
+        except BaseException as error:
+            args = kwargs = types = None
+            without_next_frame(error)
+            raise
 
     def _watched(self, watch: Any, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         recorder = self.recorder

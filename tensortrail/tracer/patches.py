@@ -46,6 +46,12 @@ class Compiled(threading.local):
     depth = 0
 
 
+def without_next_frame(error: BaseException) -> None:
+    """Take the frame below the caller's out of the traceback: what is in it would stay alive."""
+    if (here := error.__traceback__) is not None and here.tb_next is not None:
+        here.tb_next = here.tb_next.tb_next
+
+
 class Patches:
     def __init__(self) -> None:
         self._all: list[Patch] = []
@@ -77,7 +83,12 @@ class Patches:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             if compiled.depth and not always:
                 return original(*args, **kwargs)
-            return around(original, *args, **kwargs)
+            try:
+                return around(original, *args, **kwargs)
+            except BaseException as error:
+                del args, kwargs
+                without_next_frame(error)
+                raise
 
         self._originals[id(wrapped)] = original
         self._add(owner, name, wrapped, always)

@@ -131,6 +131,8 @@ class Recorder:
 
     def trouble(self, error: Exception) -> None:
         """A fault of ours: the program goes on, the summary tells."""
+        if isinstance(error, RecursionError):
+            return  # the program is about to have its own
         self.writer.fault = self.writer.fault or f"{type(error).__name__}: {error}"
 
     def note_at(

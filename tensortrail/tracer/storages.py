@@ -54,7 +54,7 @@ class Storages:
             try:
                 for inner, outer in inner_tensors(tensor):
                     return self._entry(inner, outer)
-            except (RuntimeError, NotImplementedError, TypeError, AttributeError):
+            except Exception:
                 return None  # sparse, functorch, half-built: nothing that could be followed
         return None
 
@@ -63,7 +63,7 @@ class Storages:
         with DisableTorchFunction():
             try:
                 found = [self._entry(*pair) for pair in inner_tensors(tensor)]
-            except (RuntimeError, NotImplementedError, TypeError, AttributeError):
+            except Exception:
                 return []
         return [entry for entry in found if entry is not None]
 
@@ -73,7 +73,7 @@ class Storages:
             try:
                 for inner, _ in inner_tensors(tensor):
                     return self._live.get(inner.untyped_storage()._cdata)
-            except (RuntimeError, NotImplementedError, TypeError, AttributeError):
+            except Exception:
                 return None
         return None
 
