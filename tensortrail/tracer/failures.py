@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.meetings import operand, tensors_in
+from tensortrail.tracer.meetings import MOST_OPERANDS, operand, tensors_in
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recorder import Recorder
@@ -72,7 +72,7 @@ class Failures:
             facts = {
                 "type": type(error).__name__,
                 "message": message[:2000],
-                "operands": operands,
+                "operands": operands[:MOST_OPERANDS],
             }
             odd = next((entry for entry in entries if entry is not None), None)
             recorder.note(Did.ERROR, odd, op=func, facts=facts)

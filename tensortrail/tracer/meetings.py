@@ -22,6 +22,7 @@ LEGAL = {
     torch.Tensor.type_as, torch.Tensor.is_set_to, torch._has_compatible_shallow_copy_type,
 }  # fmt: skip
 MOST_MEETINGS = 10_000
+MOST_OPERANDS = 64
 Meeting = tuple[Entry | None, dict[str, Any]]
 """The operand that is probably in the wrong place, and the facts."""
 
@@ -81,7 +82,7 @@ class Meetings:
         )
         names = [recorder.storages.device_name(device) for device in devices]
         operands = [operand(where, t, entry) for where, t, entry in entries]
-        return odd, {"devices": sorted(names), "operands": operands}
+        return odd, {"devices": sorted(names), "operands": operands[:MOST_OPERANDS]}
 
 
 def operand(where: str, tensor: torch.Tensor, entry: Any) -> dict[str, Any]:

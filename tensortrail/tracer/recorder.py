@@ -16,7 +16,7 @@ from tensortrail.tracer.failures import Failures
 from tensortrail.tracer.focus import Focus
 from tensortrail.tracer.holders import MOST_LOOKS, holders
 from tensortrail.tracer.meetings import Meeting, Meetings
-from tensortrail.tracer.sites import MOST_SITES, Key, Known, frames, place
+from tensortrail.tracer.sites import MOST_SITES, Key, Known, Place, frames, place
 from tensortrail.tracer.storages import Entry, Storages, is_wrapper
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.writer import TrailWriter
@@ -35,7 +35,7 @@ class Local(threading.local):
         self.phases: list[str] = []
         self.base = "run"
         self.context = -1
-        self.started_at = 0
+        self.started_by: Place | None = None
         """The site that started the thread: the user's line behind what only libraries do here."""
         self.inside_module = 0
         self.mode: Any = None
@@ -190,14 +190,18 @@ class Recorder:
         known = self._sites.get(key)
         if known is not None:
             return known[0]
-        if user is None and self.local.started_at:
-            return self.local.started_at
-        file, line, function = place(user)
-        number = self.writer.site(file, line, function, place(by))
+        if user is None and self.local.started_by is not None:
+            return self.writer.site(*self.local.started_by, place(by))
+        number = self.writer.site(*place(user), place(by))
         if len(self._sites) < MOST_SITES:
             codes = (user.f_code if user else None, by.f_code if by else None)
             self._sites[key] = (number, *codes)
         return number
+
+    def user_here(self) -> Place | None:
+        """The user's line that runs now."""
+        user, _ = frames(sys._getframe(1))
+        return place(user) if user is not None else self.local.started_by
 
     def site_here(self) -> int:
         return self.site(sys._getframe(1))

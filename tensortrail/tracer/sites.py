@@ -23,7 +23,14 @@ _LIBRARIES = tuple(
     }
 )
 _MARKS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_BETWEEN = {
+    module.__file__
+    for module in (contextlib, torch.overrides, torch.functional, torch.nn.functional)
+}
+"""Files that only hand a call on: nobody wants to be sent there."""
 MOST_SITES: Final = 100_000
+Place = tuple[str, int, str]
+"""File, line and function."""
 
 Key = tuple[int, int, int, int]
 Known = tuple[int, CodeType | None, CodeType | None]
@@ -32,7 +39,7 @@ Known = tuple[int, CodeType | None, CodeType | None]
 
 def owner(file: str) -> int:
     """Who wrote the code in that file."""
-    if file.startswith(_HERE) or file == contextlib.__file__:
+    if file.startswith(_HERE) or file in _BETWEEN:
         return OURS
     if file.startswith("<"):
         return USER if file in ("<stdin>", "<string>") or file.startswith("<ipython") else LIBRARY
@@ -66,7 +73,7 @@ def frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]
     return None, by
 
 
-def place(frame: FrameType | None) -> tuple[str, int, str]:
+def place(frame: FrameType | None) -> Place:
     if frame is None:
         return "", 0, ""
     code = frame.f_code

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensortrail.tracer.focus import Focus
 from tensortrail.tracer.late import LateHooks
 
 
 class Armed:
     """Stands in for the `run` of a process."""
 
-    def __init__(self, run: Any, directory: str, header: dict[str, Any]) -> None:
+    def __init__(self, run: Any, directory: str, header: dict[str, Any], focus: Focus) -> None:
         self.run = run
         self.directory = directory
         self.header = header
+        self.focus = focus
         self.session: Any = None
 
     def __call__(self) -> None:
@@ -32,4 +34,4 @@ class Armed:
     def begin(self) -> None:
         from tensortrail.tracer import session
 
-        self.session = session.resume(self.directory, self.header)
+        self.session = session.resume(self.directory, self.header, self.focus)

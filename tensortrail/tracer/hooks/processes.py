@@ -34,9 +34,8 @@ def _starting(original: Any, child: process.BaseProcess) -> Any:
         finally:
             running.recorder.local.child = FORK
     run, own = child.run, vars(child).get("run")
-    child.run = Armed(  # type: ignore[method-assign]
-        run, running.directory, running.child_header(child.name)
-    )
+    header, focus = running.child_header(child.name), running.recorder.focus
+    child.run = Armed(run, running.directory, header, focus)  # type: ignore[method-assign]
     try:
         return original(child)
     finally:

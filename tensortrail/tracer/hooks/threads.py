@@ -9,6 +9,7 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.arming import arm, disarm
 from tensortrail.tracer.patches import Patches
 from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.sites import Place
 
 LIBRARY = "threading"
 
@@ -17,7 +18,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def starting(original: Any, thread: threading.Thread) -> Any:
         if not recorder.active:
             return original(thread)
-        site = recorder.guarded(_site, thread) or 0
+        by = recorder.guarded(_starts, thread)
         run, own = thread.run, vars(thread).get("run")
 
         def as_it_was() -> None:
@@ -27,7 +28,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
         def armed_run() -> None:
             as_it_was()
-            recorder.guarded(_arm, site)
+            recorder.guarded(_arm, by)
             try:
                 run()
             finally:
@@ -43,11 +44,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(threading.Thread, "start", starting)
 
 
-def _site(recorder: Recorder, thread: threading.Thread) -> int:
+def _starts(recorder: Recorder, thread: threading.Thread) -> Place | None:
     recorder.note(Did.WORKER, op=f"thread {thread.name}")
-    return recorder.site_here()
+    return recorder.user_here()
 
 
-def _arm(recorder: Recorder, site: int) -> None:
-    recorder.local.started_at = site
+def _arm(recorder: Recorder, by: Place | None) -> None:
+    recorder.local.started_by = by
     arm(recorder)
