@@ -79,12 +79,11 @@ def test_it_holds_the_run(tmp_path: Path, monkeypatch: Patch) -> None:
     assert [texts[row[3]] for row in data["storages"]] == ["cpu", "cuda:0", "meta"]
     moved = data["storages"][1]
     assert moved[8:11] == [1.0, -1, 0]
-    assert [texts[event[2]] for event in moved[12]] == [
-        "moved cpu -> cuda:0 by to (400 B)",
-        "met others on cuda:0, meta in add",
-        "RuntimeError in add",
-        "on cuda:0 given to save as weight (out.pt)",
-    ]
+    told = [texts[event[2]] for event in moved[12]]
+    assert told[0] == "moved cpu -> cuda:0 by to (400 B)"
+    assert [data["kinds"][event[1]] for event in moved[12]] == ["move", "meet", "error", "save"]
+    assert "RuntimeError" in told[2]
+    assert "out.pt" in told[3]
     assert [len(use["curve"]) for use in data["devices"]] == [600, 600, 600]
     assert data["findings"][0]["code"] == "DEV502"
 
@@ -230,6 +229,23 @@ def test_a_bar_can_be_clicked(browser: Browser, tmp_path: Path, monkeypatch: Pat
     # The lane of the accelerator is the first one, and its storage lives from 1 s to 4 s.
     browser.click_at(int(left + 112 + (width - 112) * 0.6), int(top + 6 + 34 - 8))
     assert browser.text("#trail-name") == "model.weight"
+
+
+@needs_browser
+def test_keys_zoom_and_pan_both_charts(
+    browser: Browser, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    shown(browser, page(small_run(tmp_path, monkeypatch)), tmp_path)
+    marks = """return [...document.querySelectorAll('#memory text')].map((e) => e.textContent)
+        .filter((text) => / m?s$/.test(text))"""
+    assert browser.run(marks)[-1] == "3.5 s"
+    browser.type("#storages canvas", "+++")
+    assert browser.run(marks)[0] == "1.4 s"
+    assert browser.run(marks)[-1] == "2.6 s"
+    browser.type("#storages canvas", "\ue014")  # right
+    assert browser.run(marks)[0] == "1.6 s"
+    browser.type("#storages canvas", "0")
+    assert browser.run(marks)[-1] == "3.5 s"
 
 
 @needs_browser

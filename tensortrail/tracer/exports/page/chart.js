@@ -94,7 +94,7 @@ function chart() {
     cross.setAttribute("x2", event.clientX - left);
     const step = Math.min(Math.floor((time / run.seconds) * 600), 599);
     const phase = run.phases.filter((each) => each.start <= time && time <= each.end).at(-1);
-    hint(event, el("b", {}, duration(time), phase ? ` · ${phase.name}` : ""),
+    hint(event, el("b", {}, moment(time), phase ? ` · ${phase.name}` : ""),
       ...run.devices.map((each) => el("div", {}, device(each.name), size(each.curve[step] || 0))));
   });
   root.addEventListener("pointerleave", () => { hint(null); cross.setAttribute("visibility", "hidden"); });
@@ -151,7 +151,7 @@ function axis(width, height) {
     const x = view.x(time, width);
     if (x > width - 30) break;
     marks.push(svg("line", { class: "axis", x1: x, x2: x, y1: height - 24, y2: height - 19 }),
-      svg("text", { x: x + 3, y: height - 8 }, time < step / 2 ? "0" : duration(time).replace(/\.0+(?= )/, "")));
+      svg("text", { x: x + 3, y: height - 8 }, mark(time, step)));
   }
   return marks;
 }

@@ -183,7 +183,7 @@ class Lanes {
     const found = event.buttons ? null : this.under(event);
     this.canvas.style.cursor = found ? "pointer" : "grab";
     if (!found) return hint(null);
-    const lived = `${duration(found.born)} to ${found.isFreed ? duration(found.end) : "the end"}`;
+    const lived = `${moment(found.born)} to ${found.isFreed ? moment(found.end) : "the end"}`;
     hint(event, el("b", {}, found.title), el("div", {}, device(found.device), size(found.bytes)),
       el("div", {}, `${found.dtype} ${found.shape}`), el("div", {}, lived),
       found.before ? el("div", {}, "from ", device(found.before.device)) : "",

@@ -68,7 +68,7 @@ function search(query) {
   const row = (each) => el("tr", {},
     el("td", {}, link(each)), el("td", {}, device(each.device)),
     el("td", { class: "mono" }, [each.type, each.dtype, each.shape].filter(Boolean).join(" ")),
-    el("td", { class: "number" }, duration(each.born)),
+    el("td", { class: "number" }, moment(each.born)),
     el("td", { class: "number" }, each.isFreed ? duration(each.end - each.born) : "to the end"),
     el("td", { class: "number" }, each.amount.toLocaleString("en")),
     el("td", { class: "number" }, size(each.bytes)));

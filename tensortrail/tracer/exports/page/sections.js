@@ -26,7 +26,7 @@ function deviceCard(use) {
     device(use.name),
     el("dl", {},
       el("dt", {}, ghostly ? "pretended at most" : "at most"), el("dd", { class: "big" }, size(use.peak)),
-      el("dt", {}, "reached after"), el("dd", {}, duration(use.peakTime)),
+      el("dt", {}, "reached after"), el("dd", {}, moment(use.peakTime)),
       el("dt", {}, "alive at the end"), el("dd", {}, `${size(use.bytes)} in ${use.alive.toLocaleString("en")}`)));
 }
 
@@ -80,7 +80,7 @@ function troubleCard(each) {
   return el("article", { class: `card trouble ${isError ? "error" : ""}` },
     el("header", {}, el("span", { class: `pill ${isError ? "error" : "warning"}` }, isError ? each.type || "error" : "mixed meeting"),
       el("h3", { class: "mono" }, each.op), devices.map((name) => device(name ?? "?")),
-      el("span", { class: "soft small" }, [duration(each.time), each.phase, each.where].filter(Boolean).join(" · "))),
+      el("span", { class: "soft small" }, [moment(each.time), each.phase, each.where].filter(Boolean).join(" · "))),
     each.message && el("p", {}, each.message), place(run.sites[each.site]), source(run.sites[each.site]),
     place(run.sites[each.by], "by"),
     each.operands.length > 0 && el("div", { class: "scroll" }, el("table", { class: "operands", "aria-label": "Operands" },

@@ -61,7 +61,7 @@ function eventItem(group, storage) {
   const where = [event.phase, event.thread !== "MainThread" && event.thread].filter(Boolean).join(", ");
   return el("li", { class: `${run.colour(storage.device)} ${kind} ${major}` },
     el("span", { class: "when", title: where },
-      group.length > 1 ? `${duration(event.time)} to ${duration(last.time)}` : duration(event.time)),
+      group.length > 1 ? `${moment(event.time)} to ${moment(last.time)}` : moment(event.time)),
     el("div", { class: "what" }, event.what, group.length > 1 && el("span", { class: "times" }, ` ${group.length} times`),
       event.other && event.other !== storage.before ? [" ", link(event.other, "→ follow")] : ""),
     event.did !== "free" && [place(event.site), source(event.site), place(event.by, "by")]);

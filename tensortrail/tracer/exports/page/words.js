@@ -29,6 +29,25 @@ function duration(seconds) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+// A point in time: to the millisecond in long runs too.
+function moment(seconds) {
+  return seconds < 60 ? duration(seconds) : clock(seconds, 3);
+}
+
+function clock(seconds, decimals) {
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  const rest = (seconds % 60).toFixed(decimals).padStart(decimals ? decimals + 3 : 2, "0");
+  return `${hours ? `${hours}:${String(minutes).padStart(2, "0")}` : minutes}:${rest}`;
+}
+
+// As a mark on an axis whose marks are that far apart.
+function mark(seconds, apart) {
+  const decimals = Math.max(0, -Math.floor(Math.log10(apart) + 1e-9));
+  if (seconds >= 60) return clock(seconds, decimals);
+  if (seconds < apart / 2) return "0";
+  return seconds < 1 ? `${(seconds * 1e3).toFixed(Math.max(decimals - 3, 0))} ms` : `${seconds.toFixed(decimals)} s`;
+}
+
 // The part of a path that tells: libraries from their package on, the rest from the folder of the run.
 function shortened(file, folder) {
   const library = file.match(/(?:site|dist)-packages[\\/](.*)$/);
