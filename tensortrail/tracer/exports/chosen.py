@@ -15,10 +15,10 @@ from tensortrail.tracer.exports.summary import Summary
 from tensortrail.tracer.timeline import LINEAGE
 from tensortrail.tracer.trail.layout import CODE, Row
 
-MOST = 2000
+MOST = 4000
 BUSIEST = 500
 ALIVE_BY_DEVICE = 20
-FIRST, LAST = 24, 12
+FIRST, LAST = 16, 8
 """How many events of a storage are told."""
 
 _LINEAGE = frozenset(CODE[did] for did in LINEAGE)

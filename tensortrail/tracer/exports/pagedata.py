@@ -10,7 +10,7 @@ from typing import Any
 from tensortrail.findings import Finding, Fix, Site
 from tensortrail.rules.timeline import Event, Storage
 from tensortrail.tracer import words
-from tensortrail.tracer.exports.chosen import Chosen, choose
+from tensortrail.tracer.exports.chosen import FIRST, Chosen, choose
 from tensortrail.tracer.exports.flat import plain
 from tensortrail.tracer.exports.naming import names
 from tensortrail.tracer.exports.phases import Phase
@@ -47,6 +47,7 @@ class PageData:
         self._number(chosen)
         data = {
             "run": self._run(),
+            "firstEvents": FIRST,
             "kinds": [did.value for did in KINDS],
             "processes": [process.label for process in self.timeline.processes],
             "devices": self._devices(),

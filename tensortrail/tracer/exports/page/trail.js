@@ -1,7 +1,6 @@
 // The trail of one storage, in a panel at the side.
 
 const MAJOR = new Set(["create", "move", "load", "save", "free", "stage", "swap", "error", "meet"]);
-const FIRST = 24; // events before the gap
 let cameFrom = null;
 
 function showTrail(storage) {
@@ -43,10 +42,10 @@ function told(each, last) {
   let gapAfter = -1;
   events.forEach((event, place) => {
     const last = groups.at(-1);
-    const isSame = last && place !== FIRST && last[0].what === event.what && last[0].site === event.site && !event.other;
+    const isSame = last && place !== data.firstEvents && last[0].what === event.what && last[0].site === event.site && !event.other;
     if (isSame) last.push(event);
     else groups.push([event]);
-    if (place < FIRST) gapAfter = groups.length;
+    if (place < data.firstEvents) gapAfter = groups.length;
   });
   const items = groups.map((group) => eventItem(group, each));
   if (left > 0) items.splice(gapAfter, 0, el("li", { class: "gap" }, `${count(left, "event")} between these are in the trail, not on this page`));
