@@ -273,6 +273,8 @@ def test_all_sections_are_there(browser: Browser, tmp_path: Path, monkeypatch: P
     assert "load" in browser.run("return document.querySelector('#memory svg').textContent")
     assert "torch/nn/modules/module.py:1300 to" in browser.text("#moves")
     assert "400 B in 1 storage" in browser.text("#alive")
+    browser.click("#moves .link")
+    assert browser.text("#matches") == "3 of 3 storages fit “train.py:12 main”"
     missing = """const named = (e) => e.innerText || e.ariaLabel || e.closest('svg[aria-label]')
         return [...document.querySelectorAll('button, input, select, a, canvas, svg')]
             .filter((e) => !named(e)).map((e) => e.outerHTML)"""
