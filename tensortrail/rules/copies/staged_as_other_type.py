@@ -48,23 +48,18 @@ class StagedAsOtherType(Rule):
         changed = [each for each in timeline.events(Did.STAGE) if _changed(each)]
         for events in by_line(changed):
             event = events[0]
-            sources = [each.other for each in events if each.other]
-            kind, staged = (str(event.facts[key]) for key in ("type", "staged"))
+            sources = {str(each.facts.get("key")): each.other for each in events if each.other}
+            kind, staged = (str(event.facts[key]).rpartition(".")[2] for key in ("type", "staged"))
             yield self.seen(
                 timeline,
                 event,
-                f"{named(timeline, sources)}, of type `{_short(kind)}`, "
-                f"{'is' if len(sources) == 1 else 'are'} staged as `{_short(staged)}`: "
+                f"{named(timeline, sources.values())}, of type `{kind}`, "
+                f"{'is' if len(sources) == 1 else 'are'} staged as `{staged}`: "
                 "the checkpoint gets memory without their values",
-                evidence={"tensors": str(len({each.facts.get("key") for each in events})),
-                          "stagings": str(len(events)), "class": kind},
-            )  # fmt: skip
+                evidence={"tensors": str(len(sources)), "stagings": str(len(events))},
+            )
 
 
 def _changed(event: Event) -> bool:
     kind, staged = event.facts.get("type"), event.facts.get("staged")
     return bool(kind and staged) and kind not in _PLAIN and kind != staged
-
-
-def _short(kind: str) -> str:
-    return kind.rpartition(".")[2]

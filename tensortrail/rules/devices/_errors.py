@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules import Did, Event, Timeline
-from tensortrail.rules._seen import by_line, operands
+from tensortrail.rules._seen import Operand, by_line, operands
 
 MIXED = re.compile(
     r"same device|expected device|(two|different) devices|not at the same device"
@@ -30,8 +30,8 @@ def is_move(event: Event) -> bool:
     return event.op.rpartition(".")[2] in MOVES
 
 
-def has_meta(timeline: Timeline, event: Event) -> bool:
-    return any(each.device == "meta" for each in operands(timeline, event))
+def meta_operand(timeline: Timeline, event: Event) -> Operand | None:
+    return next((each for each in operands(timeline, event) if each.device == "meta"), None)
 
 
 def is_mixed(timeline: Timeline, event: Event) -> bool:

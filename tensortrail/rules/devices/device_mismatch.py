@@ -14,7 +14,7 @@ from tensortrail.rules._seen import (
     operands,
     put_there,
 )
-from tensortrail.rules.devices._errors import MIXED, errors, is_mixed
+from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, meta_operand
 
 
 class DeviceMismatch(Rule):
@@ -69,7 +69,7 @@ class DeviceMismatch(Rule):
             at = line_of(events[0])
             if at and (at.file, at.line) in raised:
                 continue
-            silent = [each for each in events if _with_meta(timeline, each)]
+            silent = [each for each in events if meta_operand(timeline, each)]
             if wrong := [each for each in silent if _result(each) not in ("", "meta")]:
                 effect = f"gives memory on {_result(wrong[0])} that nobody wrote"
                 yield self._met(timeline, wrong, effect, Severity.ERROR, Confidence.HIGH)
@@ -100,10 +100,6 @@ class DeviceMismatch(Rule):
             about=odd.storage if odd else None,
             evidence={"operations": str(len(events))},
         )
-
-
-def _with_meta(timeline: Timeline, event: Event) -> bool:
-    return any(each.device == "meta" for each in operands(timeline, event))
 
 
 def _result(event: Event) -> str:

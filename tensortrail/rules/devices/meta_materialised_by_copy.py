@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Event, Rule, Timeline
-from tensortrail.rules._seen import NO_VALUES, Ends, doer, named, put_there
-from tensortrail.rules.devices._errors import errors, has_meta, is_move
+from tensortrail.rules._seen import NO_VALUES, Ends, called, doer, put_there
+from tensortrail.rules.devices._errors import errors, is_move, meta_operand
 
 
 class MetaMaterialisedByCopy(Rule):
@@ -45,22 +45,22 @@ class MetaMaterialisedByCopy(Rule):
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         ends: Ends | None = None
         for events in errors(timeline, NO_VALUES):
-            moves = [each for each in events if is_move(each) and has_meta(timeline, each)]
-            event = moves[0] if moves else None
-            if event is None or event.storage is None:
+            moves = [each for each in events if is_move(each) and meta_operand(timeline, each)]
+            source = meta_operand(timeline, moves[0]) if moves else None
+            if source is None:
                 continue
+            event = moves[0]
             ends = ends or Ends(timeline)
             severity, confidence = ends.weight(moves)
-            source = event.other or event.storage
-            by = put_there(timeline, source, event)
+            by = put_there(timeline, source.storage, event) if source.storage else None
             yield self.seen(
                 timeline,
                 event,
-                f"`{event.op}` has nothing to copy: {named(timeline, [source])} is on meta"
+                f"`{event.op}` has nothing to copy: {called(timeline, source)} is on meta"
                 + (f", put there by {doer(by)}" if by else ""),
                 severity=severity,
                 confidence=confidence,
-                about=source,
+                about=source.storage,
                 fixes=[_to_empty(timeline, event)],
                 evidence={"attempts": str(len(moves))},
             )

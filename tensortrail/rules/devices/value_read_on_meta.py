@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Rule, Timeline
-from tensortrail.rules._seen import NO_VALUES, Ends, called, doer, operands, put_there
-from tensortrail.rules.devices._errors import MIXED, errors, has_meta, is_mixed, is_move
+from tensortrail.rules._seen import NO_VALUES, Ends, called, doer, put_there
+from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, is_move, meta_operand
 
 
 class ValueReadOnMeta(Rule):
@@ -49,15 +49,15 @@ class ValueReadOnMeta(Rule):
                 each
                 for each in events
                 if not is_move(each)
-                and has_meta(timeline, each)
+                and meta_operand(timeline, each)
                 and not (is_mixed(timeline, each) and MIXED.search(str(each.facts["message"])))
             ]
-            if not reads:
+            asked = meta_operand(timeline, reads[0]) if reads else None
+            if asked is None:
                 continue
             event = reads[0]
             ends = ends or Ends(timeline)
             severity, confidence = ends.weight(reads)
-            asked = next(each for each in operands(timeline, event) if each.device == "meta")
             by = put_there(timeline, asked.storage, event) if asked.storage else None
             yield self.seen(
                 timeline,

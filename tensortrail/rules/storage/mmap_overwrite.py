@@ -71,7 +71,7 @@ class MmapOverwrite(Rule):
             "dies when they are read",
             about=storages[0],
             fixes=[_elsewhere(timeline, event)],
-            evidence={"tensors": str(len(loads)), "bytes": size(held)},
+            evidence={"tensors": str(len(loads)), "mapped": size(held)},
         )
 
 

@@ -1,0 +1,102 @@
+"""Small real programs, recorded in this process, and what a rule says of their runs.
+
+The lines that must be flagged carry the comment `# flagged`; all others must not be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tensortrail.findings import Finding
+from tensortrail.rules import all_rules
+from tensortrail.tracer import session
+from tensortrail.tracer.judge import findings
+from tensortrail.tracer.timeline import RunTimeline, open_run
+
+MARK = "# flagged"
+WRAPPER = """\
+import torch
+from torch.utils import _pytree as pytree
+
+class Packed(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner, **said):
+        said = {"device": inner.device, "dtype": inner.dtype, **said}
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, **said)
+    def __init__(self, inner, **said):
+        self.inner = inner
+    def __tensor_flatten__(self):
+        return ["inner"], None
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        answer = cls.answer(func, args, kwargs or {})
+        if answer is not None:
+            return answer
+        plain = pytree.tree_map_only(cls, lambda t: t.inner, (args, kwargs or {}))
+        return pytree.tree_map_only(torch.Tensor, cls, func(*plain[0], **plain[1]))
+    @classmethod
+    def answer(cls, func, args, kwargs): ...
+"""
+"""A wrapper subclass without a fault. Programs give it some by another `answer`."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    program: Path
+    timeline: RunTimeline
+    found: tuple[Finding, ...]
+    error: BaseException | None
+
+    @property
+    def only(self) -> Finding:
+        (finding,) = self.found
+        return finding
+
+    @property
+    def steps(self) -> str:
+        """The trail of the only finding, one step a line."""
+        return "\n".join(f"{step.site.line}: {step.message}" for step in self.only.trail)
+
+    @property
+    def fixed(self) -> str:
+        """The program with the first fix of the only finding."""
+        data = self.program.read_bytes()
+        (fix, *_) = self.only.fixes
+        for edit in sorted(fix.edits, key=lambda edit: -edit.site.start):
+            assert Path(edit.site.file) == self.program
+            data = data[: edit.site.start] + edit.text.encode() + data[edit.site.end :]
+        return data.decode()
+
+
+def record(folder: Path, source: str) -> tuple[Path, RunTimeline, BaseException | None]:
+    program = folder / "program.py"
+    program.write_text(dedent(source), encoding="utf-8")
+    code = compile(program.read_bytes(), str(program), "exec")
+    error: BaseException | None = None
+    running = session.begin(folder / "run")
+    try:
+        exec(code, {"__name__": "program", "folder": str(folder)})
+    except Exception as raised:
+        error = raised
+    finally:
+        running.stop()
+    assert not running.recorder.writer.fault
+    return program, open_run(folder / "run"), error
+
+
+def watched(folder: Path, source: str, code: str) -> Seen:
+    """The program's run, and what the rule of that code finds in it: on the marked lines only."""
+    program, timeline, error = record(folder, source)
+    judged = findings(timeline, [all_rules()[code]()])
+    assert not judged.problems
+    if error is not None and MARK not in source:
+        pytest.fail(f"the program raised {error!r}")
+    seen = Seen(program, timeline, judged.findings, error)
+    marked = {n for n, line in enumerate(dedent(source).splitlines(), 1) if MARK in line}
+    told = [f"line {each.site.line}: {each.message}" for each in seen.found]
+    assert {each.site.line for each in seen.found} == marked, told
+    assert all(Path(each.site.file) == program for each in seen.found)
+    return seen
