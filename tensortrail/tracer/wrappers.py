@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections import Counter
-from types import CodeType
+from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,6 +30,8 @@ class Wrappers:
         self._outcomes: dict[tuple[Any, type], dict[bool, str]] = {}
         """Factory and class -> whether the answer was of the class, with the device asked for."""
         self._looks: Counter[type] = Counter()
+        self.overridden: Callable[[type], None] = lambda owner: None
+        """Called with a class that has an `untyped_storage` of its own, which no mode sees."""
         self._storages: dict[int, weakref.ref[Any]] = {}
         """First inner storage of a wrapper -> what `untyped_storage()` gave last."""
         self._zeros: dict[int, set[int]] = {}
@@ -82,6 +85,8 @@ class Wrappers:
         self._looks[kind] += 1
         if self._looks[kind] > MOST_LOOKS:
             return
+        if self._looks[kind] == 1 and (owner_of := overrides(kind, "untyped_storage")):
+            self.overridden(owner_of)
         entries = recorder.storages.entries(tensor)
         with torch._C.DisableTorchFunction():
             outer = recorder.storages.device_name(tensor.device)
@@ -94,7 +99,11 @@ class Wrappers:
 
     def storage(self, func: Any, tensor: Any, storage: Any) -> None:
         """`untyped_storage()` of a wrapper gave this."""
-        if type(tensor) in PLAIN or not is_wrapper(tensor):
+        if type(tensor) in PLAIN:
+            if storage.device.type == "meta":
+                self._pointer(func, tensor, "on meta there are no bytes")
+            return
+        if not is_wrapper(tensor):
             return
         self.met(tensor)
         entry = self._recorder.storages.entry(tensor)
@@ -108,7 +117,7 @@ class Wrappers:
             facts = {"question": "storage", "class": class_name(kind), "bytes": storage.nbytes()}
             facts["defined"] = place_of(kind, "untyped_storage")
             self._say(tensor, func, facts, "storage", kind)
-        elif storage.data_ptr() == 0:
+        elif _is_nowhere(storage):
             self._pointer(func, tensor, "a wrapper tensor has no storage of its own")
 
     def set_to_nothing(self, tensor: Any) -> None:
@@ -161,6 +170,21 @@ class Wrappers:
 
 def class_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _is_nowhere(storage: Any) -> bool:
+    try:
+        return bool(storage.data_ptr() == 0)
+    except RuntimeError:
+        return False  # who asks this one for its address learns it by the same exception
+
+
+def overrides(kind: type, name: str) -> type | None:
+    """The class that defines a method of torch.Tensor anew, in Python."""
+    owner_of = next((each for each in kind.__mro__ if name in vars(each)), None)
+    if owner_of in (None, torch.Tensor, torch._C.TensorBase):
+        return None
+    return owner_of if isinstance(vars(owner_of)[name], FunctionType) else None
 
 
 def place_of(kind: type, name: str) -> list[Any]:

@@ -133,7 +133,7 @@ def _load_state_dict(recorder: Recorder) -> Around:
         recorder.guarded(_name, module)
         with recorder.phase("load", {"module": type(module).__name__}):
             result = original(module, *args, **kwargs)
-        recorder.guarded(_loaded, module)
+        recorder.guarded(_loaded, module, result)
         return result
 
     return around
@@ -143,13 +143,16 @@ def _name(recorder: Recorder, module: Module) -> None:
     recorder.name_module(module)
 
 
-def _loaded(recorder: Recorder, module: Module) -> None:
-    """`assign=True` puts other tensors in."""
+def _loaded(recorder: Recorder, module: Module, result: Any) -> None:
+    """`assign=True` puts other tensors in. What no state dict has is as it was before."""
     recorder.name_module(module)
-    for each in module.modules():
+    missing = set(getattr(result, "missing_keys", ()))
+    for prefix, each in module.named_modules():
         for tensors in (each._parameters, each._buffers):
-            for tensor in tensors.values():
-                recorder.unwritten.written(tensor)
+            for name, tensor in tensors.items():
+                key = f"{prefix}.{name}" if prefix else name
+                if key not in missing and name not in each._non_persistent_buffers_set:
+                    recorder.unwritten.written(tensor)
 
 
 def _first(kwargs: dict[str, Any], *names: str) -> Any:

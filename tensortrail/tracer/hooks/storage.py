@@ -25,6 +25,25 @@ def install(recorder: Recorder, patches: Patches) -> None:
     for name in ("from_numpy", "frombuffer", "from_file"):
         patches.wrap(torch, name, _sharing(recorder, name))
 
+    def overridden(owner: type) -> None:
+        patches.wrap(owner, "untyped_storage", _giving(recorder))
+
+    recorder.wrappers.overridden = overridden
+
+
+def _giving(recorder: Recorder) -> Around:
+    def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        storage = original(tensor, *args, **kwargs)
+        if recorder.active and not is_compiling():
+            recorder.guarded(_given_away, tensor, storage)
+        return storage
+
+    return around
+
+
+def _given_away(recorder: Recorder, tensor: Any, storage: Any) -> None:
+    recorder.wrappers.storage("Tensor.untyped_storage", tensor, storage)
+
 
 def _resizing(recorder: Recorder) -> Around:
     def around(original: Any, storage: Any, *args: Any, **kwargs: Any) -> Any:
