@@ -6,6 +6,8 @@ insists on the bottom."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -45,6 +47,20 @@ def take_off(mode: TorchFunctionMode) -> int:
 
 def _default_device() -> TorchFunctionMode | None:
     return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+
+
+@contextmanager
+def stepped_aside(kind: type[TorchFunctionMode]) -> Iterator[None]:
+    """Without the mode of this kind for a while."""
+    mode = ours(kind)
+    if mode is None:
+        yield
+        return
+    below = take_off(mode)
+    try:
+        yield
+    finally:
+        put_on(mode, below)
 
 
 def ours(kind: type[M]) -> M | None:

@@ -10,7 +10,7 @@ from typing import Any
 from tensortrail.tracer.mode import TrailMode
 from tensortrail.tracer.patches import Patches
 from tensortrail.tracer.recorder import Recorder
-from tensortrail.tracer.stack import ours, put_on, take_off
+from tensortrail.tracer.stack import stepped_aside
 
 LIBRARY = "torch.overrides"
 
@@ -19,13 +19,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     import torch.overrides
 
     def asking(original: Any, operands: Any) -> Any:
-        mode = ours(TrailMode)
-        if mode is None:
+        with stepped_aside(TrailMode):
             return original(operands)
-        below = take_off(mode)
-        try:
-            return original(operands)
-        finally:
-            put_on(mode, below)
 
     patches.wrap(torch.overrides, "has_torch_function", asking)

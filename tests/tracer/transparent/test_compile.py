@@ -176,7 +176,7 @@ def waits_for_a_value(x: Any) -> Any:
     return x.cos() if float(x.sin().sum()) > 1000 else x.sin()
 
 
-@torch._dynamo.disable
+@torch._dynamo.disable  # type: ignore[untyped-decorator]
 def left_alone(x: Any) -> Any:
     return x.clone().to(torch.float64).to("cpu")
 
@@ -224,7 +224,7 @@ def has_a_mode_of_its_own(x: Any) -> Any:
         return y.cos()
 
 
-class Halving(torch.autograd.Function):  # type: ignore[misc]
+class Halving(torch.autograd.Function):  # type: ignore[misc,name-defined]
     @staticmethod
     def forward(context: Any, x: Any) -> Any:
         return x / 2

@@ -34,6 +34,10 @@ def outcome(program: Callable[[], Any]) -> Any:
         return told(error)
 
 
+class Failure(tuple[Any, ...]):
+    """An exception: its type first."""
+
+
 def told(error: BaseException | None) -> Any:
     """All that a program can see of an exception, but where it was raised."""
     if error is None:
@@ -41,7 +45,7 @@ def told(error: BaseException | None) -> Any:
     notes = getattr(error, "__notes__", [])
     shown = error.__suppress_context__
     chain = (told(error.__cause__), told(error.__context__))
-    return (type(error), error.args, str(error), notes, shown, *chain)
+    return Failure((type(error), error.args, str(error), notes, shown, *chain))
 
 
 def same(a: Any, b: Any) -> bool:
@@ -67,19 +71,11 @@ def same_tensor(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.layout is not torch.strided:
         return same_tensor(a.detach().to_dense(), b.detach().to_dense())
     if a.device.type == "meta":
-        return a.stride() == b.stride()
+        return bool(a.stride() == b.stride())
     if a.is_quantized:
-        return torch.equal(a, b)
-    plain = [t.detach().resolve_conj().resolve_neg().contiguous() for t in (a, b)]
-    return (
-        torch.equal(plain[0].view(torch.uint8), plain[1].view(torch.uint8))
-        if a.dim()
-        else (
-            torch.equal(
-                plain[0].reshape(1).view(torch.uint8), plain[1].reshape(1).view(torch.uint8)
-            )
-        )
-    )
+        return bool(torch.equal(a, b))
+    plain = [t.detach().resolve_conj().resolve_neg().flatten() for t in (a, b)]
+    return bool(torch.equal(plain[0].view(torch.uint8), plain[1].view(torch.uint8)))
 
 
 def same_twice(program: Callable[[], Any], directory: Path) -> Any:
