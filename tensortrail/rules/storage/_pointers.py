@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 
+from tensortrail.findings import Severity
 from tensortrail.rules import Event, Kind, Module, Timeline
 from tensortrail.rules._seen import reader_of
 
@@ -18,10 +20,8 @@ ALSO_ASKED = (
 )  # fmt: skip
 """Words of a condition that rules out tensors without a storage."""
 _POINTER = r"(data_ptr|storage_ptr)\("
-_COMPARED = re.compile(
-    rf"{_POINTER}[^=!<>]*\)\s*(==|(not\s+)?in\s)|==[^=]*{_POINTER}"  # equality, membership
-    rf"|(\w\[|\{{|\b(add|get|setdefault|pop|discard|remove)\()[^\]}}]*{_POINTER}"  # a key
-)
+_COMPARED = re.compile(rf"{_POINTER}[^=!<>]*\)\s*(==|(not\s+)?in\s)|==[^=]*{_POINTER}")
+_KEY = re.compile(rf"(\w\[|\{{|\b(add|get|setdefault|pop|discard|remove)\()[^\]}}]*{_POINTER}")
 _STORAGES = ("untyped_storage", "storage", "_typed_storage")
 
 
@@ -61,8 +61,31 @@ def is_plain(module: Module, tensor: ast.expr) -> bool:
 
 def proves_sameness(timeline: Timeline, event: Event) -> bool:
     """The line that got the address compares by it or makes a key of it, and asks nothing else."""
-    at = reader_of(event)
-    line = timeline.line(at) if at else ""
+    line = _reading_line(timeline, event)
     if line.startswith("assert") or any(word in line for word in (*ALSO_ASKED, "meta")):
         return False
-    return bool(_COMPARED.search(line))
+    return bool(_COMPARED.search(line)) or _makes_key(timeline, event)
+
+
+def where_read(event: Event) -> str:
+    by = event.by
+    return f"at {os.path.basename(by.file)}:{by.line}" if by else "here"
+
+
+def harm(timeline: Timeline, event: Event, why: str) -> Severity:
+    """Of a key most: whatever is kept under it belongs to the last of them. A library that asks
+    whether the address is known may know no 0."""
+    if why == "it is empty":
+        return Severity.NOTE
+    if _makes_key(timeline, event):
+        return Severity.ERROR
+    return Severity.NOTE if event.by else Severity.WARNING
+
+
+def _makes_key(timeline: Timeline, event: Event) -> bool:
+    return bool(_KEY.search(_reading_line(timeline, event)))
+
+
+def _reading_line(timeline: Timeline, event: Event) -> str:
+    at = reader_of(event)
+    return timeline.line(at) if at else ""

@@ -10,9 +10,11 @@ from tensortrail.rules._common import in_tests
 from tensortrail.rules._seen import by_line, named
 from tensortrail.rules.storage._pointers import (
     ALSO_ASKED,
+    harm,
     is_plain,
     pointed_at,
     proves_sameness,
+    where_read,
 )
 
 _SAVES = re.compile(
@@ -314,9 +316,9 @@ def local_storage_signature(tensor):
             yield self.seen(
                 timeline,
                 event,
-                f"{named(timeline, [each for each in found if each])} have the same address here, "
-                f"0, and are taken for one: {why}",
-                severity=Severity.NOTE if why == "it is empty" else Severity.ERROR,
+                f"{named(timeline, [each for each in found if each])} have the same address, 0, "
+                f"{where_read(event)}, and are taken for one: {why}",
+                severity=harm(timeline, event, why),
                 evidence={"seen": str(len(events))},
             )
 
