@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.storages import PLAIN, Entry, is_real
+from tensortrail.tracer.storages import PLAIN, Entry, computes, device_of, is_real
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recorder import Recorder
@@ -58,16 +58,18 @@ class Meetings:
         entry, facts = meeting
         if isinstance(result, torch.Tensor):
             with torch._C.DisableTorchFunction():
-                facts["result"] = self._recorder.storages.device_name(result.device)
+                facts["result"] = self._recorder.storages.device_name(device_of(result))
         self._recorder.note(Did.MEET, entry, op=func, facts=facts)
 
     def _look_closer(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> Meeting | None:
         found = [(where, t) for where, t in tensors_in(args, kwargs) if is_real(t)]
         with torch._C.DisableTorchFunction():
-            devices = {t.device for where, t in found if t.dim() or t.device != CPU}
+            devices = {device_of(t) for where, t in found if not _is_number(t)}
         if len(devices) < 2 or func in LEGAL:
             return None
-        if func in INDEXING and found[0][1].device != CPU and devices == {found[0][1].device, CPU}:
+        with torch._C.DisableTorchFunction():
+            into = device_of(found[0][1])
+        if func in INDEXING and into != CPU and devices == {into, CPU}:
             return None
         recorder = self._recorder
         key = (func, *sorted(map(str, devices)), recorder.site_here())
@@ -89,12 +91,17 @@ def operand(where: str, tensor: torch.Tensor, entry: Any) -> dict[str, Any]:
     with torch._C.DisableTorchFunction():
         return {
             "arg": where,
-            "device": str(tensor.device),
+            "device": str(device_of(tensor)),
             "dtype": str(tensor.dtype)[6:],
-            "shape": list(tensor.shape),
+            "shape": list(entry.rest[2] if entry and computes(tensor) else tensor.shape),
             "type": "" if type(tensor) in PLAIN else type(tensor).__name__,
             "storage": entry.number if entry is not None else 0,
         }
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    """On the CPU and without a dimension: it may meet anything."""
+    return device_of(tensor) == CPU and not computes(tensor) and not tensor.dim()
 
 
 def tensors_in(args: Args, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:

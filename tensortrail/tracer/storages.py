@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -121,7 +122,8 @@ class Storages:
         known = self._live.get(storage._cdata)
         if known is not None:
             return known
-        return self._add(storage, str(tensor.dtype)[6:], tuple(tensor.shape), outer)
+        shape = () if computes(tensor) else tuple(tensor.shape)
+        return self._add(storage, str(tensor.dtype)[6:], shape, outer)
 
     def _add(self, storage: Any, dtype: str, shape: tuple[int, ...], outer: str) -> Entry:
         entry = Entry(storage, self._died)
@@ -163,6 +165,19 @@ def is_real(tensor: Any) -> bool:
         and type(tensor).__module__ not in ("torch._subclasses.fake_tensor", FUNCTIONAL)
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
     )
+
+
+def computes(tensor: Any) -> bool:
+    """Whether it may answer for its device and shape with code of the user's."""
+    kind = type(tensor)
+    return kind not in PLAIN and kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+
+
+def device_of(tensor: Any) -> torch.device:
+    if computes(tensor):
+        with suppress(Exception):
+            return torch.Tensor.untyped_storage(tensor).device
+    return tensor.device
 
 
 FUNCTIONAL = "torch._subclasses.functional_tensor"

@@ -4,6 +4,7 @@ Whatever a watch does, the program gets the result of its call: faults are caugh
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -130,13 +131,14 @@ class Resize(Watch):
     ) -> None:
         after = nbytes(args[0])
         entry = recorder.storages.entry(args[0])
-        if entry is not None and before != after:
+        if entry is not None and before is not None and before != after:
             recorder.note(Did.RESIZE, entry, op=func, facts={"before": before, "after": after})
 
 
-def nbytes(tensor: Any) -> int:
-    with torch._C.DisableTorchFunction():
+def nbytes(tensor: Any) -> int | None:
+    with torch._C.DisableTorchFunction(), suppress(RuntimeError, NotImplementedError):
         return int(tensor.untyped_storage().nbytes())
+    return None
 
 
 class Share(Watch):

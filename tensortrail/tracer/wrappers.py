@@ -13,7 +13,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.sites import OURS, function_name, owner
-from tensortrail.tracer.storages import PLAIN, is_real, is_wrapper
+from tensortrail.tracer.storages import PLAIN, device_of, is_real, is_wrapper
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recorder import Recorder
@@ -42,8 +42,8 @@ class Wrappers:
         want, dtype = kwargs.get("device"), kwargs.get("dtype")
         with torch._C.DisableTorchFunction():
             is_tensor = isinstance(made, torch.Tensor)
-            device = str(made.device) if is_tensor else ""
-            expected = str(torch.device(want)) if want is not None else str(asked.device)
+            device = str(device_of(made)) if is_tensor else ""
+            expected = str(torch.device(want)) if want is not None else str(device_of(asked))
             other_dtype = dtype is not None and is_tensor and made.dtype is not dtype
         same_type = type(made) is type(asked)
         self._compare(func, asked, same_type, expected)
@@ -89,7 +89,7 @@ class Wrappers:
             self.overridden(owner_of)
         entries = recorder.storages.entries(tensor)
         with torch._C.DisableTorchFunction():
-            outer = recorder.storages.device_name(tensor.device)
+            outer = recorder.storages.device_name(device_of(tensor))
         # Scales and counts of no dimension may live on the CPU.
         inner = sorted({each.device for each in entries if each.rest[2] or each.device != "cpu"})
         if inner and not any(_same(each, outer) for each in inner):
