@@ -77,7 +77,10 @@ def place(frame: FrameType | None) -> Place:
     if frame is None:
         return "", 0, ""
     code = frame.f_code
-    return code.co_filename, frame.f_lineno, function_name(code)
+    file = code.co_filename
+    if not file.startswith(("<", os.sep)):
+        file = os.path.abspath(file)  # the main script, as it was named on the command line
+    return file, frame.f_lineno, function_name(code)
 
 
 def function_name(code: CodeType) -> str:
