@@ -93,10 +93,19 @@ def operand(where: str, tensor: torch.Tensor, entry: Any) -> dict[str, Any]:
             "arg": where,
             "device": str(device_of(tensor)),
             "dtype": str(tensor.dtype)[6:],
-            "shape": list(entry.rest[2] if entry and computes(tensor) else tensor.shape),
+            "shape": _shape(tensor, entry),
             "type": "" if type(tensor) in PLAIN else type(tensor).__name__,
             "storage": entry.number if entry is not None else 0,
         }
+
+
+def _shape(tensor: torch.Tensor, entry: Any) -> list[int]:
+    if computes(tensor):
+        return list(entry.rest[2]) if entry is not None else []
+    try:
+        return list(tensor.shape)
+    except RuntimeError:
+        return []  # nested
 
 
 def _is_number(tensor: torch.Tensor) -> bool:
