@@ -29,6 +29,8 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
         recorder = self.recorder
         watch = WATCHED.get(func)
         if watch is None and not recorder.alert:
+            if recorder.dead:
+                recorder.storages.bury()
             try:
                 return func(*args, **kwargs) if kwargs else func(*args)
             except BaseException as error:

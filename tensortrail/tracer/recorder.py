@@ -15,6 +15,7 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.failures import Failures
 from tensortrail.tracer.focus import Focus
 from tensortrail.tracer.holders import MOST_LOOKS, holders
+from tensortrail.tracer.interruptions import let_through
 from tensortrail.tracer.meetings import Meeting, Meetings
 from tensortrail.tracer.sites import MOST_SITES, Key, Known, Place, frames, place
 from tensortrail.tracer.storages import Entry, Storages, is_wrapper
@@ -57,6 +58,7 @@ class Recorder:
         self.active = True
         self.focus = focus or Focus()
         self.storages = Storages(writer, self._freed)
+        self.dead = self.storages.dead
         self.meetings = Meetings(self)
         self.failures = Failures(self)
         self.unwritten = Unwritten(self)
@@ -87,6 +89,8 @@ class Recorder:
         """Write down what just happened in the innermost frame that is not ours."""
         if not self.active or (entry is not None and not self.focus.wants(entry, other)):
             return
+        if self.dead:
+            self.storages.bury()
         self.writer.event(
             CODE[did],
             self.context(),
@@ -131,6 +135,7 @@ class Recorder:
 
     def trouble(self, error: Exception) -> None:
         """A fault of ours: the program goes on, the summary tells."""
+        let_through(error)
         if isinstance(error, RecursionError):
             return  # the program is about to have its own
         self.writer.fault = self.writer.fault or f"{type(error).__name__}: {error}"
@@ -279,6 +284,7 @@ class Recorder:
         for last in self.at_close:
             with suppress(Exception):
                 last()
+        self.storages.bury()
         self.active = False
         with suppress(Exception):
             self.writer.close()

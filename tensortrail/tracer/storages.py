@@ -7,6 +7,7 @@ has weak references. A storage's Python object lives exactly as long as its byte
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 from torch._C import DisableTorchFunction
 from torch.nn import Parameter
 
+from tensortrail.tracer.interruptions import let_through
 from tensortrail.tracer.trail.writer import TrailWriter
 
 PLAIN = {torch.Tensor, Parameter, torch.nn.Buffer, torch.nn.parameter.Buffer}
@@ -38,6 +40,9 @@ class Storages:
         self.writer = writer
         self.devices: set[str] = set()
         """Every device seen so far."""
+        self.dead: deque[Entry] = deque()
+        """Storages that are gone since the last look. No code of ours runs when one dies: an
+        exception that a signal handler raised in it would be lost."""
         self._live: dict[int, Entry] = {}
         self._freed = freed
         self._device_names: dict[torch.device, str] = {}
@@ -55,7 +60,8 @@ class Storages:
             try:
                 for inner, outer in inner_tensors(tensor):
                     return self._entry(inner, outer)
-            except Exception:
+            except Exception as error:
+                let_through(error)
                 return None  # sparse, functorch, half-built: nothing that could be followed
         return None
 
@@ -64,7 +70,8 @@ class Storages:
         with DisableTorchFunction():
             try:
                 found = [self._entry(*pair) for pair in inner_tensors(tensor)]
-            except Exception:
+            except Exception as error:
+                let_through(error)
                 return []
         return [entry for entry in found if entry is not None]
 
@@ -73,12 +80,15 @@ class Storages:
         with DisableTorchFunction():
             try:
                 for inner, _ in inner_tensors(tensor):
-                    return self._live.get(inner.untyped_storage()._cdata)
-            except Exception:
+                    return self.of_storage(inner.untyped_storage())
+            except Exception as error:
+                let_through(error)
                 return None
         return None
 
     def of_storage(self, storage: Any) -> Entry | None:
+        if self.dead:
+            self.bury()
         return self._live.get(storage._cdata)
 
     def add(self, storage: Any) -> Entry | None:
@@ -103,6 +113,7 @@ class Storages:
             self.writer.name(entry.number, name)
 
     def live(self) -> list[Entry]:
+        self.bury()
         return list(self._live.values())
 
     def moved_to(self, writer: TrailWriter) -> None:
@@ -119,14 +130,14 @@ class Storages:
 
     def _entry(self, tensor: torch.Tensor, outer: str) -> Entry | None:
         storage = tensor.untyped_storage()
-        known = self._live.get(storage._cdata)
+        known = self.of_storage(storage)
         if known is not None:
             return known
         shape = () if computes(tensor) else tuple(tensor.shape)
         return self._add(storage, str(tensor.dtype)[6:], shape, outer)
 
     def _add(self, storage: Any, dtype: str, shape: tuple[int, ...], outer: str) -> Entry:
-        entry = Entry(storage, self._died)
+        entry = Entry(storage, self.dead.append)
         entry.key, entry.name = storage._cdata, ""
         entry.device = device = self.device_name(storage.device)
         entry.rest = (storage.nbytes(), dtype, shape, outer)
@@ -135,11 +146,13 @@ class Storages:
         self._live[entry.key] = entry
         return entry
 
-    def _died(self, entry: Entry) -> None:
-        # May run at any allocation, in any thread: nothing but this.
-        if self._live.get(entry.key) is entry:
-            del self._live[entry.key]
-            self._freed(entry.number)
+    def bury(self) -> None:
+        while self.dead:
+            with suppress(IndexError):  # another thread was faster
+                entry = self.dead.popleft()
+                if self._live.get(entry.key) is entry:
+                    del self._live[entry.key]
+                self._freed(entry.number)
 
 
 def inner_tensors(tensor: Any, outer: str = "", depth: int = 0) -> Iterator[tuple[Any, str]]:
