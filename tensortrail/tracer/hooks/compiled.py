@@ -13,7 +13,6 @@ from tensortrail.tracer.mode import TrailMode
 from tensortrail.tracer.patches import Around, Compiled, Patches
 from tensortrail.tracer.recorder import Recorder
 from tensortrail.tracer.stack import ours, put_on, take_off
-from tensortrail.tracer.storages import Storages
 
 LIBRARY = "torch._dynamo.eval_frame"
 
@@ -33,7 +32,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
         if wrapped := patches.wrap(frames, name, stepping, always=True):
             _leave_alone(wrapped, recursive=False)  # the code of all that is wrapped
     _leave_alone(stepping, recursive=False)
-    _leave_alone(Storages._died)
     _leave_alone(LateHooks.find_spec)
 
 

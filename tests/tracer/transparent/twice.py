@@ -21,7 +21,7 @@ def recorded(directory: Path) -> Iterator[session.Session]:
         yield running
     finally:
         running.stop()
-    assert not running.trouble
+    assert not running.trouble, running.trouble
 
 
 def outcome(program: Callable[[], Any]) -> Any:
@@ -74,8 +74,9 @@ def same_tensor(a: torch.Tensor, b: torch.Tensor) -> bool:
         return bool(a.stride() == b.stride())
     if a.is_quantized:
         return bool(torch.equal(a, b))
-    plain = [t.detach().resolve_conj().resolve_neg().flatten() for t in (a, b)]
-    return bool(torch.equal(plain[0].view(torch.uint8), plain[1].view(torch.uint8)))
+    plain = [t.detach().resolve_conj().resolve_neg().flatten().clone() for t in (a, b)]
+    left, right = (t.as_strided(t.shape, (1,)).view(torch.uint8) if t.numel() else t for t in plain)
+    return bool(torch.equal(left, right))
 
 
 def same_twice(program: Callable[[], Any], directory: Path) -> Any:
