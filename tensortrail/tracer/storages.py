@@ -48,6 +48,7 @@ class Storages:
         self._device_names: dict[torch.device, str] = {}
 
     def __len__(self) -> int:
+        self.bury()
         return len(self._live)
 
     def number(self, tensor: Any) -> int:
