@@ -1,0 +1,139 @@
+"""FSDP2, DDP and DTensor on gloo: the same losses, weights and states with a recording."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+BEFORE = """
+import os, sys
+import torch, torch.distributed as dist
+from tensortrail.tracer import session
+from tests.tracer.transparent.twice import same
+
+def trained(model, loss, steps=3):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    losses = []
+    for step in range(steps):
+        torch.manual_seed(10 * step + dist.get_rank())
+        made = loss(model, torch.randn(4, 8))
+        optimizer.zero_grad()
+        made.backward()
+        optimizer.step()
+        losses.append(made.detach().clone())
+    return losses
+
+def full(model):
+    whole = {key: each.full_tensor() if hasattr(each, "full_tensor") else each
+             for key, each in model.state_dict().items()}
+    return {key: each.detach().clone() for key, each in whole.items()}
+
+def net():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
+
+def square(model, x):
+    return model(x).square().mean()
+"""
+PROGRAMS = """
+def fsdp2():
+    from torch.distributed.fsdp import fully_shard
+    model = net()
+    for layer in model:
+        fully_shard(layer)
+    fully_shard(model)
+    return trained(model, square), full(model)
+
+def ddp():
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    losses = trained(model, square)
+    with model.no_sync():
+        square(model, torch.ones(1, 8)).backward()
+    return losses, full(model)
+
+def dtensor():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    mesh = init_device_mesh("cpu", (2,))
+    torch.manual_seed(0)
+    x = distribute_tensor(torch.randn(4, 8, requires_grad=True), mesh, [Shard(0)])
+    w = distribute_tensor(torch.randn(8, 4, requires_grad=True), mesh, [Shard(1)])
+    y = (x @ w).redistribute(mesh, [Replicate()])
+    y.sum().backward()
+    moved = y.to(torch.float64).clone().detach().to_local()
+    local = x.grad.to_local() if x.grad is not None else None
+    return y.full_tensor().detach(), moved, local, str(y.placements), x.to_local().detach()
+
+def collectives():
+    x = torch.full((3,), float(dist.get_rank()))
+    dist.all_reduce(x)
+    parts = [torch.empty(3) for _ in range(2)]
+    dist.all_gather(parts, x)
+    things = [None, None]
+    dist.all_gather_object(things, {"rank": dist.get_rank()})
+    return x, parts, things
+
+def checkpoint():
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.fsdp import fully_shard
+    model = net()
+    fully_shard(model)
+    place = sys.argv[2] + "-checkpoint"
+    dcp.save(model.state_dict(), checkpoint_id=place)
+    with torch.no_grad():
+        for each in model.parameters():
+            each.zero_()
+    state = model.state_dict()
+    dcp.load(state, checkpoint_id=place)
+    return full(model)
+"""
+NAMES = ["fsdp2", "ddp", "dtensor", "collectives", "checkpoint"]
+AFTER = """
+def main(rank, file, directory, *names):
+    dist.init_process_group("gloo", init_method="file://" + file, rank=rank, world_size=2)
+    for name in names:
+        program = globals()[name]
+        alone = program()
+        running = session.begin(directory)
+        traced = program()
+        running.stop()
+        after = program()
+        fine = not running.trouble and same(alone, traced) and same(alone, after)
+        told = "the same" if fine else (running.trouble, alone, traced, after)
+        os.write(1, f"{name} {told}\\n".encode())
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    import torch.multiprocessing as processes
+    processes.start_processes(main, sys.argv[1:], nprocs=2, start_method="fork")
+"""
+HERE = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the two ranks say about each program, one line each."""
+    directory = tmp_path_factory.mktemp("ranks")
+    script = directory / "program.py"
+    script.write_text(BEFORE + PROGRAMS + AFTER, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script), str(directory / "meeting"), str(directory / "run"), *NAMES],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert len(list((directory / "run").iterdir())) >= 2
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_ranks_get_the_same(name: str, told: list[str]) -> None:
+    assert [line for line in told if line.startswith(name)] == [f"{name} the same"] * 2
