@@ -104,19 +104,13 @@ def called(timeline: Timeline, operand: Operand) -> str:
     return f"{operand.type_name or 'tensor'} {shape} (argument {operand.arg})"
 
 
-class Ends:
-    """When each thread did its last work: an exception after which nothing came ended it."""
+def was_handled(timeline: Timeline, error: Event) -> bool:
+    """Its thread went on with something: the program had caught it."""
+    return any(later.did not in AFTERMATH for later in timeline.after(error))
 
-    def __init__(self, timeline: Timeline) -> None:
-        self._last: dict[tuple[str, str], float] = {}
-        for event in timeline.events(*(did for did in Did if did not in AFTERMATH)):
-            self._last[event.process, event.thread] = event.time
 
-    def handled(self, error: Event) -> bool:
-        return self._last.get((error.process, error.thread), 0.0) > error.time
-
-    def weight(self, errors: Iterable[Event]) -> tuple[Severity, Confidence]:
-        """Of a finding about exceptions: little if the program handled all of them."""
-        if all(self.handled(error) for error in errors):
-            return Severity.NOTE, Confidence.LOW
-        return Severity.ERROR, Confidence.HIGH
+def weight(timeline: Timeline, errors: Iterable[Event]) -> tuple[Severity, Confidence]:
+    """Of a finding about exceptions: little if the program handled all of them."""
+    if all(was_handled(timeline, error) for error in errors):
+        return Severity.NOTE, Confidence.LOW
+    return Severity.ERROR, Confidence.HIGH

@@ -151,6 +151,15 @@ class RunTimeline:
         pid = header.get("parent")
         return next((each for each in self.processes if each.part.header.get("pid") == pid), None)
 
+    def after(self, event: Event) -> Iterator[Event]:
+        process = self._by_label[event.process]
+        for row in reversed(process.part.rows):
+            later = process.event(row)
+            if later.time <= event.time:
+                return
+            if later.thread == event.thread:
+                yield later
+
     def storage(self, process: str, number: int) -> Storage | None:
         return self._by_label[process].storage(number)
 

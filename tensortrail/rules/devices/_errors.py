@@ -9,8 +9,8 @@ from tensortrail.rules import Did, Event, Timeline
 from tensortrail.rules._seen import Operand, by_line, operands
 
 MIXED = re.compile(
-    r"same device|expected device|(two|different) devices|not at the same device"
-    r"|weight type .*should be the same|device type",
+    r"same device|expected device|(two|different) devices|Devices .+ are not equal|device type"
+    r"|weight type .*should be the same",
     re.IGNORECASE,
 )
 MOVES = frozenset({"to", "cpu", "cuda", "xpu", "type", "copy_", "pin_memory", "type_as"})

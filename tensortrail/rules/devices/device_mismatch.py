@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules._seen import (
-    Ends,
     Operand,
     by_line,
     called,
@@ -13,6 +12,7 @@ from tensortrail.rules._seen import (
     line_of,
     operands,
     put_there,
+    weight,
 )
 from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, meta_operand
 
@@ -54,16 +54,14 @@ class DeviceMismatch(Rule):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         raised: set[tuple[str, int]] = set()
-        ends: Ends | None = None
         for events in errors(timeline, MIXED):
             mixed = [each for each in events if is_mixed(timeline, each)]
             if not mixed:
                 continue
-            ends = ends or Ends(timeline)
             event = mixed[0]
             if at := line_of(event):
                 raised.add((at.file, at.line))
-            severity, confidence = ends.weight(mixed)
+            severity, confidence = weight(timeline, mixed)
             yield self._met(timeline, mixed, "raises", severity, confidence)
         for events in by_line(timeline.events(Did.MEET)):
             at = line_of(events[0])

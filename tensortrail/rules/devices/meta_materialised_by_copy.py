@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Event, Rule, Timeline
-from tensortrail.rules._seen import NO_VALUES, Ends, called, doer, put_there
+from tensortrail.rules._seen import NO_VALUES, called, doer, put_there, weight
 from tensortrail.rules.devices._errors import errors, is_move, meta_operand
 
 
@@ -43,15 +43,13 @@ class MetaMaterialisedByCopy(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        ends: Ends | None = None
         for events in errors(timeline, NO_VALUES):
             moves = [each for each in events if is_move(each) and meta_operand(timeline, each)]
             source = meta_operand(timeline, moves[0]) if moves else None
             if source is None:
                 continue
             event = moves[0]
-            ends = ends or Ends(timeline)
-            severity, confidence = ends.weight(moves)
+            severity, confidence = weight(timeline, moves)
             by = put_there(timeline, source.storage, event) if source.storage else None
             yield self.seen(
                 timeline,

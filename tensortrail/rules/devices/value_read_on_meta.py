@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Rule, Timeline
-from tensortrail.rules._seen import NO_VALUES, Ends, called, doer, put_there
+from tensortrail.rules._seen import NO_VALUES, called, doer, put_there, weight
 from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, is_move, meta_operand
 
 
@@ -43,7 +43,6 @@ class ValueReadOnMeta(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        ends: Ends | None = None
         for events in errors(timeline, NO_VALUES):
             reads = [
                 each
@@ -56,8 +55,7 @@ class ValueReadOnMeta(Rule):
             if asked is None:
                 continue
             event = reads[0]
-            ends = ends or Ends(timeline)
-            severity, confidence = ends.weight(reads)
+            severity, confidence = weight(timeline, reads)
             by = put_there(timeline, asked.storage, event) if asked.storage else None
             yield self.seen(
                 timeline,

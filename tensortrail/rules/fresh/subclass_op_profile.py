@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, ClassFacts, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules._common import in_tests
-from tensortrail.rules._seen import NO_VALUES, Ends, by_line, operands
+from tensortrail.rules._seen import NO_VALUES, by_line, operands, weight
 from tensortrail.rules.fresh._classes import by_class, class_of, questions, short, with_class
 from tensortrail.rules.fresh._dispatch import names_op
 
@@ -236,12 +236,9 @@ class Base(torch.Tensor):
     def _refused(self, timeline: Timeline) -> Iterator[Finding]:
         """An operation the class does not know left it as an exception."""
         refused = [each for each in timeline.events(Did.ERROR) if _wrapper_in(timeline, each)]
-        if not refused:
-            return
-        ends = Ends(timeline)
         for events in by_line(refused):
             event = events[0]
-            severity, confidence = ends.weight(events)
+            severity, confidence = weight(timeline, events)
             kind = _wrapper_in(timeline, event)
             yield self.seen(
                 timeline,

@@ -317,7 +317,7 @@ def local_storage_signature(tensor):
                 timeline,
                 event,
                 f"{named(timeline, [each for each in found if each])} have the same address, 0, "
-                f"{where_read(event)}, and are taken for one: {why}",
+                f"{where_read(event)}, which cannot tell them apart: {why}",
                 severity=harm(timeline, event, why),
                 evidence={"seen": str(len(events))},
             )

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
@@ -46,17 +45,17 @@ class MmapOverwrite(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        mapped: dict[str, dict[tuple[str, int], Event]] = {}
-        owner: dict[tuple[str, int], str] = {}
-        for event in _relevant(timeline):
-            path = str(event.facts.get("path") or "")
-            if event.did is Did.LOAD and event.storage and path and event.facts.get("mapped"):
-                mapped.setdefault(path, {})[event.storage.key] = event
-                owner[event.storage.key] = path
-            elif event.did is Did.FREE and event.storage and event.storage.key in owner:
-                mapped[owner.pop(event.storage.key)].pop(event.storage.key, None)
-            elif event.storage is None and event.op in _IN_PLACE and mapped.get(path):
-                yield self._overwritten(timeline, event, path, list(mapped.pop(path).values()))
+        mapped: dict[str, list[Event]] = {}
+        for event in timeline.events(Did.LOAD):
+            if event.facts.get("mapped") and (path := str(event.facts.get("path") or "")):
+                mapped.setdefault(path, []).append(event)
+        for event in timeline.events(Did.SAVE) if mapped else ():
+            path = str(event.facts.get("path"))
+            if event.storage is not None or event.op not in _IN_PLACE or path not in mapped:
+                continue
+            if alive := [each for each in mapped[path] if _is_alive(timeline, each, event)]:
+                del mapped[path]
+                yield self._overwritten(timeline, event, path, alive)
 
     def _overwritten(
         self, timeline: Timeline, event: Event, path: str, loads: list[Event]
@@ -75,12 +74,12 @@ class MmapOverwrite(Rule):
         )
 
 
-def _relevant(timeline: Timeline) -> Iterator[Event]:
-    """Frees are looked at only in runs that map files at all."""
-    loads = [each for each in timeline.events(Did.LOAD) if each.facts.get("mapped")]
-    if not loads:
-        return iter(())
-    return heapq.merge(loads, timeline.events(Did.FREE, Did.SAVE), key=lambda event: event.time)
+def _is_alive(timeline: Timeline, load: Event, save: Event) -> bool:
+    """What was read had not been freed before the file was written."""
+    if load.storage is None or load.time > save.time:
+        return False
+    until = timeline.history(load.storage, save)
+    return not any(each.did is Did.FREE and each.storage == load.storage for each in until)
 
 
 def _elsewhere(timeline: Timeline, event: Event) -> Fix | None:
