@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -35,6 +35,7 @@ class Did(str, Enum):
     SYNC = "sync"  # a stream, an event or a device was waited for
     PHASE = "phase"  # a phase began or ended; facts: began, ended
     WORKER = "worker"  # a thread or process began
+    EARLY = "early"  # a copy to the host was read before anybody waited for it
     OP = "op"  # any operation, when all were asked for
 
 
@@ -82,6 +83,9 @@ class Timeline(Protocol):
 
     def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
         """What happened to the storage and to those it was moved or copied from, in order."""
+
+    def after(self, event: Event) -> Iterator[Event]:
+        """What happened later in its thread, the last first."""
 
     def storage(self, process: str, number: int) -> Storage | None:
         """The storage that facts of an event of that process speak of by its number."""
