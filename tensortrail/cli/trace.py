@@ -30,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     add = made.add_argument
     add("-m", dest="module", action="store_true", help="the program is a module, as in python -m")
     add("--directory", metavar="DIR", help="where the trail goes (.tensortrail/<time>-<pid>)")
+    add("--rehearse", metavar="DEVICES", help="simulate these: cuda, cuda:2, cuda:2x24GiB")
     add("--focus", default="", metavar="WHAT", help="device=cuda*, name=embed, size>=1MB; commas")
     add("--ops", default="", metavar="STEPS", help="every operation too, in these steps: 3 or 3-5")
     add("--max-size", default="1GB", metavar="SIZE", help="of each process's trail (1GB)")
@@ -72,15 +73,19 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     from tensortrail.tracer import program as programs
     from tensortrail.tracer import session
     from tensortrail.tracer.focus import FocusError, parse_focus, parse_size, parse_steps
+    from tensortrail.tracer.rehearsal.spec import SpecError, parse_spec
 
     name, *arguments = program
     try:
         focus = parse_focus(options.focus)
         limit = parse_size(options.max_size)
         steps = parse_steps(options.ops)
+        spec = parse_spec(options.rehearse) if options.rehearse else None
         loaded = programs.module(name) if options.module else programs.script(name)
-        running = session.begin(options.directory, focus, limit, argv=program, steps=steps)
-    except (FocusError, programs.NoProgram) as error:
+        running = session.begin(
+            options.directory, focus, limit, argv=program, steps=steps, rehearse=spec
+        )
+    except (FocusError, SpecError, programs.NoProgram) as error:
         fail(str(error))
         return FAILED
     except OSError as error:

@@ -14,12 +14,20 @@ def arm(recorder: Recorder) -> None:
     """The running thread is recorded from now on."""
     if recorder.local.mode is None:
         recorder.local.mode = TrailMode(recorder)
-        put_on(recorder.local.mode)
+        lower = recorder.stage.arm() if recorder.stage else None
+        recorder.local.lower = lower
+        if lower is not None:  # simulated devices are below: the trail sees what comes of them
+            put_on(lower)
+        put_on(recorder.local.mode, below=lower is not None)
 
 
 def disarm(recorder: Recorder) -> None:
     """A mode left on would be taken down with the thread, which needs the GIL by then."""
     recorder.local.mode = None
+    if recorder.local.lower is not None:
+        take_off(recorder.local.lower)
+        recorder.local.lower = None
+        recorder.stage.disarm()
     if (mode := ours(TrailMode)) is not None:
         take_off(mode)
 
@@ -32,8 +40,15 @@ def kept_on(recorder: Recorder) -> Iterator[None]:
     if mode is None or ours(TrailMode) is not None:
         yield
         return
-    put_on(mode)
+    lower = recorder.local.lower
+    if lower is not None and ours(type(lower)) is not None:
+        lower = None
+    if lower is not None:
+        put_on(lower)
+    put_on(mode, below=lower is not None)
     try:
         yield
     finally:
         take_off(mode)
+        if lower is not None:
+            take_off(lower)

@@ -120,7 +120,7 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
     for told, identity in zip(failure.operands, identities, strict=True):
         storage = _storage(timeline, told)
         events = timeline.history(storage) if timeline and storage else ()
-        placing = [each for each in events if each.did in PLACING]
+        placing = _placing(events)
         placed = placing[-1] if placing else None
         made = placing[0] if len(placing) > 1 else None
         name = scene.name(identity)
@@ -139,6 +139,16 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
         )
 
 
+def _placing(events: Sequence[Event]) -> list[Event]:
+    """What put the bytes where they are. A swap that only follows a move says nothing more."""
+    moved = {each.storage for each in events if each.did is Did.MOVE}
+    return [
+        each
+        for each in events
+        if each.did in PLACING and not (each.did is Did.SWAP and each.storage in moved)
+    ]
+
+
 def _first_meeting(failure: Failure, timeline: Timeline) -> Event | None:
     """Where these devices met for the first time, if the failed operation was not the first."""
     devices = {str(each["device"]) for each in failure.operands if each["shape"]}
@@ -152,7 +162,7 @@ def _first_meeting(failure: Failure, timeline: Timeline) -> Event | None:
 
 
 def _met_operand(met: Event, storage: Storage, timeline: Timeline, scene: Scene) -> Operand:
-    placing = [each for each in timeline.history(storage, met) if each.did in PLACING]
+    placing = _placing(timeline.history(storage, met))
     return Operand(
         argument="",
         name=scene.name_of_storage(storage.number) or timeline.name(storage),

@@ -41,6 +41,8 @@ class Local(threading.local):
         self.inside_module = 0
         self.mode: Any = None
         """The mode that records this thread."""
+        self.lower: Any = None
+        """The mode of simulated devices below it."""
         self.child = FORK
         """What the next forked child is called."""
 
@@ -67,6 +69,8 @@ class Recorder:
         """Whether every operation must be looked at: there is more than one device, or fresh
         memory that nobody wrote into."""
         self.local = Local()
+        self.stage: Any = None
+        """The rehearsal that is on."""
         self.steps = range(0)
         """The steps in which every operation is recorded."""
         self.at_close: list[Callable[[], None]] = []

@@ -23,6 +23,7 @@ from tensortrail.tracer.late import LateHooks
 from tensortrail.tracer.naming import name_what_lives
 from tensortrail.tracer.patches import Patches
 from tensortrail.tracer.recorder import FORK, Recorder
+from tensortrail.tracer.rehearsal.spec import Spec, parse_spec
 from tensortrail.tracer.runs import DEFAULT_DIRECTORY
 from tensortrail.tracer.sites import LIBRARY, OWNERS
 from tensortrail.tracer.trail.layout import SUFFIX
@@ -51,18 +52,22 @@ class Session:
         focus: Focus,
         limit: int,
         steps: range = range(0),
+        rehearse: Spec | None = None,
     ) -> None:
         self.directory = directory
         self.header = dict(header)
         self.limit = limit
         self.recorder = Recorder(_new_writer(directory, self.header, limit), focus)
         self.recorder.steps = steps
+        self._rehearse = rehearse
         self._patches = Patches()
         self._late = LateHooks()
 
     def start(self) -> None:
         global _running, _follows_forks
         _running = self
+        if self._rehearse is not None:
+            self._begin_rehearsal(self._rehearse)
         self._late.install()
         for hook in all_hooks():
             self._late.when_imported(hook.LIBRARY, self._installer(hook))
@@ -81,8 +86,20 @@ class Session:
         self._late.remove()
         disarm(self.recorder)
         self._patches.undo()
+        if self.recorder.stage is not None:
+            self.recorder.stage.stop()
+            self.recorder.stage = None
         self.recorder.close()
         atexit.unregister(self.recorder.close)
+
+    def _begin_rehearsal(self, spec: Spec) -> None:
+        from tensortrail.tracer.rehearsal.stage import Rehearsal
+
+        stage = Rehearsal(spec)
+        stage.listen(self.recorder)
+        stage.start()
+        self.recorder.stage = stage
+        self.header["rehearse"] = spec.text
 
     @property
     def trouble(self) -> str:
@@ -135,6 +152,7 @@ def begin(
     limit: int = LIMIT,
     argv: list[str] | None = None,
     steps: range = range(0),
+    rehearse: Spec | None = None,
 ) -> Session:
     """Start recording in this process. Raises OSError if the directory cannot be written."""
     if _running is not None:
@@ -142,7 +160,7 @@ def begin(
     run = run_name()
     chosen = os.path.abspath(directory or os.path.join(DEFAULT_DIRECTORY, run))
     Path(chosen).mkdir(parents=True, exist_ok=True)
-    session = Session(chosen, _header(run, argv), focus or Focus(), limit, steps)
+    session = Session(chosen, _header(run, argv), focus or Focus(), limit, steps, rehearse)
     session.start()
     return session
 
@@ -151,7 +169,8 @@ def resume(directory: str, header: Mapping[str, Any], focus: Focus) -> Session |
     """In a spawned child: record into the parent's run."""
     with suppress(Exception):
         own = {**header, "pid": os.getpid()}
-        session = Session(directory, own, focus, int(header["limit"]))
+        spec = parse_spec(own["rehearse"]) if own.get("rehearse") else None
+        session = Session(directory, own, focus, int(header["limit"]), rehearse=spec)
         OWNERS["<string>"] = LIBRARY  # what starts a spawned child is no line of the user's
         session.recorder.local.started_by = own.pop("started_by")
         session.start()

@@ -38,6 +38,8 @@ class Entry(weakref.ref):  # type: ignore[type-arg]
 class Storages:
     def __init__(self, writer: TrailWriter, freed: Callable[[int], None]) -> None:
         self.writer = writer
+        self.locate: Callable[[Any], str] = lambda storage: ""
+        """Which simulated device a storage lies on."""
         self.devices: set[str] = set()
         """Every device seen so far."""
         self.dead: deque[Entry] = deque()
@@ -140,7 +142,7 @@ class Storages:
     def _add(self, storage: Any, dtype: str, shape: tuple[int, ...], outer: str) -> Entry:
         entry = Entry(storage, self.dead.append)
         entry.key, entry.name = storage._cdata, ""
-        entry.device = device = self.device_name(storage.device)
+        entry.device = device = self.locate(storage) or self.device_name(storage.device)
         entry.rest = (storage.nbytes(), dtype, shape, outer)
         entry.number = self.writer.storage(device, *entry.rest)
         self.devices.add(device)

@@ -1,0 +1,153 @@
+"""The two modes of a rehearsal: one knows what Python asks for, one what is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
+from tensortrail.tracer.rehearsal.tensor import ANSWERS, SimTensor
+
+TO, CUDA = Tensor.to, Tensor.cuda
+"""As torch has them: while a rehearsal is on, others stand there."""
+OURS = (Tensor, Parameter, SimTensor)
+
+
+class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
+    supports_higher_order_operators = True
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        for kind in types:
+            if not issubclass(kind, SimTensor) and kind not in OURS:
+                return NotImplemented  # another wrapper unpacks itself; we see what is inside
+        return self._simulation.run(func, args, kwargs or {})
+
+
+class AskMode(TorchFunctionMode):  # type: ignore[misc]
+    """Gives devices their index, and answers what never reaches the dispatcher."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+        self._special = {
+            TO: self._to,
+            CUDA: self._cuda,
+            Tensor.type: self._type,
+            plain_data.__set__: self._set_data,
+            torch._has_compatible_shallow_copy_type: self._compatible,
+            Tensor.numpy: self._host_read,
+            Tensor.tolist: self._host_read,
+            torch.tensor: self._factory,
+            torch.as_tensor: self._factory,
+            torch.asarray: self._factory,
+        }
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if args and isinstance(args[0], SimTensor) and func in ANSWERS:
+            return ANSWERS[func](*args, **(kwargs or {}))
+        special = self._special.get(func)
+        if special is not None:
+            return special(func, args, kwargs or {})
+        if not kwargs:
+            return func(*args)
+        device = kwargs.get("device")
+        if device is None:
+            return func(*args, **kwargs)
+        _, kwargs = self._simulation.plain_devices((), kwargs)
+        if args and isinstance(args[0], SimTensor) and torch.device(device).type == "cpu":
+            args = (args[0].inner, *args[1:])
+        return func(*args, **kwargs)
+
+    def _to(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return moved(self._simulation, func, args, kwargs)
+
+    def _cuda(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return to_cuda(self._simulation, args, kwargs)
+
+    def _type(self, func: Any, args: Any, kwargs: Any) -> Any:
+        dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+        if isinstance(args[0], SimTensor) or "cuda" in str(dtype):
+            return self._simulation.typed(args[0], dtype, False)
+        return func(*args, **kwargs)
+
+    def _set_data(self, func: Any, args: Any, kwargs: Any) -> Any:
+        ANSWERS[func](*args)
+
+    def _compatible(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if any(isinstance(each, SimTensor) for each in args):
+            return all(type(each) in OURS or isinstance(each, SimTensor) for each in args)
+        return func(*args, **kwargs)
+
+    def _host_read(self, func: Any, args: Any, kwargs: Any) -> Any:
+        self._simulation.pending.host_read(func, args[0])
+        return func(*args, **kwargs)
+
+    def _factory(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`torch.tensor(data, device="cuda")` copies in C++, past the dispatcher."""
+        device = kwargs.get("device")
+        data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if isinstance(data, SimTensor):
+            return self._from_simulated(func, data, kwargs)
+        index = self._simulation.index_of(device) if device is not None else None
+        if index is None:
+            return func(*args, **kwargs)
+        rest = {key: value for key, value in kwargs.items() if key != "device"}
+        wants_grad = rest.pop("requires_grad", False)
+        made = self._simulation.moved(func(*args, **rest), index)
+        return made.requires_grad_(wants_grad)
+
+    def _from_simulated(self, func: Any, data: SimTensor, kwargs: Any) -> Any:
+        device = kwargs.get("device") or data.device
+        copied = data if func is torch.as_tensor else data.detach().clone()
+        return copied.to(device, kwargs.get("dtype") or data.dtype)
+
+
+def moved(simulation: Simulation, func: Any, args: Any, kwargs: Any) -> Any:
+    tensor = args[0]
+    if isinstance(tensor, SimTensor):
+        return simulation.to(tensor, args[1:], kwargs)
+    if type(tensor) not in (Tensor, Parameter):
+        rest, kwargs = simulation.plain_devices(args[1:], kwargs)
+        return func(tensor, *rest, **kwargs)
+    asked = kwargs.get("device", args[1] if len(args) > 1 else kwargs.get("other"))
+    if isinstance(asked, SimTensor) or _names_cuda(asked):
+        return simulation.to(tensor, args[1:], kwargs)
+    return func(*args, **kwargs)
+
+
+def to_cuda(simulation: Simulation, args: Any, kwargs: Any) -> Any:
+    from tensortrail.tracer.rehearsal import state
+
+    device = kwargs.get("device", args[1] if len(args) > 1 else None)
+    target = state.cuda(device)
+    non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
+    options = {"non_blocking": True} if non_blocking else {}
+    tensor = args[0]
+    if type(tensor) in (Tensor, Parameter) or isinstance(tensor, SimTensor):
+        return simulation.to(tensor, (target,), options)
+    return tensor.to(simulation.plain_devices((target,), {})[0][0], **options)
+
+
+def _names_cuda(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.startswith("cuda")
+    if isinstance(value, torch.device):
+        return bool(value.type == "cuda")
+    return type(value) is int

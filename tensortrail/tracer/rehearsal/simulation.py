@@ -1,0 +1,279 @@
+"""The heart of a rehearsal: operations on simulated devices are computed on the CPU."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DisableTorchFunction
+from torch.nn import Parameter
+from torch.utils._pytree import tree_map_only
+
+from tensortrail.tracer.rehearsal import placement, state
+from tensortrail.tracer.rehearsal.memory import Memory
+from tensortrail.tracer.rehearsal.pending import Pending
+from tensortrail.tracer.rehearsal.spec import Spec
+from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
+
+aten = torch.ops.aten
+READS = {aten._local_scalar_dense.default, aten.equal.default, aten.is_nonzero.default}
+
+
+class Simulation:
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.memory = Memory(spec.count, spec.memory, spec.limited)
+        self.pending = Pending()
+        self._here = threading.local()
+
+    # --- devices -------------------------------------------------------------------------
+    @property
+    def device(self) -> int:
+        return getattr(self._here, "device", 0)
+
+    @device.setter
+    def device(self, index: int) -> None:
+        self.checked(index)
+        self._here.device = index
+
+    def checked(self, index: int) -> int:
+        if not 0 <= index < self.spec.count:
+            raise torch.AcceleratorError(
+                "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have "
+                f"enough GPUs? (rehearsing {self.spec.count})"
+            )
+        return index
+
+    def index_of(self, device: Any) -> int | None:
+        """Which simulated device is meant; None for another kind of device."""
+        device = torch.device(device) if not isinstance(device, torch.device) else device
+        if device.type != "cuda":
+            return None
+        return self.checked(self.device if device.index is None else device.index)
+
+    def synchronized(self, index: int | None = None) -> None:
+        self.pending.done(index)
+
+    # --- operations ----------------------------------------------------------------------
+    def run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        named = list(_operands(func, args, kwargs))
+        sims = [tensor for _, tensor in named if isinstance(tensor, SimTensor)]
+        device = kwargs.get("device")
+        index = self.index_of(device) if device is not None else None
+        if not sims and index is None:
+            self.pending.read(func, named)
+            return func(*args, **kwargs)
+        placement.check(func, named)
+        self.pending.read(func, named)
+        if func in READS:
+            self.synchronized(sims[0].index)
+        if index is None:
+            index = sims[0].index
+        if func is aten.copy_.default:
+            return self._copy(args, kwargs)
+        inner_args = tree_map_only(SimTensor, _inner, args)
+        inner_kwargs = tree_map_only(SimTensor, _inner, kwargs) if kwargs else {}
+        if device is not None:
+            inner_kwargs["device"] = torch.device("cpu")
+        if inner_kwargs.get("pin_memory"):
+            inner_kwargs["pin_memory"] = False
+        result = func(*inner_args, **inner_kwargs)
+        if func in RESHAPES or torch.Tag.inplace_view in func.tags:
+            for sim in sims:
+                self._reshaped(sim)
+        return self._wrapped(result, index, sims)
+
+    def _copy(self, args: Any, kwargs: dict[str, Any]) -> Any:
+        target, source = args[0], args[1]
+        non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
+        _inner(target).copy_(_inner(source))
+        if isinstance(source, SimTensor) and not isinstance(target, SimTensor):
+            if non_blocking:
+                self.pending.add(target, source.index)
+            else:
+                self.synchronized(source.index)
+        return target
+
+    def _wrapped(self, result: Any, index: int, sims: Sequence[SimTensor]) -> Any:
+        if type(result) is Tensor:
+            for sim in sims:
+                if sim.inner is result:
+                    return sim
+            return self.wrap(result, index)
+        if isinstance(result, (list, tuple)):
+            return type(result)(self._wrapped(each, index, sims) for each in result)
+        return result
+
+    def wrap(self, inner: Tensor, index: int, like: Any = None) -> Any:
+        if inner.layout is torch.strided:
+            what = f"{str(inner.dtype)[6:]} {'x'.join(map(str, inner.shape)) or 'scalar'}"
+            self.memory.hold(inner.untyped_storage(), index, what)
+        return (SimParameter if isinstance(like, Parameter) else SimTensor)(inner, index)
+
+    def _reshaped(self, sim: SimTensor) -> None:
+        """An operation changed the shape of the inner tensor in place: the outer one follows."""
+        inner = sim.inner
+        if sim.shape != inner.shape or sim.stride() != inner.stride():
+            with torch.no_grad():
+                fresh = SimTensor(inner, sim.index)
+                torch._C._swap_tensor_impl(sim, fresh)
+        self.memory.resized(inner.untyped_storage())
+
+    # --- moves ---------------------------------------------------------------------------
+    def to(self, tensor: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
+        """`tensor.to(...)`, to, from or between simulated devices."""
+        kwargs = dict(kwargs)
+        other = kwargs.pop("other", None)
+        if args and isinstance(args[0], Tensor):
+            other, args = args[0], args[1:]
+        if other is not None:
+            args = (other.device, other.dtype, *args)
+        args, kwargs = self.plain_devices(args, kwargs)
+        with DisableTorchFunction():
+            device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+        copy = bool(kwargs.get("copy", False))
+        home = tensor.index if isinstance(tensor, SimTensor) else None
+        target = home if device is None else self.index_of(device)
+        if device is not None and device.type not in ("cpu", "cuda"):
+            inner = _inner(tensor)
+            return inner.to(device, dtype or inner.dtype)
+        if target == home and dtype in (None, tensor.dtype) and not copy:
+            if memory_format in (None, torch.preserve_format):
+                return tensor
+            if tensor.is_contiguous(memory_format=memory_format):
+                return tensor
+        if target == home:
+            return self._converted(tensor, dtype, memory_format, copy)
+        moved = tensor if dtype is None else self._converted(tensor, dtype, None, False)
+        if moved.requires_grad and torch.is_grad_enabled():
+            moved = Move.apply(moved, home, target, non_blocking)
+        else:
+            moved = self.moved(moved.detach(), target, non_blocking)
+        if memory_format not in (None, torch.preserve_format):
+            moved = moved.contiguous(memory_format=memory_format)
+        return moved
+
+    def _converted(self, tensor: Tensor, dtype: Any, memory_format: Any, copy: bool) -> Any:
+        options = {} if memory_format is None else {"memory_format": memory_format}
+        with DisableTorchFunction():
+            return plain_to(tensor, dtype or tensor.dtype, copy=copy, **options)
+
+    def moved(self, tensor: Tensor, target: int | None, non_blocking: bool = False) -> Any:
+        """The bytes on another device, without a thought for gradients."""
+        source = tensor.index if isinstance(tensor, SimTensor) else None
+        inner = _inner(tensor)
+        if inner.is_meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if target is not None and inner.layout is torch.strided:
+            self.memory.ask(target, inner.numel() * inner.element_size())
+        with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
+            copied = inner.detach().clone()
+        if target is None:
+            if source is not None and non_blocking:
+                self.pending.add(copied, source)
+            elif source is not None:
+                self.synchronized(source)
+            return copied
+        return self.wrap(copied, target)
+
+    def plain_devices(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The same with the index of the current device where a device came without one."""
+        args = tuple(self._indexed(each) for each in args)
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": self._indexed(kwargs["device"], number=True)}
+        return args, kwargs
+
+    def _indexed(self, value: Any, number: bool = False) -> Any:
+        if isinstance(value, str) and value.startswith("cuda"):
+            return torch.device("cuda", self.index_of(value) or 0)
+        if isinstance(value, torch.device) and value.type == "cuda":
+            return torch.device("cuda", self.index_of(value) or 0)
+        if number and type(value) is int:
+            return torch.device("cuda", self.checked(value))
+        return value
+
+    def typed(self, tensor: Tensor, dtype: Any, non_blocking: bool) -> Any:
+        """`tensor.type("torch.cuda.HalfTensor")`"""
+        if isinstance(dtype, torch.dtype):
+            return self.to(tensor, (dtype,), {})
+        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+        wanted = torch.empty(0).type(name.replace("torch.cuda.", "torch.")).dtype
+        device = state.cuda() if "cuda" in name else torch.device("cpu")
+        return self.to(tensor, (device, wanted), {"non_blocking": non_blocking})
+
+    # --- identity ------------------------------------------------------------------------
+    def set_data(self, tensor: Tensor, value: Tensor) -> None:
+        """`tensor.data = value`: the object stays, what it is changes, on any device."""
+        if isinstance(tensor, SimTensor) or isinstance(value, SimTensor):
+            become(tensor, value.detach())
+        else:
+            plain_data.__set__(tensor, value)
+
+
+plain_data = torch._C.TensorBase.data
+plain_to = torch._C.TensorBase.to
+RESHAPES = {aten.resize_.default, aten.set_.source_Tensor, aten.set_.source_Storage_storage_offset}
+
+
+def become(tensor: Tensor, value: Tensor) -> None:
+    """Every reference to `tensor` sees `value` from now on."""
+    requires_grad = tensor.requires_grad
+    is_parameter = isinstance(tensor, Parameter)
+    if isinstance(value, SimTensor):
+        made: Any = (SimParameter if is_parameter else SimTensor)(value.inner, value.index)
+    else:
+        made = Parameter(value, False) if is_parameter else value.detach()
+    made.requires_grad_(requires_grad)
+    attributes = {key: item for key, item in vars(tensor).items() if key not in ("inner", "index")}
+    grad = tensor.grad if tensor.is_leaf else None
+    torch._C._swap_tensor_impl(tensor, made)
+    tensor.__class__, made.__class__ = type(made), type(tensor)
+    theirs = dict(vars(made))
+    vars(made).clear()
+    vars(tensor).clear()
+    vars(tensor).update(attributes)
+    vars(tensor).update(theirs)
+    if grad is not None:
+        tensor.grad = grad  # it moves by itself, or not
+
+
+class Move(torch.autograd.Function):  # type: ignore[misc]
+    """A copy to another device, whose gradient comes back."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, home: Any, target: Any, non_blocking: bool) -> Any:
+        ctx.home = home
+        return state.required().moved(tensor.detach(), target, non_blocking)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        simulation = state.required()
+        here = grad.index if isinstance(grad, SimTensor) else None
+        back = grad if here == ctx.home else simulation.moved(grad.detach(), ctx.home)
+        return back, None, None, None
+
+
+def _inner(tensor: Any) -> Any:
+    return tensor.inner if isinstance(tensor, SimTensor) else tensor
+
+
+def _operands(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors an operation was given, by the names of its schema."""
+    names = func._schema.arguments
+    for place, value in enumerate(args):
+        if isinstance(value, Tensor):
+            yield names[place].name, value
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                if isinstance(each, Tensor):
+                    yield names[place].name, each
+    for name, value in kwargs.items():
+        if isinstance(value, Tensor):
+            yield name, value
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                if isinstance(each, Tensor):
+                    yield name, each

@@ -1,0 +1,143 @@
+"""Puts a rehearsal on, and takes every trace of it off again."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.overrides import handle_torch_function
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.rehearsal import cuda, saving, state
+from tensortrail.tracer.rehearsal.mixed import install as install_autocast
+from tensortrail.tracer.rehearsal.modes import AskMode, ComputeMode, moved, to_cuda
+from tensortrail.tracer.rehearsal.replacements import Replacements
+from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
+from tensortrail.tracer.rehearsal.spec import Spec
+from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor, parameter, set_data
+from tensortrail.tracer.storages import PLAIN
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.recorder import Recorder
+
+
+class Rehearsal:
+    """`with Rehearsal(Spec(2)): ...`"""
+
+    def __init__(self, spec: Spec) -> None:
+        self.simulation = Simulation(spec)
+        self._replaced = Replacements()
+        self._here = threading.local()
+
+    def __enter__(self) -> Rehearsal:
+        self.start()
+        self._asking = self.arm()
+        self._asking.__enter__()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._asking.__exit__(None, None, None)
+        self.disarm()
+        self.stop()
+
+    def start(self) -> None:
+        if state.current is not None:
+            raise RuntimeError("a rehearsal is on already")
+        state.current = self.simulation
+        PLAIN.update((SimTensor, SimParameter))
+        self._replace()
+
+    def listen(self, recorder: Recorder) -> None:
+        """The trail says where simulated storages lie, and which copies were read too early."""
+
+        def locate(storage: Any) -> str:
+            index = self.simulation.memory.index_of(storage)
+            return "" if index is None else f"cuda:{index}"
+
+        def early(func: Any, tensor: Any) -> None:
+            entry = recorder.storages.entry(tensor)
+            if not recorder.often(Did.EARLY, func, 1):
+                recorder.note(Did.EARLY, entry, op=func)
+
+        recorder.storages.locate = locate
+        self.simulation.pending.told = lambda func, tensor: recorder.guarded(
+            lambda _: early(func, tensor)
+        )
+
+    def arm(self) -> AskMode:
+        """Computing is put on in the running thread; asking is for the caller to put on."""
+        self._here.computing = ComputeMode(self.simulation)
+        self._here.computing.__enter__()
+        return AskMode(self.simulation)
+
+    def disarm(self) -> None:
+        self._here.computing.__exit__(None, None, None)
+
+    def stop(self) -> None:
+        self._replaced.undo()
+        PLAIN.difference_update((SimTensor, SimParameter))
+        state.current = None
+
+    def _replace(self) -> None:
+        simulation, put = self.simulation, self._replaced.put
+        cuda.install(simulation, self._replaced)
+        saving.install(simulation, self._replaced)
+        install_autocast(simulation, self._replaced)
+        to, to_gpu, pin = Tensor.to, Tensor.cuda, Tensor.pin_memory
+        make_parameter = Parameter.__new__
+
+        def tensor_to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if torch._C._is_torch_function_mode_enabled():
+                return handle_torch_function(to, (self,), self, *args, **kwargs)
+            return moved(simulation, to, (self, *args), kwargs)
+
+        def tensor_cuda(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if torch._C._is_torch_function_mode_enabled():
+                return handle_torch_function(to_gpu, (self,), self, *args, **kwargs)
+            return to_cuda(simulation, (self, *args), kwargs)
+
+        def new_parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+            if isinstance(data, SimTensor):
+                return parameter(data, requires_grad)
+            return make_parameter(cls, data, requires_grad)
+
+        pinned = Pinned()
+
+        def pin_memory(self: Tensor, device: Any = None) -> Any:
+            return pinned.pin(self) if type(self) in (Tensor, Parameter) else pin(self)
+
+        put(Tensor, "pin_memory", pin_memory)
+        put(Tensor, "is_pinned", lambda self, device=None: pinned.holds(self))
+        put(Tensor, "data", property(plain_data.__get__, set_data))
+        put(Parameter, "__new__", new_parameter)
+        put(Tensor, "to", tensor_to)
+        put(Tensor, "cuda", tensor_cuda)
+
+
+class Pinned:
+    """Host memory that says it is pinned."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, Any] = {}
+
+    def pin(self, tensor: Tensor) -> Tensor:
+        if self.holds(tensor):
+            return tensor
+        copied = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+        storage = copied.untyped_storage()
+        self._storages[storage._cdata] = torch.multiprocessing.reductions.StorageWeakRef(storage)
+        return copied
+
+    def holds(self, tensor: Tensor) -> bool:
+        try:
+            key = tensor.untyped_storage()._cdata
+        except (RuntimeError, NotImplementedError):
+            return False
+        known = self._storages.get(key)
+        if known is not None and known.expired():
+            del self._storages[key]
+            return False
+        return known is not None

@@ -1,0 +1,37 @@
+"""The rehearsal that is on, and what simulated tensors ask of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.rehearsal.simulation import Simulation
+
+current: Simulation | None = None
+
+
+def required() -> Simulation:
+    if current is None:
+        raise RuntimeError(
+            "this tensor lies on a simulated device, and the rehearsal is over: use it inside"
+        )
+    return current
+
+
+def cuda(device: Any = None) -> torch.device:
+    """What `.cuda(device)` means."""
+    if device is None:
+        return torch.device("cuda", required().device)
+    if isinstance(device, int):
+        return torch.device("cuda", device)
+    return torch.device(device)
+
+
+def host_values(tensor: Any) -> torch.Tensor:
+    """The values, for a read that a GPU would wait for."""
+    simulation = required()
+    simulation.synchronized(tensor.index)
+    inner: torch.Tensor = tensor.inner
+    return inner.detach()
