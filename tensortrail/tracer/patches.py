@@ -13,6 +13,45 @@ _MISSING = object()
 Around = Callable[..., Any]
 
 
+class Depth:
+    """How deep a thread is in compiled code, and its mode, with the number of those below it,
+    meanwhile. There the compiler looks at every new frame, also at ours: nothing may be called
+    that is not called without us."""
+
+    __slots__ = ("below", "mode", "within")
+
+    def __init__(self) -> None:
+        self.within = 0
+        self.mode: Any = None
+        self.below = 0
+
+
+class Compiled(threading.local):
+    def __init__(self) -> None:
+        self.depth = Depth()
+
+
+def wrapper(original: Any, around: Around, compiled: Compiled, always: bool) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if compiled.depth.within and not always:
+            return original(*args, **kwargs)
+        try:
+            return around(original, *args, **kwargs)
+        except BaseException as error:
+            del args, kwargs
+            without_next_frame(error)
+            raise
+
+    return wrapped
+
+
+def without_next_frame(error: BaseException) -> None:
+    """Take the frame below the caller's out of the traceback: what is in it would stay alive."""
+    if (here := error.__traceback__) is not None and here.tb_next is not None:
+        here.tb_next = here.tb_next.tb_next
+
+
 class Patch(NamedTuple):
     owner: Any
     name: str
@@ -39,19 +78,6 @@ class Patch(NamedTuple):
             setattr(self.owner, self.name, self.before)
 
 
-class Compiled(threading.local):
-    """How deep this thread is in compiled code. There the compiler looks at every new frame, also
-    at ours: nothing may be called that is not called without us."""
-
-    depth = 0
-
-
-def without_next_frame(error: BaseException) -> None:
-    """Take the frame below the caller's out of the traceback: what is in it would stay alive."""
-    if (here := error.__traceback__) is not None and here.tb_next is not None:
-        here.tb_next = here.tb_next.tb_next
-
-
 class Patches:
     def __init__(self) -> None:
         self._all: list[Patch] = []
@@ -68,28 +94,16 @@ class Patches:
         around: Around,
         everywhere: bool = False,
         always: bool = False,
-    ) -> Callable[..., Any] | None:
+    ) -> None:
         """Calls of `owner.name` become `around(original, *args, **kwargs)`.
 
         `everywhere`: also where modules took the function by `from ... import`.
         `always`: also while the compiler works."""
         original = getattr(owner, name, None)
         if original is None or (name in self._given and not always):
-            return None
+            return
 
-        compiled = self.compiled
-
-        @functools.wraps(original)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if compiled.depth and not always:
-                return original(*args, **kwargs)
-            try:
-                return around(original, *args, **kwargs)
-            except BaseException as error:
-                del args, kwargs
-                without_next_frame(error)
-                raise
-
+        wrapped = wrapper(original, around, self.compiled, always)
         self._originals[id(wrapped)] = original
         self._add(owner, name, wrapped, always)
         if everywhere:
@@ -99,7 +113,10 @@ class Patches:
                     for key, value in list(namespace.items()):
                         if value is original:
                             self._add(module, key, wrapped, always)
-        return wrapped
+
+    def replace(self, owner: Any, name: str, function: Any) -> None:
+        """As `wrap` with `always`, by a function that does it all, where each call counts."""
+        self._add(owner, name, function, True)
 
     def _add(self, owner: Any, name: str, ours: Any, always: bool) -> None:
         patch = Patch(owner, name, vars(owner).get(name, _MISSING), ours, always)

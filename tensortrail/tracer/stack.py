@@ -24,7 +24,12 @@ M = TypeVar("M", bound=TorchFunctionMode)
 
 def put_on(mode: TorchFunctionMode, below: int = 0) -> None:
     """Put it above the lowest `below` modes."""
+    if not _len_torch_function_stack():
+        _push_on_torch_function_stack(mode)
+        return
     modes = [_pop_torch_function_stack() for _ in range(_len_torch_function_stack())][::-1]
+    # One of a recording that was ended in another thread is still here.
+    modes = [each for each in modes if type(each) is not type(mode)]
     if modes and modes[0] is _default_device():
         below = max(below, 1)
     for each in (*modes[:below], mode, *modes[below:]):
@@ -33,6 +38,9 @@ def put_on(mode: TorchFunctionMode, below: int = 0) -> None:
 
 def take_off(mode: TorchFunctionMode) -> int:
     """Take it off, wherever it is; how many modes are below it."""
+    if _len_torch_function_stack() == 1 and _get_function_stack_at(0) is mode:
+        _pop_torch_function_stack()
+        return 0
     above: list[TorchFunctionMode] = []
     while _len_torch_function_stack():
         top = _pop_torch_function_stack()

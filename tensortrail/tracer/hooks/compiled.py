@@ -5,33 +5,27 @@ before the recording would be compiled again, and once more after it."""
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from tensortrail.tracer.late import LateHooks
 from tensortrail.tracer.mode import TrailMode
-from tensortrail.tracer.patches import Around, Compiled, Patches
+from tensortrail.tracer.patches import Compiled, Patches, wrapper
 from tensortrail.tracer.recorder import Recorder
 from tensortrail.tracer.stack import ours, put_on, take_off
 
 LIBRARY = "torch._dynamo.eval_frame"
 
 
-class Aside(threading.local):
-    """The mode of this thread while it is in compiled code, and the number of those below it."""
-
-    mode: TrailMode | None = None
-    below = 0
-
-
 def install(recorder: Recorder, patches: Patches) -> None:
     import torch._dynamo.eval_frame as frames
 
-    stepping = _stepping(patches.compiled, Aside())
+    original = frames.set_eval_frame
+    stepping = _stepping(original, patches.compiled)
     for name in ("set_eval_frame", "_maybe_set_eval_frame"):
-        if wrapped := patches.wrap(frames, name, stepping, always=True):
-            _leave_alone(wrapped, recursive=False)  # the code of all that is wrapped
+        if vars(frames).get(name) is original:
+            patches.replace(frames, name, stepping)
     _leave_alone(stepping, recursive=False)
+    _leave_alone(wrapper(len, len, patches.compiled, False), recursive=False)
     _leave_alone(LateHooks.find_spec)
 
 
@@ -47,25 +41,26 @@ def _leave_alone(function: Any, recursive: bool = True) -> None:
         eval_frame.skip_code(function.__code__)
 
 
-def _stepping(compiled: Compiled, aside: Aside) -> Around:
+def _stepping(original: Any, compiled: Compiled) -> Any:
     """Compiled code runs while `set_eval_frame` has a callback. Without one it is plain Python:
     between two calls, and in functions that the compiler is told to leave alone."""
 
-    def around(original: Any, callback: Any) -> Any:
+    def set_eval_frame(callback: Any) -> Any:
         if callback is None:
             before = original(None)
-            if before is not None and compiled.depth:
-                compiled.depth -= 1
-                if not compiled.depth and aside.mode is not None:
-                    put_on(aside.mode, aside.below)
-                    aside.mode = None
+            if before is not None and (depth := compiled.depth).within:
+                depth.within -= 1
+                if not depth.within and depth.mode is not None:
+                    put_on(depth.mode, depth.below)
+                    depth.mode = None
             return before
-        if aside.mode is None and (mode := ours(TrailMode)) is not None:
-            aside.mode, aside.below = mode, take_off(mode)
+        depth = compiled.depth
+        if depth.mode is None and (mode := ours(TrailMode)) is not None:
+            depth.mode, depth.below = mode, take_off(mode)
         # From here on every new frame would be compiled.
         before = original(callback)
         if before is None:
-            compiled.depth += 1
+            depth.within += 1
         return before
 
-    return around
+    return set_eval_frame
