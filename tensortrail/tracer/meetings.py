@@ -21,6 +21,7 @@ LEGAL = {
     torch.Tensor.copy_, torch.Tensor.data.__set__, torch.Tensor.grad.__set__, torch.Tensor.set_,
     torch.Tensor.type_as, torch.Tensor.is_set_to, torch._has_compatible_shallow_copy_type,
 }  # fmt: skip
+CONTAINERS = {list, tuple}
 MOST_MEETINGS = 10_000
 MOST_OPERANDS = 64
 Meeting = tuple[Entry | None, dict[str, Any]]
@@ -36,22 +37,23 @@ class Meetings:
     def possible(self) -> bool:
         return len(self._recorder.storages.devices) > 1
 
+    def suspects(self, args: Args, kwargs: Mapping[str, Any] | None) -> bool:
+        """Whether the operands may lie on different devices."""
+        first: torch.device | None = None
+        for arg in (*args, *kwargs.values()) if kwargs else args:
+            kind = type(arg)
+            if kind in PLAIN:
+                if first is None:
+                    first = arg.device
+                elif arg.device != first:
+                    return True
+            elif kind in CONTAINERS or isinstance(arg, torch.Tensor):
+                return True
+        return False
+
     def look(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> Meeting | None:
         """The meeting, if these operands lie on different devices for the first time here."""
-        first: torch.device | None = None
-        for arg in args:
-            if type(arg) in PLAIN:
-                device = arg.device
-                if first is None:
-                    first = device
-                elif device != first:
-                    break
-            elif type(arg) in (list, tuple) or isinstance(arg, torch.Tensor):
-                break
-        else:
-            if not kwargs:
-                return None
-        return self._look_closer(func, args, kwargs)
+        return self._look_closer(func, args, kwargs) if self.suspects(args, kwargs) else None
 
     def ended(self, func: Any, meeting: Meeting, result: Any = None) -> None:
         """Note it, with the device of what came out; nothing did if the operation raised."""

@@ -28,7 +28,7 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             return func(*args, **(kwargs or {}))
         recorder = self.recorder
         watch = WATCHED.get(func)
-        if watch is None and not recorder.alert:
+        if watch is None and not (recorder.alert and recorder.suspects(args, kwargs)):
             if recorder.dead:
                 recorder.storages.bury()
             try:

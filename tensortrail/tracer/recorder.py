@@ -105,6 +105,10 @@ class Recorder:
             facts,
         )
 
+    def suspects(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> bool:
+        """Whether an operation must be looked at. Most run on plain tensors of one device."""
+        return self.unwritten.some or self.meetings.suspects(args, kwargs)
+
     def look(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], watched: bool
     ) -> Meeting | None:
