@@ -133,7 +133,9 @@ class Rule:
     ) -> Finding:
         """A finding at the line of an event of a run, with the trail of the storage it is about."""
         storage = about or event.storage
-        trail = timeline.history(storage, event) if storage else [event]
+        trail = list(timeline.history(storage, event)) if storage else []
+        if event not in trail:
+            trail.append(event)
         if len(trail) > LONGEST_TRAIL:
             trail = [*trail[:FIRST_STEPS], *trail[FIRST_STEPS - LONGEST_TRAIL :]]
         return Finding(

@@ -112,7 +112,7 @@ def _parts(timeline: Timeline) -> Iterator[_Part]:
 def _what(timeline: Timeline, part: _Part) -> str:
     key = str(part.event.facts.get("key") or "")
     if part.pieces > 1:
-        return f"`{key}` with {part.pieces - 1} other parts"
+        return f"each of {part.pieces} parts, `{key}` among them,"
     return f"`{key}`" if key else f"a part of {named(timeline, [part.storage])}"
 
 

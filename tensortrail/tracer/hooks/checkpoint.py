@@ -59,7 +59,7 @@ class Pending:
         recorder = self._recorder
         for future, path, site in self._open:
             if not future.done():
-                facts = {"next": "the end of the program", "path": path}
+                facts = {"next": "the end of the recording", "path": path}
                 recorder.note_at(site, Did.PENDING, op="exit", facts=facts)
         self._open.clear()
 

@@ -38,6 +38,8 @@ def test_something_still_holds_the_weights(tmp_path: Path, holder: str, told: st
     assert finding.confidence is Confidence.HIGH
     assert finding.evidence["still held"] == "4.0 MB"
     assert "2: Linear.weight made on cpu by torch.empty" in seen.steps
+    assert "4: Linear.weight moved as a module from" in seen.steps
+    assert ("a list" in finding.message) == told.startswith("a list")
 
 
 @pytest.mark.parametrize(

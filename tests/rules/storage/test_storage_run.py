@@ -252,7 +252,7 @@ def test_two_parts_of_one_storage_would_be_parted_by_the_fix(tmp_path: Path) -> 
         """,
         "STO207",
     )
-    assert "`a` with 1 other parts" in seen.only.message
+    assert "that each of 2 parts, `a` among them, lies in" in seen.only.message
     assert seen.only.fixes[0].safety is Safety.UNSAFE
 
 
