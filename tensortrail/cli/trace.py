@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 USAGE = """tensortrail trace [options] script.py [arguments ...]
        tensortrail trace [options] -m module [arguments ...]"""
 FAILED, FOUND = 2, 1
+DOORS = (os.path.join("torch", "_compile.py"), os.path.join("torch", "_dynamo", "eval_frame.py"))
+"""Where torch shuts the compiler out before it calls a mode."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -136,10 +138,22 @@ def _clean(error: BaseException | None) -> None:
 
 
 def _without_ours(link: types.TracebackType | None) -> types.TracebackType | None:
+    """Without our frames, and without the detour over which torch came to us: a function of
+    torch's that is written in Python is entered twice when a mode is on."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    links = []
+    detour = os.path.join("torch", "overrides.py")
+    links: list[types.TracebackType] = []
+    came_over = False
     while link is not None:
-        if not link.tb_frame.f_code.co_filename.startswith(ours):
+        code = link.tb_frame.f_code
+        if code.co_filename.startswith(ours) or code.co_filename.endswith(detour):
+            while links and links[-1].tb_frame.f_code.co_filename.endswith(DOORS):
+                links.pop()
+            came_over = True
+        else:
+            if came_over and links and links[-1].tb_frame.f_code is code:
+                links.pop()
+            came_over = False
             links.append(link)
         link = link.tb_next
     made: types.TracebackType | None = None

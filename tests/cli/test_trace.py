@@ -39,6 +39,9 @@ PROGRAMS = {
         "try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise RuntimeError('outer') from e"
     ),
     "an exception of torch's": "import torch\ntorch.ones(2) + torch.ones(3)",
+    "an exception inside a function of torch's": (
+        "import torch\ntorch.nn.functional.embedding(torch.tensor([9]), torch.ones(2, 2))"
+    ),
     "spawned processes": (
         "import multiprocessing as mp\ndef f(x): return x * 2\n"
         "if __name__ == '__main__':\n    mp.set_start_method('spawn')\n"
