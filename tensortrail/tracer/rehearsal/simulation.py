@@ -13,6 +13,7 @@ from torch.nn import Parameter
 from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal import placement, state
+from tensortrail.tracer.rehearsal.kernels import compute
 from tensortrail.tracer.rehearsal.memory import Memory
 from tensortrail.tracer.rehearsal.pending import Pending
 from tensortrail.tracer.rehearsal.spec import Spec
@@ -80,7 +81,7 @@ class Simulation:
             inner_kwargs["device"] = torch.device("cpu")
         if inner_kwargs.get("pin_memory"):
             inner_kwargs["pin_memory"] = False
-        result = func(*inner_args, **inner_kwargs)
+        result = compute(func, inner_args, inner_kwargs)
         if func in RESHAPES or torch.Tag.inplace_view in func.tags:
             for sim in sims:
                 self._reshaped(sim)
@@ -132,9 +133,9 @@ class Simulation:
         if other is not None:
             args = (other.device, other.dtype, *args)
         args, kwargs = self.plain_devices(args, kwargs)
+        args, copy = _without_copy(args, kwargs)
         with DisableTorchFunction():
             device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
-        copy = bool(kwargs.get("copy", False))
         home = tensor.index if isinstance(tensor, SimTensor) else None
         target = home if device is None else self.index_of(device)
         if device is not None and device.type not in ("cpu", "cuda"):
@@ -254,6 +255,13 @@ class Move(torch.autograd.Function):  # type: ignore[misc]
         here = grad.index if isinstance(grad, SimTensor) else None
         back = grad if here == ctx.home else simulation.moved(grad.detach(), ctx.home)
         return back, None, None, None
+
+
+def _without_copy(args: Any, kwargs: dict[str, Any]) -> tuple[Any, bool]:
+    """`.to(dtype, non_blocking, copy)` or `.to(device, dtype, non_blocking, copy)`"""
+    place = 2 if args and isinstance(args[0], torch.dtype) else 3
+    copy = kwargs.pop("copy", args[place] if len(args) > place else False)
+    return args[:place], bool(copy)
 
 
 def _inner(tensor: Any) -> Any:

@@ -1,0 +1,61 @@
+"""Kernels a GPU has and the CPU lacks are computed in a wider type, and rounded to the asked one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map_only
+
+MISSING = re.compile(r"not implemented for '(\w+)'")
+WIDER = {"Half": torch.float32, "BFloat16": torch.float32}
+WIDER_HERE = {"histc": {"Int": torch.float32, "Long": torch.float64, "Short": torch.float32}}
+"""Operations that take integers on a GPU only."""
+
+
+def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """What the GPU's kernel would give."""
+    try:
+        return func(*args, **kwargs)
+    except (NotImplementedError, RuntimeError) as error:
+        found = MISSING.search(str(error))
+        name = func._schema.name.partition("::")[2]
+        wider = {**WIDER, **WIDER_HERE.get(name, {})}.get(found[1]) if found else None
+        if wider is None:
+            raise
+        return _widened(func, args, kwargs, wider)
+
+
+def _widened(func: Any, args: Any, kwargs: dict[str, Any], wider: torch.dtype) -> Any:
+    narrow = next(
+        tensor.dtype
+        for tensor in (*_flat(args), *_flat(kwargs))
+        if tensor.dtype != wider and not tensor.dtype.is_complex
+    )
+
+    def widen(tensor: Tensor) -> Tensor:
+        return tensor.to(wider) if tensor.dtype == narrow else tensor
+
+    given = tree_map_only(Tensor, widen, args)
+    result = func(*given, **tree_map_only(Tensor, widen, kwargs))
+    written = [
+        (old, new)
+        for argument, old, new in zip(func._schema.arguments, args, given, strict=False)
+        if argument.is_write and isinstance(old, Tensor) and old is not new
+    ]
+    for old, new in written:
+        old.copy_(new)
+
+    def narrowed(tensor: Tensor) -> Tensor:
+        for old, new in written:
+            if tensor is new:
+                return old
+        return tensor.to(narrow) if tensor.dtype == wider else tensor
+
+    return tree_map_only(Tensor, narrowed, result)
+
+
+def _flat(values: Any) -> list[Tensor]:
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(values) if isinstance(leaf, Tensor)]
