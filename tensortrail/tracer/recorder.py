@@ -257,8 +257,10 @@ class Recorder:
             self.local.context = -1
 
     # --- names ---------------------------------------------------------------------------
-    def name_module(self, module: torch.nn.Module, root: str = "") -> None:
-        """Parameters and buffers are called by their path in the module from now on."""
+    def name_module(self, module: torch.nn.Module, root: str = "") -> list[Entry]:
+        """Parameters and buffers are called by their path in the module from now on. Gives their
+        storages."""
+        found: dict[int, Entry] = {}
         root = root or type(module).__name__
         for prefix, each in module.named_modules(remove_duplicate=True):
             for kind in (each._parameters, each._buffers):
@@ -267,8 +269,10 @@ class Recorder:
                         name = ".".join(part for part in (root, prefix, key) if part)
                         for entry in self.storages.entries(tensor):
                             self.storages.name(entry, name)
+                            found[entry.number] = entry
                         if is_wrapper(tensor):
                             self.guarded(_met, tensor)
+        return list(found.values())
 
     # --- life ----------------------------------------------------------------------------
     def forked(self, writer: TrailWriter) -> None:

@@ -61,6 +61,8 @@ class Storages:
     def entry(self, tensor: Any) -> Entry | None:
         with DisableTorchFunction():
             try:
+                if type(tensor) in PLAIN:
+                    return self._entry(tensor, "")
                 for inner, outer in inner_tensors(tensor):
                     return self._entry(inner, outer)
             except Exception as error:
@@ -70,6 +72,9 @@ class Storages:
 
     def entries(self, tensor: Any) -> list[Entry]:
         """All inner storages of a wrapper; the one of a plain tensor."""
+        if type(tensor) in PLAIN:
+            entry = self.entry(tensor)
+            return [] if entry is None else [entry]
         with DisableTorchFunction():
             try:
                 found = [self._entry(*pair) for pair in inner_tensors(tensor)]
@@ -150,8 +155,8 @@ class Storages:
         return entry
 
     def bury(self) -> None:
-        while self.dead:
-            with suppress(IndexError):  # another thread was faster
+        with suppress(IndexError):  # none is left; another thread may have been faster
+            while True:
                 entry = self.dead.popleft()
                 if self._live.get(entry.key) is entry:
                     del self._live[entry.key]

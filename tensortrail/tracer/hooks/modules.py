@@ -42,24 +42,12 @@ def _applying(recorder: Recorder) -> Around:
 
 
 def _look(recorder: Recorder, module: Module) -> list[Entry]:
-    recorder.name_module(module)
-    return _entries(recorder, module)
-
-
-def _entries(recorder: Recorder, module: Module) -> list[Entry]:
-    found: dict[int, Entry] = {}
-    for each in module.modules():
-        for tensors in (each._parameters, each._buffers):
-            for tensor in tensors.values():
-                for entry in recorder.storages.entries(tensor) if tensor is not None else ():
-                    found[entry.number] = entry
-    return list(found.values())
+    return recorder.name_module(module)
 
 
 def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
-    after = _entries(recorder, module)
+    after = recorder.name_module(module)
     was, now = _bytes_by_device(before), _bytes_by_device(after)
-    recorder.name_module(module)
     if was == now:
         return
     kept = {entry.number for entry in after}
