@@ -55,6 +55,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             torch.tensor: self._factory,
             torch.as_tensor: self._factory,
             torch.asarray: self._factory,
+            torch.device: self._device,
+            torch._C._nn._parse_to: self._parse_to,
         }
 
     def __torch_function__(
@@ -93,6 +95,15 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
     def _compatible(self, func: Any, args: Any, kwargs: Any) -> Any:
         if any(isinstance(each, SimTensor) for each in args):
             return all(type(each) in OURS or isinstance(each, SimTensor) for each in args)
+        return func(*args, **kwargs)
+
+    def _device(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A number alone means the accelerator, and C++ knows of none."""
+        number = args[0] if len(args) == 1 and not kwargs else None
+        return torch.device("cuda", number) if type(number) is int else func(*args, **kwargs)
+
+    def _parse_to(self, func: Any, args: Any, kwargs: Any) -> Any:
+        args, kwargs = self._simulation.target(args, kwargs)
         return func(*args, **kwargs)
 
     def _host_read(self, func: Any, args: Any, kwargs: Any) -> Any:

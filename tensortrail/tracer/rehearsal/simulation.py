@@ -50,6 +50,8 @@ class Simulation:
 
     def index_of(self, device: Any) -> int | None:
         """Which simulated device is meant; None for another kind of device."""
+        if type(device) is int:
+            return self.checked(device)
         device = torch.device(device) if not isinstance(device, torch.device) else device
         if device.type != "cuda":
             return None
@@ -132,7 +134,7 @@ class Simulation:
             other, args = args[0], args[1:]
         if other is not None:
             args = (other.device, other.dtype, *args)
-        args, kwargs = self.plain_devices(args, kwargs)
+        args, kwargs = self.target(args, kwargs)
         args, copy = _without_copy(args, kwargs)
         with DisableTorchFunction():
             device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
@@ -186,6 +188,12 @@ class Simulation:
         if "device" in kwargs:
             kwargs = {**kwargs, "device": self._indexed(kwargs["device"], number=True)}
         return args, kwargs
+
+    def target(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """As `plain_devices` for `.to(...)`, whose first argument may be a device's number."""
+        if args and type(args[0]) is int:
+            args = (torch.device("cuda", self.checked(args[0])), *args[1:])
+        return self.plain_devices(args, kwargs)
 
     def _indexed(self, value: Any, number: bool = False) -> Any:
         if isinstance(value, str) and value.startswith("cuda"):

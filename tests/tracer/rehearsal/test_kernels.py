@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_half_precision_has_every_kernel() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_what_is_written_in_place_is_written_into_the_same_memory(dtype: torch.dtype) -> None:
+def test_what_is_written_in_place_is_written_into_the_same_memory(dtype: Any) -> None:
     values = torch.zeros(2, device="cuda", dtype=dtype)
     view = values[:]
     torch.histc(torch.tensor([0.0, 1.0, 1.0], device="cuda", dtype=dtype), 2, 0, 1, out=values)
