@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.findings import Confidence, Safety, Severity
+from tensortrail.rules import Did
 from tests.rules.recorded import watched
 
 HEAD = "import torch\nimport torch.nn.functional as F\n"
@@ -84,6 +85,26 @@ def test_an_exception_that_ends_the_program(tmp_path: Path) -> None:
     assert seen.only.severity is Severity.ERROR
     assert "`Net.norm.weight` and `Net.norm.bias` are on meta" in seen.only.message
     assert "`Tensor.to` at program.py:9" in seen.only.message
+    assert len(seen.timeline.events(Did.ERROR)) == 1
+
+
+def test_an_exception_is_told_once_on_its_way_out(tmp_path: Path) -> None:
+    seen = watched(
+        tmp_path,
+        """\
+        import torch
+        class Odd(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient + torch.ones(2, device="meta")  # flagged
+        Odd.apply(torch.ones(2, requires_grad=True)).sum().backward()
+        """,
+        "DEV502",
+    )
+    assert len(seen.timeline.events(Did.ERROR)) == 1
 
 
 def test_an_exception_that_the_program_handled_is_a_note(tmp_path: Path) -> None:
