@@ -83,7 +83,12 @@ class Simulation:
             inner_kwargs["device"] = torch.device("cpu")
         if inner_kwargs.get("pin_memory"):
             inner_kwargs["pin_memory"] = False
-        result = compute(func, inner_args, inner_kwargs)
+        try:
+            result = compute(func, inner_args, inner_kwargs)
+        except RuntimeError as error:
+            if (told := placement.retold(error, named)) is not None:
+                raise told from None
+            raise
         if func in RESHAPES or torch.Tag.inplace_view in func.tags:
             for sim in sims:
                 self._reshaped(sim)
@@ -102,6 +107,8 @@ class Simulation:
 
     def _wrapped(self, result: Any, index: int, sims: Sequence[SimTensor]) -> Any:
         if type(result) is Tensor:
+            if result.is_meta:
+                return result
             for sim in sims:
                 if sim.inner is result:
                     return sim

@@ -1,0 +1,68 @@
+"""How a GPU build declares its operations, read from the list that torch ships.
+
+Asked only when operands lie on two devices: most runs never read the list."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+ENTRY = re.compile(r"^- func: ([\w.]+)\(", re.MULTILINE)
+FIELD = re.compile(r"^  (device_check|structured_delegate|structured): *([\w.]+)", re.MULTILINE)
+FOR_GPU = re.compile(r"^    (?:\w+, )*CUDA(?:, \w+)*:", re.MULTILINE)
+
+INSTEAD = {
+    "embedding": ("index_select", {"indices": "index"}),
+    "stack": ("cat", {}),
+    "native_batch_norm": ("cudnn_batch_norm", {}),
+    "_native_batch_norm_legit": ("cudnn_batch_norm", {}),
+}
+"""What a GPU runs where a CPU runs another operation or a composite one, and its arguments."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    wrapper: str
+    """The function that checks devices, as messages name it."""
+    strict: bool
+    """All operands must lie on one device; else scalars of the host may be among them."""
+    renamed: Mapping[str, str]
+    """Arguments that go by another name on a GPU."""
+
+
+def kernel(func: Any) -> Kernel:
+    """That of the GPU for an operation, as far as torch's list tells."""
+    name, overload = func._schema.name.partition("::")[2], func._schema.overload_name
+    renamed: Mapping[str, str] = {}
+    if name in INSTEAD:
+        (name, renamed), overload = INSTEAD[name], ""
+    entry = _entries().get(f"{name}.{overload}" if overload else name)
+    if entry is None:
+        return Kernel(f"wrapper_CUDA__{name}", False, renamed)
+    fields = dict(FIELD.findall(entry))
+    checked = fields.get("device_check") != "NoCheck"
+    if "structured_delegate" in fields or "structured" in fields:
+        suffix = ("_out" if " out)" in entry else "") + (f"_{overload}" if overload else "")
+        return Kernel(f"wrapper_CUDA_{name}{suffix}", checked, renamed)
+    on_gpu = checked and bool(FOR_GPU.search(entry))
+    return Kernel(f"wrapper_CUDA_{overload}_{name}", on_gpu, renamed)
+
+
+@functools.cache
+def _entries() -> dict[str, str]:
+    spec = find_spec("torchgen")
+    if spec is None or spec.origin is None:
+        return {}
+    path = Path(spec.origin).parent / "packaged" / "ATen" / "native" / "native_functions.yaml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    starts = [(found[1], found.start()) for found in ENTRY.finditer(text)]
+    ends = [*(start for _, start in starts[1:]), len(text)]
+    return {name: text[start:end] for (name, start), end in zip(starts, ends, strict=True)}
