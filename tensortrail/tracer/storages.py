@@ -23,6 +23,11 @@ PLAIN = {torch.Tensor, Parameter, torch.nn.Buffer, torch.nn.parameter.Buffer}
 DEEPEST_WRAPPER = 5
 
 
+MOST_RESTS = 10_000
+Rest = tuple[int, str, tuple[int, ...], str]
+"""Bytes, dtype, shape and type name, as the writer wants them."""
+
+
 class Entry(weakref.ref):  # type: ignore[type-arg]
     """A live storage."""
 
@@ -31,8 +36,7 @@ class Entry(weakref.ref):  # type: ignore[type-arg]
     number: int
     device: str
     name: str
-    rest: tuple[int, str, tuple[int, ...], str]
-    """Bytes, dtype, shape and type name, as the writer wants them."""
+    rest: Rest
 
 
 class Storages:
@@ -46,6 +50,7 @@ class Storages:
         """Storages that are gone since the last look. No code of ours runs when one dies: an
         exception that a signal handler raised in it would be lost."""
         self._live: dict[int, Entry] = {}
+        self._rests: dict[Rest, Rest] = {}
         self._freed = freed
         self._device_names: dict[torch.device, str] = {}
 
@@ -148,11 +153,18 @@ class Storages:
         entry = Entry(storage, self.dead.append)
         entry.key, entry.name = storage._cdata, ""
         entry.device = device = self.locate(storage) or self.device_name(storage.device)
-        entry.rest = (storage.nbytes(), dtype, shape, outer)
+        entry.rest = self._same((storage.nbytes(), dtype, shape, outer))
         entry.number = self.writer.storage(device, *entry.rest)
         self.devices.add(device)
         self._live[entry.key] = entry
         return entry
+
+    def _same(self, rest: Rest) -> Rest:
+        """Most storages are like others: one description for all of them."""
+        known = self._rests.get(rest)
+        if known is None and len(self._rests) < MOST_RESTS:
+            self._rests[rest] = rest
+        return known or rest
 
     def bury(self) -> None:
         with suppress(IndexError):  # none is left; another thread may have been faster

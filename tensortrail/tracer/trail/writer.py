@@ -32,7 +32,6 @@ CLOSING_PATIENCE = 5  # seconds
 LONGEST_TEXT = 1000
 MOST_TEXTS = 200_000
 MOST_CONTEXTS = 10_000
-END_ROOM = 2000  # bytes that the last frame may need beyond the limit
 
 
 class TrailWriter:
@@ -62,7 +61,7 @@ class TrailWriter:
         self._storage_numbers = count(first_storage)
         self._thinner = Thinner(limit)
         self._file.append(MAGIC)
-        self._write([{**header, "start": time.time()}])
+        self._note({**header, "start": time.time()})
 
     @property
     def trouble(self) -> str:
@@ -163,9 +162,7 @@ class TrailWriter:
                 self._rows += self._thinner.lasts()
                 self._write_rows()
                 dropped = {DID[code]: n for code, n in sorted(self._thinner.dropped.items())}
-                end = {"end": time.time(), "events": self.events, "dropped": dropped}
-                self._limit += END_ROOM
-                self._write([end])
+                self._note({"end": time.time(), "events": self.events, "dropped": dropped})
                 self._file.close()
         finally:
             if sole:
@@ -189,7 +186,11 @@ class TrailWriter:
                 raise
             self._thinner.grown_to(self._file.size)
 
-    def _write(self, rows: list[Any]) -> None:
+    def _note(self, note: Mapping[str, Any]) -> None:
+        """What is said of the file itself comes on top of the limit."""
+        self._file.frame(self._packed([note]))
+
+    def _write(self, rows: list[Row]) -> None:
         payload = self._packed(rows)
         if len(payload) > LONGEST_FRAME and len(rows) > 1:
             self._write(rows[: len(rows) // 2])
