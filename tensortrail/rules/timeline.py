@@ -23,14 +23,14 @@ class Did(str, Enum):
     FREE = "free"  # the last owner of storage is gone
     SAVE = "save"  # storage was given to a writer; facts: path, key, logical
     LOAD = "load"  # storage came from a reader; facts: path, mapped
-    MEET = "meet"  # operands lie on different devices; facts: operands
+    MEET = "meet"  # operands lie on different devices; facts: operands, result (device)
     ERROR = "error"  # an exception left op; facts: type, message, operands
-    WRAPPER = "wrapper"  # storage is the first inner one of a wrapper; facts say what was odd
+    WRAPPER = "wrapper"  # of its first inner storage; facts: question, class, defined, ...
     POINTER = "pointer"  # the address of something without bytes was read; facts: why
     UNWRITTEN = "unwritten"  # storage was read though nobody wrote into it
     MODULE = "module"  # a whole module was moved; facts: bytes before and after, held
     STAGE = "stage"  # other was staged as storage for an asynchronous save; facts: types
-    PENDING = "pending"  # an asynchronous save was not awaited; facts: next, path
+    PENDING = "pending"  # an asynchronous save was not awaited; facts: next, path, next_path
     HOOK = "hook"  # a library's hook acted on storage
     SYNC = "sync"  # a stream, an event or a device was waited for
     PHASE = "phase"  # a phase began or ended; facts: began, ended
