@@ -27,7 +27,10 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
         if is_compiling():
             return func(*args, **(kwargs or {}))
         recorder = self.recorder
-        watch = WATCHED.get(func)
+        try:
+            watch = WATCHED.get(func)
+        except TypeError:  # a callable of the user's that cannot be hashed
+            return func(*args, **(kwargs or {}))
         if watch is None and not (recorder.alert and recorder.suspects(args, kwargs)):
             if recorder.dead:
                 recorder.storages.bury()
