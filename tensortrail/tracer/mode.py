@@ -39,12 +39,12 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             except BaseException as error:
                 if isinstance(error, Exception):
                     recorder.failures.saw(func, args, kwargs or {}, error)
-                args = kwargs = types = None
+                args = kwargs = None
                 raise
         try:
             return self._watched(watch, func, args, kwargs or {})
         except BaseException as error:
-            args = kwargs = types = None
+            args = kwargs = None
             without_next_frame(error)
             raise
 
