@@ -184,3 +184,16 @@ def test_stopping_inside_of_a_compiled_region(tmp_path: Path) -> None:
     x = torch.ones(3)
     assert same(torch.compile(program, backend="eager")(x), x.sin().cos())
     assert torch._C._len_torch_function_stack() == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_graphs_of_a_gpu(tmp_path: Path) -> None:
+    net = torch.nn.Linear(8, 8).cuda()
+    compiled = torch.compile(net, mode="reduce-overhead")
+    x = torch.ones(4, 8, device="cuda")
+    with torch.no_grad():
+        alone = [compiled(x).clone() for _ in range(3)]
+        with recorded(tmp_path):
+            traced = [compiled(x).clone() for _ in range(3)]
+    assert same(alone, traced)

@@ -116,6 +116,31 @@ def test_a_subclass_is_asked_the_same(tmp_path: Path) -> None:
     assert len(same_twice(program, tmp_path)) > 10
 
 
+def test_a_callable_that_cannot_be_hashed(tmp_path: Path) -> None:
+    from torch.overrides import handle_torch_function, has_torch_function
+
+    class Adding:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, x: Any) -> Any:
+            if has_torch_function((x,)):
+                return handle_torch_function(self, (x,), x)
+            return x + 1
+
+    class Answering(torch.Tensor):  # type: ignore[misc,name-defined]
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return type(func).__name__
+
+    def program() -> Any:
+        x = torch.ones(2)
+        return Adding()(x), Adding()(x.as_subclass(Answering))
+
+    assert same_twice(program, tmp_path)[1] == "Adding"
+
+
 def test_a_device_as_a_context(tmp_path: Path) -> None:
     def program() -> Any:
         with torch.device("meta"):
