@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 BLOCK = 512
 """A GPU's allocator gives memory in blocks of this size."""
 HOLDERS_SHOWN = 8
+RefusedMemory: type[Exception] = torch.OutOfMemoryError
 
 
 class Held(weakref.ref):  # type: ignore[type-arg]
@@ -42,7 +44,16 @@ class Memory:
         """Raise as a GPU would if this much more does not fit."""
         needed = _blocks(nbytes)
         if self.limited and self.allocated[index] + needed > self.size:
-            raise torch.OutOfMemoryError(self._refusal(index, needed))
+            raise RefusedMemory(self._refusal(index, needed))
+
+    def host_refused(self, index: int, error: RuntimeError) -> Exception | None:
+        """The host itself lacks the memory: what a GPU would have said of so many bytes."""
+        found = re.search(r"you tried to allocate (\d+) bytes", str(error))
+        if found is None:
+            return None
+        if self.allocated[index] + _blocks(int(found[1])) > self.size:
+            return RefusedMemory(self._refusal(index, int(found[1])))
+        return MemoryError(f"this machine has too little memory for the rehearsal: {error}")
 
     def hold(self, storage: Any, index: int, what: str) -> None:
         key = storage._cdata

@@ -10,6 +10,7 @@ from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tensortrail.tracer.rehearsal import beforehand, generators
 from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import ANSWERS, SimTensor
 
@@ -45,6 +46,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         super().__init__()
         self._simulation = simulation
         self._special = {
+            **beforehand.CHECKS,
             TO: self._to,
             CUDA: self._cuda,
             Tensor.type: self._type,
@@ -70,6 +72,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         if not kwargs:
             return func(*args)
         device = kwargs.get("device")
+        if kwargs.get("generator") is not None:
+            generators.check(kwargs["generator"], args[0] if args else None, device)
         if device is None:
             return func(*args, **kwargs)
         _, kwargs = self._simulation.plain_devices((), kwargs)

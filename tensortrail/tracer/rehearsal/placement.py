@@ -90,7 +90,7 @@ def _index(places: Sequence[Place]) -> None:
                     f"({home})"
                 )
         elif tensor.dim():
-            _two_devices(*sorted((home, place), key="cpu".__eq__))
+            raise RuntimeError(f"expected device {home} but got device {place} for value tensor")
 
 
 def _convolution(places: Sequence[Place]) -> None:
@@ -133,7 +133,7 @@ def _masked_fill(places: Sequence[Place]) -> None:
             f"{mask} and self on {home}"
         )
     if len(places) > 2 and places[2][2] not in (home, "cpu"):
-        raise RuntimeError("masked_fill: Expected inputs to be on same device")
+        raise RuntimeError("masked_fill_: Expected inputs to be on same device")
 
 
 def _attention(places: Sequence[Place]) -> None:

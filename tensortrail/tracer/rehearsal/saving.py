@@ -58,6 +58,7 @@ class Files:
     def restore(self, storage: Any, location: str) -> Any:
         if not location.startswith("cuda"):
             return None
+        torch.serialization._validate_device(location, "cuda")
         index = self._simulation.index_of(location)
         plain = getattr(storage, "_untyped_storage", storage)
         self._loaded[plain._cdata] = (index or 0, plain)

@@ -86,7 +86,8 @@ class Simulation:
         try:
             result = compute(func, inner_args, inner_kwargs)
         except RuntimeError as error:
-            if (told := placement.retold(error, named)) is not None:
+            told = placement.retold(error, named) or self.memory.host_refused(index, error)
+            if told is not None:
                 raise told from None
             raise
         if func in RESHAPES or torch.Tag.inplace_view in func.tags:

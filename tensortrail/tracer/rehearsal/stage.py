@@ -11,7 +11,7 @@ from torch.nn import Parameter
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.rehearsal import cuda, saving, state
+from tensortrail.tracer.rehearsal import beforehand, cuda, generators, saving, state
 from tensortrail.tracer.rehearsal.mixed import install as install_autocast
 from tensortrail.tracer.rehearsal.modes import AskMode, ComputeMode, moved, to_cuda
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -48,7 +48,11 @@ class Rehearsal:
             raise RuntimeError("a rehearsal is on already")
         state.current = self.simulation
         PLAIN.update((SimTensor, SimParameter))
-        self._replace()
+        try:
+            self._replace()
+        except BaseException:
+            self.stop()
+            raise
 
     def listen(self, recorder: Recorder) -> None:
         """The trail says where simulated storages lie, and which copies were read too early."""
@@ -86,6 +90,8 @@ class Rehearsal:
         cuda.install(simulation, self._replaced)
         saving.install(simulation, self._replaced)
         install_autocast(simulation, self._replaced)
+        generators.install(simulation, self._replaced)
+        put(torch._C, "_group_tensors_by_device_and_dtype", beforehand.grouped)
         to, to_gpu, pin = Tensor.to, Tensor.cuda, Tensor.pin_memory
         make_parameter = Parameter.__new__
 

@@ -1,0 +1,112 @@
+"""Programs that mix devices as a GPU allows: each gives what it gives without one."""
+
+from __future__ import annotations
+
+from tests.tracer.rehearsal.programs import Legal
+
+NET = "torch.manual_seed(0); net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))\n"
+STEPS = """\
+for _ in range(3):
+    o.zero_grad(); loss = net(there).square().sum(); loss.backward(); o.step()
+result = [loss.detach().cpu(), *(p.detach().cpu() for p in net.parameters())]
+"""
+
+LEGAL = (
+    Legal("scalar of the host", "result = (there + torch.tensor(2.)).cpu()"),
+    Legal("scalar of the host in place", "there.mul_(torch.tensor(2.)); result = there.cpu()"),
+    Legal("scalar of the host, double", "r = there + torch.tensor(2., dtype=torch.double);"
+          " result = r.cpu()"),
+    Legal("number of Python", "result = (2 * there - 1 / (there + 1)).cpu()"),
+    Legal("clamp by numbers", "result = (there * torch.tensor(9.)).clamp(0, 5).cpu()"),
+    Legal("where with scalars", "result = torch.where(there > 0, torch.tensor(3.), there).cpu()"),
+    Legal("where with a number", "result = torch.where(there > 2, there, 0.).cpu()"),
+    Legal("filled by a scalar of the host", "there[0] = torch.tensor(4.); result = there.cpu()"),
+    Legal("masked_fill by a scalar of the host",
+          "result = there.masked_fill(there > 0, torch.tensor(4.)).cpu()"),
+    Legal("rows by indices of the host", "result = there[torch.tensor([2, 0])].cpu()"),
+    Legal("rows by a mask of the host", "result = there[torch.tensor([True, False, True])].cpu()"),
+    Legal("put by indices of the host",
+          "there[torch.tensor([1])] = there[:1] * 7; result = there.cpu()"),
+    Legal("rows by a list", "result = there[[0, 2], 1:].cpu()"),
+    Legal("slice set from the host", "there[0, :2] = torch.tensor([5., 6.]); result = there.cpu()"),
+    Legal("copy_ from the host", "there.copy_(here * 3); result = there.cpu()"),
+    Legal("copy_ to the host", "here.copy_(there * 3); result = here"),
+    Legal("copy_ between GPUs", "other.copy_(there * 3); result = other.to(G).cpu()"),
+    Legal("copy_ with another type and shape",
+          "there.copy_(torch.arange(3)); result = there.half().cpu()"),
+    Legal("to, cuda, cpu and back", """\
+          a = here.to(G, torch.float64).to(G1).cpu().to(device=G).to(other).type_as(here)
+          result = [a, here.to(G, copy=True).cpu(), there.to(torch.int32).cpu()]
+          """),
+    Legal("gradient over devices", """\
+          x = torch.arange(3., requires_grad=True); y = (x.to(G) * 2).to(G1) * 3
+          (y.cpu() * x).sum().backward(); result = x.grad
+          """),
+    Legal("a model over two GPUs", NET + """\
+          a, b = net[0].to(G), net[2].to(G1)
+          b(a(there).relu().to(G1)).sum().backward()
+          result = [p.grad.cpu() for p in net.parameters()]
+          """.replace("          ", "")),
+    Legal("data swapped to another device", """\
+          p = nn.Parameter(here); kept = p; p.data = p.data.to(G) * 2
+          result = [kept.detach().cpu(), torch.tensor(kept.device == torch.device(G))]
+          """),
+    Legal("state dict over devices", NET + """\
+copied = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).to(G)
+copied.load_state_dict(net.state_dict())
+f = io.BytesIO(); torch.save(copied.state_dict(), f); f.seek(0)
+net.load_state_dict(torch.load(f, map_location=G1))
+result = [net(here).detach(), copied(there).detach().cpu()]
+"""),
+    Legal("SGD with momentum", NET + "net.to(G); o = torch.optim.SGD(net.parameters(), .1, .9)\n"
+          + STEPS),
+    Legal("AdamW, steps counted on the host",
+          NET + "net.to(G); o = torch.optim.AdamW(net.parameters(), .1, foreach=False)\n" + STEPS),
+    Legal("AdamW, foreach",
+          NET + "net.to(G); o = torch.optim.AdamW(net.parameters(), .1, foreach=True)\n" + STEPS),
+    Legal("AdamW, fused",
+          NET + "net.to(G); o = torch.optim.AdamW(net.parameters(), .1, fused=True)\n" + STEPS),
+    Legal("AdamW over two GPUs, foreach", NET + """\
+net[0].to(G); net[2].to(G1); o = torch.optim.AdamW(net.parameters(), .1, foreach=True)
+for _ in range(2):
+    o.zero_grad(); net[2](net[0](there).to(G1)).square().sum().backward(); o.step()
+result = [p.detach().cpu() for p in net.parameters()]
+"""),
+    Legal("gradients clipped over two GPUs", NET + """\
+net[0].to(G); net[2].to(G1); net[2](net[0](there).to(G1)).square().sum().backward()
+total = nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+result = [total.cpu(), *(p.grad.cpu() for p in net.parameters())]
+"""),
+    Legal("optimizer state loaded from the host", NET + """\
+net.to(G); o = torch.optim.Adam(net.parameters(), .1)
+net(there).sum().backward(); o.step(); f = io.BytesIO(); torch.save(o.state_dict(), f); f.seek(0)
+o.load_state_dict(torch.load(f, map_location="cpu"))
+""" + STEPS),
+    Legal("scaled gradients", NET + """\
+net.to(G); o = torch.optim.SGD(net.parameters(), .1)
+scaler = torch.amp.GradScaler(torch.device(G).type, init_scale=8.)
+for _ in range(2):
+    o.zero_grad(); scaler.scale(net(there).square().sum()).backward()
+    scaler.unscale_(o); nn.utils.clip_grad_norm_(net.parameters(), 1.); scaler.step(o)
+    scaler.update()
+result = [p.detach().cpu() for p in net.parameters()]
+"""),
+    Legal("autocast to bfloat16", NET + """\
+net.to(G)
+with torch.autocast(torch.device(G).type, torch.bfloat16):
+    y = net(there)
+y.float().sum().backward()
+result = [torch.tensor(y.dtype == torch.bfloat16), net[0].weight.grad.cpu().round(decimals=1)]
+"""),
+    Legal("loader with pinned memory", """\
+          data = torch.utils.data.TensorDataset(torch.arange(12.).view(6, 2), torch.arange(6))
+          result = []
+          for x, y in torch.utils.data.DataLoader(data, 2, pin_memory="cuda" in G):
+              x, y = x.to(G, non_blocking=True), y.to(G, non_blocking=True)
+              result.append((x * y[:, None]).cpu())
+          """),
+    Legal("random numbers of a seed in place", """\
+          a = torch.empty(3, device=G).fill_(2.); torch.manual_seed(1); b = torch.zeros_like(a)
+          result = [a.cpu(), b.add_(a).cpu(), torch.tensor(a.sum().item())]
+          """),
+)  # fmt: skip

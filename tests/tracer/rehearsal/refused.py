@@ -1,0 +1,212 @@
+"""Programs that no machine with GPUs runs, and what torch says of each."""
+
+from __future__ import annotations
+
+from tests.tracer.rehearsal.programs import Refused
+
+
+def two(first: str, second: str) -> str:
+    return (
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        f"{first} and {second}!"
+    )
+
+
+def got(argument: str, place: str, home: str, method: str) -> str:
+    return (
+        f"Expected all tensors to be on the same device, but got {argument} is on {place}, "
+        f"different from other tensors on {home} (when checking argument in method "
+        f"wrapper_CUDA_{method})"
+    )
+
+
+HOST, GPU = ("cpu", "cuda:0"), ("cuda:0", "cpu")
+MIXED = two("cuda:0", "cpu")
+CONV = "Input type ({}) and {} type ({}) should be the same"
+ON_GPU, ON_CPU = "torch.cuda.FloatTensor", "torch.FloatTensor"
+ROWS = "embedding-on-another-device"
+INDICES = "indices should be either on cpu or on the same device as the indexed tensor"
+GENERATOR = "Expected a '{}' device type for generator but found '{}'"
+GENERATORS = "generator-on-another-device"
+WITHOUT_DATA = "Cannot copy out of meta tensor; no data!"
+NUMPY = (
+    "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
+    "host memory first."
+)
+ids = "torch.tensor([0, 1])"
+
+REFUSED = (
+    # element by element
+    Refused("add", "there + here", MIXED),
+    Refused("multiply, host first", "here * there", MIXED),
+    Refused("compare", "there > here", MIXED),
+    Refused("add in place", "there += here", MIXED),
+    Refused("host scalar in place", "x = torch.tensor(1.); x += there.sum()", MIXED),
+    Refused("host tensor and a scalar of the GPU", "here + there.sum()", MIXED),
+    Refused("two GPUs", "there + other", two("cuda:0", "cuda:1")),
+    Refused("scalar of another GPU", "there + other.sum()", two("cuda:0", "cuda:1")),
+    Refused("where, condition left behind", "torch.where(here > 0, there, there)", MIXED),
+    Refused("maximum", "torch.maximum(there, here)", MIXED),
+    Refused("lerp", "torch.lerp(there, here, 0.5)", MIXED),
+    Refused("addcmul", "torch.addcmul(there, here, there)", MIXED),
+    Refused("position ids", "there + torch.arange(3)", MIXED),
+    Refused("attention mask added", "F.softmax(there + torch.zeros(3, 3), -1)", MIXED),
+    Refused("cosine table", "there * torch.cos(torch.arange(3.))", MIXED),
+    Refused("mask to fill", "there.masked_fill(here > 0, 0.)",
+            "expected self and mask to be on the same device, but got mask on cpu and self on "
+            "cuda:0"),
+    Refused("mean squared error", "F.mse_loss(there, here)", MIXED),
+    Refused("binary cross entropy", "F.binary_cross_entropy_with_logits(there, here)", MIXED),
+    Refused("out elsewhere", "torch.add(there, there, out=torch.empty(3, 3))", MIXED),
+    # matrices
+    Refused("mm", "there @ here", got("mat2", *HOST, "mm")),
+    Refused("mm over two GPUs", "there @ other", got("mat2", "cuda:1", "cuda:0", "mm")),
+    Refused("mm, out elsewhere", "torch.mm(there, there, out=torch.empty(3, 3))",
+            got("self", *GPU, "mm_out_out")),
+    Refused("linear layer, input left behind", "nn.Linear(3, 2).to(G)(here)",
+            got("mat1", *HOST, "addmm")),
+    Refused("linear layer, weights left behind", "nn.Linear(3, 2)(there)",
+            got("mat1", *GPU, "addmm")),
+    Refused("linear layer, weight only", "F.linear(there, here)", got("mat2", *HOST, "mm")),
+    Refused("bmm", "torch.bmm(there[None], here[None])", got("mat2", *HOST, "bmm")),
+    Refused("baddbmm", "torch.baddbmm(there[None], there[None], here[None])",
+            got("batch2", *HOST, "baddbmm")),
+    Refused("dot", "torch.dot(there[0], here[0])", got("tensor", *HOST, "_dot")),
+    # convolutions
+    Refused("conv2d, weights left behind", "nn.Conv2d(1, 1, 2)(there[None, None])",
+            CONV.format(ON_GPU, "weight", ON_CPU), "conv-weight-on-another-device"),
+    Refused("conv2d, input left behind", "nn.Conv2d(1, 1, 2).to(G)(here[None, None])",
+            CONV.format(ON_CPU, "weight", ON_GPU), "conv-weight-on-another-device"),
+    Refused("conv2d, bias left behind",
+            "F.conv2d(there[None, None], there[None, None], torch.ones(1))",
+            CONV.format(ON_GPU, "bias", ON_CPU), "conv-weight-on-another-device"),
+    Refused("conv1d over two GPUs", "F.conv1d(there[None], other[:, :, None].expand(3, 3, 1))",
+            got("weight", "cuda:1", "cuda:0", "_cudnn_convolution")),
+    # rows, indices
+    Refused("embedding, table left behind", f"nn.Embedding(3, 2)({ids}.to(G))",
+            got("index", *GPU, "_index_select"), ROWS),
+    Refused("embedding, ids left behind", f"nn.Embedding(3, 2).to(G)({ids})",
+            got("index", *HOST, "_index_select"), ROWS),
+    Refused("host table, indices of the GPU", f"here[{ids}.to(G)]", f"{INDICES} (cpu)",
+            "indices-on-another-device"),
+    Refused("table and indices of two GPUs", f"there[{ids}.to(G1)]", f"{INDICES} (cuda:0)",
+            "indices-on-another-device"),
+    Refused("values put", f"there[{ids}] = torch.zeros(2, 3)",
+            "expected device cuda:0 but got device cpu for value tensor", ""),
+    Refused("gather", "there.gather(0, torch.zeros(1, 3).long())",
+            got("index", *HOST, "gather")),
+    Refused("scatter_add_", "there.scatter_add_(0, torch.zeros(1, 3).long().to(G), here)",
+            got("src", *HOST, "scatter_add_")),
+    Refused("scatter_ of a number", "there.scatter_(0, torch.zeros(1, 3).long(), 1.)",
+            got("index", *HOST, "scatter__value")),
+    Refused("index_select", f"there.index_select(0, {ids})",
+            got("index", *HOST, "_index_select"), ROWS),
+    Refused("index_add_", f"there.index_add_(0, {ids}.to(G), torch.ones(2, 3))",
+            got("source", *HOST, "index_add_")),
+    Refused("masked_scatter_", "there.masked_scatter_(there > 0, here)",
+            got("source", *HOST, "_masked_scatter_")),
+    Refused("cat", "torch.cat([there, here])", got("tensors", *HOST, "cat")),
+    Refused("stack", "torch.stack([here, there])", got("tensors", *GPU, "cat")),
+    Refused("bucketize", "torch.bucketize(there, torch.arange(3.))",
+            got("boundaries", *HOST, "Tensor_bucketize")),
+    # norms, losses, attention, recurrence, sampling
+    Refused("layer norm", "F.layer_norm(there, (3,), torch.ones(3))",
+            got("weight", *HOST, "_native_layer_norm")),
+    Refused("batch norm, buffers left behind",
+            "n = nn.BatchNorm1d(3).to(G); n.running_mean = torch.zeros(3); n(there)",
+            got("running_mean", *HOST, "_cudnn_batch_norm")),
+    Refused("group norm", "F.group_norm(there, 1, torch.ones(3))",
+            got("weight", *HOST, "_native_group_norm")),
+    Refused("cross entropy", "F.cross_entropy(there, torch.zeros(3).long())",
+            got("target", *HOST, "nll_loss_forward")),
+    Refused("class weights",
+            "F.cross_entropy(there, torch.zeros(3).long().to(G), torch.ones(3))",
+            got("weight", *HOST, "nll_loss_forward")),
+    Refused("attention, keys left behind",
+            "q, k = there[None, None], here[None, None]; F.scaled_dot_product_attention(q, k, q)",
+            "Expected query, key, and value to have the same device type, but got query.device: "
+            "cuda:0 key.device: cpu and value.device: cuda:0 instead."),
+    Refused("LSTM, input left behind", "nn.LSTM(3, 2).to(G)(here[None])",
+            "Input and parameter tensors are not at the same device, found input tensor at cpu "
+            "and parameter tensor at cuda:0"),
+    Refused("GRU, hidden state left behind", "nn.GRU(3, 2).to(G)(there, torch.zeros(1, 2))",
+            "Input and hidden tensors are not at the same device, found input tensor at cuda:0 "
+            "and hidden tensor at cpu"),
+    Refused("grid_sample", "F.grid_sample(there[None, None], torch.zeros(1, 2, 2, 2),"
+            " align_corners=False)",
+            "grid_sampler(): expected input and grid to be on same device, but input is on cuda:0 "
+            "and grid is on cpu"),
+    # gradients and optimizers
+    Refused("gradient given from the host", "(there.requires_grad_() * 2).backward(here)",
+            "invalid gradient at index 0 - expected device cuda:0 but got cpu", ""),
+    Refused("gradient assigned from the host", "p = nn.Parameter(there); p.grad = here",
+            "attempting to assign a gradient with device type 'cpu' to a tensor with device type "
+            "'cuda'. Please ensure that the gradient and the tensor are on the same device",
+            "gradient-on-another-device"),
+    Refused("gradient of another GPU", "p = nn.Parameter(there); p.grad = other",
+            "attempting to assign a gradient located on device with index '1' to a tensor located "
+            "on device with index '0'. Please ensure that the gradient and the tensor are on the "
+            "same device", "gradient-on-another-device"),
+    Refused("optimizer state of the host", """\
+            p = nn.Parameter(there); p.grad = there * 2
+            o = torch.optim.AdamW([p], foreach=True); o.step()
+            o.state[p]["exp_avg"] = o.state[p]["exp_avg"].cpu(); o.step()
+            """, MIXED),
+    Refused("optimizer state of another GPU", """\
+            p = nn.Parameter(there); p.grad = there * 2
+            o = torch.optim.AdamW([p], foreach=True); o.step()
+            o.state[p]["exp_avg"] = o.state[p]["exp_avg"].to(G1); o.step()
+            """,
+            "Tensors of the same index must be on the same device and the same dtype except "
+            "`step` tensors that can be CPU and float32/64",
+            "optimizer-state-on-another-device"),
+    # reads, pins, storages, files
+    Refused("numpy", "there.numpy()", NUMPY, "", "TypeError"),
+    Refused("np.asarray", "np.asarray(there)", NUMPY, "",
+            "TypeError"),
+    Refused("pin memory of a GPU", "there.pin_memory()",
+            "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned",
+            "pinning-refused"),
+    Refused("storage of another device", "here.set_(there)",
+            'Attempted to set the storage of a tensor on device "cpu" to a storage on different '
+            'device "cuda:0".  This is no longer allowed; the devices must match.', ""),
+    Refused("file for a device that is not there", """\
+            f = io.BytesIO(); torch.save(here, f); f.seek(0)
+            torch.load(f, map_location="cuda:77")
+            """,
+            "Attempting to deserialize object on CUDA device 77 but torch.cuda.device_count() is",
+            "device-of-checkpoint-not-here"),
+    # without data
+    Refused("meta and GPU", "there + torch.ones(3, 3, device='meta')",
+            "Tensor on device meta is not on the expected device cuda:0!",
+            "meta-tensor-meets-real-tensor"),
+    Refused("meta to GPU", "torch.ones(3, device='meta').to(G)", WITHOUT_DATA,
+            "meta-tensor-copied", "NotImplementedError"),
+    Refused("meta module to GPU", "nn.Linear(3, 3, device='meta').to(G)",
+            f"{WITHOUT_DATA} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to()"
+            " when moving module from meta to a different device.", "module-moved-off-meta",
+            "NotImplementedError"),
+    Refused("item of meta", "torch.ones(1, device='meta').item()",
+            "Tensor.item() cannot be called on meta tensors", "value-read-from-meta-tensor"),
+    # random numbers
+    Refused("host generator for the GPU",
+            "torch.randn(3, device=G, generator=torch.Generator())",
+            GENERATOR.format("cuda", "cpu"), GENERATORS),
+    Refused("GPU generator for the host", "here.normal_(generator=torch.Generator(G))",
+            GENERATOR.format("cpu", "cuda"), GENERATORS),
+    Refused("host generator in place", "there.uniform_(generator=torch.Generator())",
+            GENERATOR.format("cuda", "cpu"), GENERATORS),
+    Refused("shuffling with a default device", """\
+            with torch.device(G):
+                list(torch.utils.data.DataLoader(range(4), shuffle=True))
+            """,
+            GENERATOR.format("cuda", "cpu"), GENERATORS),
+    # devices and memory
+    Refused("device that is not there", "torch.ones(3, device='cuda:77')",
+            "CUDA error: invalid device ordinal", "", "AcceleratorError"),
+    Refused("set_device too far", "torch.cuda.set_device(77)",
+            "CUDA error: invalid device ordinal", "", "AcceleratorError"),
+    Refused("more than there is", "torch.empty(1 << 44, device=G)",
+            "CUDA out of memory. Tried to allocate 65536.00 GiB. GPU 0 has a total capacity of",
+            "device-out-of-memory", "OutOfMemoryError"),
+)  # fmt: skip
