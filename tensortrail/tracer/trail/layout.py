@@ -1,7 +1,7 @@
 """The layout of a trail file, version 1.
 
 A file is MAGIC and then frames: length and CRC-32 of the payload (`FRAME`), then the payload,
-a msgpack array of rows. A row is an array whose first item says what it is:
+zlib around a msgpack array of rows. A row is an array whose first item says what it is:
 
     TEXT     number, text                                                 0 is ""
     SITE     number, file, line, function, by file, by line, by function  0 is none
@@ -25,6 +25,7 @@ from tensortrail.rules.timeline import Did
 MAGIC = b"TENSORTRAIL 1\n"
 FRAME = struct.Struct("<II")
 LONGEST_FRAME = 1 << 24
+"""Bytes of a payload, before and after it is unpacked."""
 LONGEST_ARRAY = 1 << 14
 """No array in a frame has more items: a reader need not believe more."""
 

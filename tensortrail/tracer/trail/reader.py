@@ -109,13 +109,21 @@ def _frames(file: BinaryIO, damages: list[str]) -> Iterator[list[Any]]:
             damages.append(f"damaged at byte {at}")
             continue
         try:
-            rows = msgpack.unpackb(
-                payload, use_list=False, unicode_errors="replace", max_array_len=LONGEST_ARRAY
-            )
-        except (ValueError, TypeError, msgpack.UnpackException) as error:
+            rows = _unpacked(payload)
+        except (ValueError, TypeError, zlib.error, msgpack.UnpackException) as error:
             damages.append(f"unreadable at byte {at}: {error or type(error).__name__}")
             continue
         yield list(rows) if isinstance(rows, tuple) else [rows]
+
+
+def _unpacked(payload: bytes) -> Any:
+    unzip = zlib.decompressobj()
+    packed = unzip.decompress(payload, LONGEST_FRAME)
+    if not unzip.eof or unzip.unused_data:
+        raise ValueError("too long")
+    return msgpack.unpackb(
+        packed, use_list=False, unicode_errors="replace", max_array_len=LONGEST_ARRAY
+    )
 
 
 FORMS: dict[int, tuple[type, ...]] = {

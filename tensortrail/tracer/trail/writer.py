@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+import zlib
 from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
@@ -188,17 +189,21 @@ class TrailWriter:
 
     def _note(self, note: Mapping[str, Any]) -> None:
         """What is said of the file itself comes on top of the limit."""
-        self._file.frame(self._packed([note]))
+        self._file.frame(_squeezed(self._packed([note])))
 
     def _write(self, rows: list[Row]) -> None:
-        payload = self._packed(rows)
-        if len(payload) > LONGEST_FRAME and len(rows) > 1:
+        packed = self._packed(rows)
+        if len(packed) <= LONGEST_FRAME:
+            payload = _squeezed(packed)
+            if self._file.size + len(payload) <= self._limit:
+                self._file.frame(payload)
+            else:
+                self._drop(rows)
+        elif len(rows) > 1:
             self._write(rows[: len(rows) // 2])
             self._write(rows[len(rows) // 2 :])
-        elif len(payload) > LONGEST_FRAME or self._file.size + len(payload) > self._limit:
-            self._drop(rows)
         else:
-            self._file.frame(payload)
+            self._drop(rows)
 
     def _packed(self, rows: list[Any]) -> bytes:
         try:
@@ -219,6 +224,10 @@ DID = {code: did.value for did, code in CODE.items()}
 def _pack(rows: Any) -> bytes:
     packed: bytes = msgpack.packb(rows, unicode_errors="replace", default=_type_name)
     return packed
+
+
+def _squeezed(packed: bytes) -> bytes:
+    return zlib.compress(packed, 1)
 
 
 def _type_name(thing: Any) -> str:

@@ -40,7 +40,10 @@ def whole(path: Path) -> bytes:
 
 
 def frame(rows: Any) -> bytes:
-    payload: bytes = rows if isinstance(rows, bytes) else msgpack.packb(rows)
+    return sealed(zlib.compress(rows if isinstance(rows, bytes) else msgpack.packb(rows)))
+
+
+def sealed(payload: bytes) -> bytes:
     return FRAME.pack(len(payload), zlib.crc32(payload)) + payload
 
 

@@ -21,7 +21,7 @@ from tensortrail.tracer.timeline import open_run
 from tensortrail.tracer.trail.layout import CODE, FRAME, LONGEST_FRAME, MAGIC, SUFFIX
 from tensortrail.tracer.trail.reader import NotATrail, read_part
 
-from .samples import HEADER, frame, looked_at, trail_of, whole, written
+from .samples import HEADER, frame, looked_at, sealed, trail_of, whole, written
 
 CREATE = CODE[Did.CREATE]
 
@@ -74,7 +74,7 @@ def test_a_damaged_frame_costs_only_itself(tmp_path: Path) -> None:
         tmp_path / "t.trail", [(CREATE, 1, 0, 0, 1)], [(CREATE, 2, 0, 0, 1)], [(CREATE, 3, 0, 0, 1)]
     )
     data = path.read_bytes()
-    place = data.index(msgpack.packb([(CREATE, 2, 0, 0, 1)]))
+    place = data.index(frame([(CREATE, 2, 0, 0, 1)])) + FRAME.size
     path.write_bytes(data[:place] + b"\xff" + data[place + 1 :])
     part = read_part(str(path))
     assert [row[1] for row in part.rows] == [1, 3]
@@ -129,7 +129,10 @@ def test_rows_of_any_form(frames: list[list[Any]]) -> None:
 @given(st.binary(max_size=60))
 def test_frames_of_any_bytes(payload: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        looked_at(trail_of(Path(folder) / "t.trail", payload))
+        path = trail_of(Path(folder) / "t.trail", payload)
+        looked_at(path)
+        path.write_bytes(path.read_bytes() + sealed(payload))
+        looked_at(path)
         (Path(folder) / "u.trail").write_bytes(MAGIC + payload)
         looked_at(Path(folder) / "u.trail")
 
@@ -148,6 +151,7 @@ def test_frames_of_any_bytes(payload: bytes) -> None:
         b"\x91\x92\xcf" + b"\xff" * 8 + b"\xa1\xff",
         b"\xc1",
         b"",
+        b"\x90" * 2 * LONGEST_FRAME,
     ],
     ids=lambda payload: repr(payload[:6]),
 )
