@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,3 +18,22 @@ def gpus() -> Iterator[Any]:
 
     with Rehearsal(parse_spec("cuda:2x4GiB")) as rehearsal:
         yield rehearsal
+
+
+@pytest.fixture
+def explained(tmp_path: Path) -> Callable[[Callable[[], Any]], str]:
+    """What the tracer says of the exception a function raises on simulated GPUs."""
+    from tensortrail.tracer import session
+    from tensortrail.tracer.rehearsal.spec import parse_spec
+
+    def explanation(mistake: Callable[[], Any]) -> str:
+        running = session.begin(tmp_path / "trail", rehearse=parse_spec("cuda:2x4GiB"))
+        try:
+            mistake()
+        except Exception as error:
+            return running.explained(error)
+        finally:
+            running.stop()
+        raise AssertionError("nothing was raised")
+
+    return explanation
