@@ -224,7 +224,7 @@ _workers: dict[str, Judge] = {}
 def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
     judge = Judge(request)
     findings, _ = judge.findings(name, data, judge.rules_for(data))
-    kept = [each for each in findings if not _ignored(request, each)]
+    kept = [each for each in findings if not ignored(request, each)]
     return CheckResult(tuple(sorted(kept, key=lambda each: each.sort_key)), (name,))
 
 
@@ -236,7 +236,7 @@ def _collect(
     from tensortrail.analyzer.codec import from_data
 
     findings = [from_data(each) for found in results.values() for each in found]
-    findings = [each for each in findings if not _ignored(request, each)]
+    findings = [each for each in findings if not ignored(request, each)]
     findings.sort(key=lambda each: each.sort_key)
     if request.siblings:
         from tensortrail.analyzer.siblings import with_siblings
@@ -245,7 +245,7 @@ def _collect(
     return tuple(findings)
 
 
-def _ignored(request: CheckRequest, finding: Finding) -> bool:
+def ignored(request: CheckRequest, finding: Finding) -> bool:
     if not request.per_file_ignores:
         return False
     relative = os.path.relpath(finding.site.file, request.root).replace(os.sep, "/")

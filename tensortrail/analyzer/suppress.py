@@ -82,7 +82,7 @@ def apply_suppressions(
     suppressions = suppressions_in(data)
     if not suppressions:
         return list(findings)
-    kept = [finding for finding in findings if not _silenced(finding, suppressions)]
+    kept = [finding for finding in findings if not silenced(finding, suppressions)]
     if report_unused:
         for suppression in suppressions:
             suppression.used |= suppression.codes & frozenset(of_runs)
@@ -90,7 +90,7 @@ def apply_suppressions(
     return kept
 
 
-def _silenced(finding: Finding, suppressions: Sequence[Suppression]) -> bool:
+def silenced(finding: Finding, suppressions: Sequence[Suppression]) -> bool:
     silenced = False
     lines = (finding.site.line, finding.site.end_line)
     for each in suppressions:

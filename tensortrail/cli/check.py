@@ -47,7 +47,9 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
 
     findings = result.findings
     if options.with_trail:
-        findings = _with_trail(findings, options.with_trail)
+        from tensortrail.cli.with_trail import weighed
+
+        findings = weighed(findings, options.with_trail, request)
     fixed = 0
     if options.add_ignores:
         say(fixing.add_ignores(findings))
@@ -67,18 +69,6 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
         findings, fixed = outcome.left, outcome.count
     _report(request, findings, fixed, result, config, options)
     return FOUND if findings and not options.exit_zero else CLEAN
-
-
-def _with_trail(findings: tuple[Finding, ...], run: str) -> tuple[Finding, ...]:
-    """What a run confirmed is raised, what it passed through without harm is lowered."""
-    from tensortrail.tracer.judge import merge
-    from tensortrail.tracer.timeline import open_run
-    from tensortrail.tracer.trail.reader import NotATrail
-
-    try:
-        return tuple(merge(findings, open_run(run)))
-    except NotATrail as error:
-        raise ConfigError(f"--with-trail {run}: {error}") from error
 
 
 def _report(

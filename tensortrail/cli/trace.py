@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import importlib.util
 import os
 import sys
 import types
@@ -63,9 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     if not program:
         fail("nothing to run", f"usage: {USAGE}")
         return FAILED
-    try:
-        import torch  # noqa: F401
-    except ImportError:
+    if importlib.util.find_spec("torch") is None:
         fail("torch is not installed here", "a recording needs it: pip install tensortrail[trace]")
         return FAILED
     return _start(options, program)

@@ -1,0 +1,47 @@
+"""`check --with-trail`: findings in source beside a recorded run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensortrail.analyzer.engine import ignored
+from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.suppress import silenced, suppressions_in
+from tensortrail.config import ConfigError
+from tensortrail.findings import Finding
+from tensortrail.rules import all_rules
+
+
+def weighed(findings: Sequence[Finding], run: str, request: CheckRequest) -> tuple[Finding, ...]:
+    """What the run confirmed is raised, what it passed through without harm is lowered, and what
+    only it shows is added, unless a comment or the configuration silences it."""
+    from tensortrail.tracer.judge import merge
+    from tensortrail.tracer.timeline import open_run
+    from tensortrail.tracer.trail.reader import NotATrail
+
+    codes = request.codes
+    rules = [
+        rule()
+        for code, rule in all_rules().items()
+        if (rule.default if codes is None else code in codes)
+    ]
+    try:
+        merged = merge(findings, open_run(run), rules)
+    except NotATrail as error:
+        raise ConfigError(f"--with-trail {run}: {error}") from error
+    known = {(each.code, each.site.file, each.site.line) for each in findings}
+    return tuple(
+        each
+        for each in merged
+        if (each.code, each.site.file, each.site.line) in known
+        or not (ignored(request, each) or _silenced(each))
+    )
+
+
+def _silenced(finding: Finding) -> bool:
+    try:
+        with open(finding.site.file, "rb") as opened:
+            data = opened.read()
+    except OSError:
+        return False
+    return silenced(finding, suppressions_in(data))
