@@ -121,6 +121,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         if isinstance(data, SimTensor):
             return self._from_simulated(func, data, kwargs)
         index = self._simulation.index_of(device) if device is not None else None
+        if index is None and kwargs.get("pin_memory"):
+            return self._simulation.pinned.hold(func(*args, **{**kwargs, "pin_memory": False}))
         if index is None:
             return func(*args, **kwargs)
         rest = {key: value for key, value in kwargs.items() if key != "device"}

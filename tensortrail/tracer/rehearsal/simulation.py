@@ -16,6 +16,7 @@ from tensortrail.tracer.rehearsal import placement, state
 from tensortrail.tracer.rehearsal.kernels import compute
 from tensortrail.tracer.rehearsal.memory import Memory
 from tensortrail.tracer.rehearsal.pending import Pending
+from tensortrail.tracer.rehearsal.pinned import Pinned
 from tensortrail.tracer.rehearsal.spec import Spec
 from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
 
@@ -28,6 +29,7 @@ class Simulation:
         self.spec = spec
         self.memory = Memory(spec.count, spec.memory, spec.limited)
         self.pending = Pending()
+        self.pinned = Pinned()
         self._here = threading.local()
 
     # --- devices -------------------------------------------------------------------------
@@ -68,7 +70,7 @@ class Simulation:
         index = self.index_of(device) if device is not None else None
         if not sims and index is None:
             self.pending.read(func, named)
-            return func(*args, **kwargs)
+            return self.pinned.run(func, args, kwargs)
         placement.check(func, named)
         self.pending.read(func, named)
         if func in READS:
@@ -82,7 +84,7 @@ class Simulation:
         if device is not None:
             inner_kwargs["device"] = torch.device("cpu")
         if inner_kwargs.get("pin_memory"):
-            inner_kwargs["pin_memory"] = False
+            raise RuntimeError("Only dense CPU tensors can be pinned")
         try:
             result = compute(func, inner_args, inner_kwargs)
         except RuntimeError as error:

@@ -11,7 +11,7 @@ from torch.nn import Parameter
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.rehearsal import beforehand, cuda, generators, saving, state
+from tensortrail.tracer.rehearsal import beforehand, cuda, generators, pinned, saving, state
 from tensortrail.tracer.rehearsal.mixed import install as install_autocast
 from tensortrail.tracer.rehearsal.modes import AskMode, ComputeMode, moved, to_cuda
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -92,7 +92,8 @@ class Rehearsal:
         install_autocast(simulation, self._replaced)
         generators.install(simulation, self._replaced)
         put(torch._C, "_group_tensors_by_device_and_dtype", beforehand.grouped)
-        to, to_gpu, pin = Tensor.to, Tensor.cuda, Tensor.pin_memory
+        pinned.install(simulation.pinned, self._replaced)
+        to, to_gpu = Tensor.to, Tensor.cuda
         make_parameter = Parameter.__new__
 
         def tensor_to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -110,40 +111,7 @@ class Rehearsal:
                 return parameter(data, requires_grad)
             return make_parameter(cls, data, requires_grad)
 
-        pinned = Pinned()
-
-        def pin_memory(self: Tensor, device: Any = None) -> Any:
-            return pinned.pin(self) if type(self) in (Tensor, Parameter) else pin(self)
-
-        put(Tensor, "pin_memory", pin_memory)
-        put(Tensor, "is_pinned", lambda self, device=None: pinned.holds(self))
         put(Tensor, "data", property(plain_data.__get__, set_data))
         put(Parameter, "__new__", new_parameter)
         put(Tensor, "to", tensor_to)
         put(Tensor, "cuda", tensor_cuda)
-
-
-class Pinned:
-    """Host memory that says it is pinned."""
-
-    def __init__(self) -> None:
-        self._storages: dict[int, Any] = {}
-
-    def pin(self, tensor: Tensor) -> Tensor:
-        if self.holds(tensor):
-            return tensor
-        copied = tensor.detach().clone().requires_grad_(tensor.requires_grad)
-        storage = copied.untyped_storage()
-        self._storages[storage._cdata] = torch.multiprocessing.reductions.StorageWeakRef(storage)
-        return copied
-
-    def holds(self, tensor: Tensor) -> bool:
-        try:
-            key = tensor.untyped_storage()._cdata
-        except (RuntimeError, NotImplementedError):
-            return False
-        known = self._storages.get(key)
-        if known is not None and known.expired():
-            del self._storages[key]
-            return False
-        return known is not None

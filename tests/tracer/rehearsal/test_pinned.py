@@ -1,0 +1,60 @@
+"""Pinned host memory on a machine that has none to give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tensortrail.tracer.rehearsal.spec import Spec  # noqa: E402
+from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _on_a_simulated_device() -> Iterator[None]:
+    with Rehearsal(Spec()):
+        yield
+
+
+FACTORIES: list[Callable[[], Any]] = [
+    lambda: torch.empty(2, pin_memory=True),
+    lambda: torch.ones(2, pin_memory=True),
+    lambda: torch.tensor([1.0, 2.0], pin_memory=True),
+    lambda: torch.empty_like(torch.ones(2), pin_memory=True),
+    lambda: torch.empty_like(torch.ones(2, device="cuda"), device="cpu", pin_memory=True),
+    lambda: torch.ones(2).pin_memory(),
+    lambda: torch.ops.aten._pin_memory.default(torch.ones(2)),
+]
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_made_pinned(factory: Callable[[], Any]) -> None:
+    made = factory()
+    assert made.device.type == "cpu"
+    assert made.is_pinned()
+    assert made[:1].is_pinned()
+    assert not made.clone().is_pinned()
+
+
+def test_pinning_again_copies_nothing() -> None:
+    once = torch.ones(2).pin_memory()
+    assert once.pin_memory() is once
+
+
+def test_the_device_has_no_pinned_memory() -> None:
+    with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+        torch.empty(2, device="cuda", pin_memory=True)
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        torch.ones(2, device="cuda").pin_memory()
+    assert not torch.ones(2, device="cuda").is_pinned()
+
+
+def test_safetensors_reads_straight_to_the_device(tmp_path: Any) -> None:
+    files = pytest.importorskip("safetensors.torch")
+    files.save_file({"a": torch.arange(4.0, device="cuda")}, tmp_path / "a.safetensors")
+    loaded = files.load_file(tmp_path / "a.safetensors", device="cuda")["a"]
+    assert loaded.device == torch.device("cuda:0")
+    assert loaded.tolist() == [0, 1, 2, 3]
