@@ -75,6 +75,8 @@ class Simulation:
         self.pending.read(func, named)
         if func in READS:
             self.synchronized(sims[0].index)
+        if index is None and device is not None:
+            return self._elsewhere(func, args, kwargs, sims[0].index)
         if index is None:
             index = sims[0].index
         if func is aten.copy_.default:
@@ -96,6 +98,16 @@ class Simulation:
             for sim in sims:
                 self._reshaped(sim)
         return self._wrapped(result, index, sims)
+
+    def _elsewhere(self, func: Any, args: Any, kwargs: dict[str, Any], home: int) -> Any:
+        """What it makes lies on no simulated device: `empty_like(x, device="meta")`."""
+        result = self.pinned.run(func, tree_map_only(SimTensor, _inner, args), kwargs)
+        if func is aten._to_copy.default and isinstance(result, Tensor) and not result.is_meta:
+            if kwargs.get("non_blocking"):
+                self.pending.add(result, home)
+            else:
+                self.synchronized(home)
+        return result
 
     def _copy(self, args: Any, kwargs: dict[str, Any]) -> Any:
         target, source = args[0], args[1]

@@ -1,4 +1,4 @@
-"""A device given as a number alone is a simulated GPU."""
+"""Tensors lie on the device that was asked for, by name or by number."""
 
 from __future__ import annotations
 
@@ -40,3 +40,16 @@ def test_factories_take_numbers() -> None:
 def test_a_number_beyond_the_last_device_is_refused() -> None:
     with pytest.raises(torch.AcceleratorError, match="invalid device ordinal"):
         torch.ones(2).to(2)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta", "cuda:1"])
+def test_what_is_made_like_a_tensor_lies_where_it_was_asked_for(device: str) -> None:
+    here = torch.ones(2, device="cuda:0")
+    wanted = torch.device(device)
+    aten = torch.ops.aten
+    assert torch.empty_like(here, device=device).device == wanted
+    assert here.new_empty(2, device=device).device == wanted
+    assert here.to(device).device == wanted
+    with torch._C.DisableTorchFunction():
+        assert aten.empty_like.default(here, device=wanted).device == wanted
+        assert aten._to_copy.default(here, device=wanted).device == wanted
