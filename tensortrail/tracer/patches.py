@@ -156,6 +156,10 @@ class Patches:
                     patch.take()
             self._all = [each for each in self._all if each not in leaving]
 
+    def forked(self) -> None:
+        """In a child: a thread that held the lock is not here to let it go."""
+        self._lock = threading.Lock()
+
     def undo(self) -> None:
         with self._lock:
             for patch in reversed(self._all):

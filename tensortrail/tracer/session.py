@@ -61,6 +61,7 @@ class Session:
         self.recorder.steps = steps
         self._rehearse = rehearse
         self._patches = Patches()
+        self.recorder.at_fork.append(self._patches.forked)
         self._late = LateHooks()
 
     def start(self) -> None:

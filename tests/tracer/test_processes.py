@@ -273,6 +273,24 @@ def test_forks_while_other_threads_write(tmp_path: Path) -> None:
         assert (7,) in run.made(process=label)
 
 
+def test_forks_while_another_thread_compiles(tmp_path: Path) -> None:
+    run = recorded(
+        tmp_path,
+        """
+        def main():
+            torch.zeros(1)
+            with running._patches._lock:  # as the thread that compiles holds it for a moment
+                if (pid := os.fork()) == 0:
+                    with running._patches.paused():
+                        torch.zeros(7)
+                    os._exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
+        """,
+        timeout=30,
+    )
+    assert run.made(process="fork") == {(7,)}
+
+
 def test_children_without_torch_do_not_get_it(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text(
         "import sys\ndef work():\n    print('torch' in sys.modules)\n"
