@@ -1,4 +1,6 @@
-"""`torch.cuda` and `torch.accelerator` as a machine with these devices has them."""
+"""`torch.cuda` and `torch.accelerator` as a machine with these devices has them.
+
+What torch's C++ would answer is put where `torch.cuda` asks for it: its own Python code runs."""
 
 from __future__ import annotations
 
@@ -8,169 +10,210 @@ from typing import Any
 
 import torch
 
+from tensortrail.tracer.rehearsal import streams as simulated
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulation import Simulation
-from tensortrail.tracer.rehearsal.streams import Event, Stream, Streams
+from tensortrail.tracer.rehearsal.statistics import nested
 
 NAME = "Simulated GPU"
 CAPABILITY = (9, 0)
-PROCESSORS = 132
+VERSION = "12.8"
+CUDNN = 91002
+Functions = dict[str, Callable[..., Any]]
 
 
-def install(simulation: Simulation, replaced: Replacements) -> Streams:
-    streams = Streams(simulation)
-    functions = _functions(simulation, streams)
-    for name, function in functions.items():
-        replaced.put(torch.cuda, name, function)
-    for name in ("mem_get_info", "memory_allocated", "max_memory_allocated", "memory_stats",
-                 "memory_reserved", "max_memory_reserved", "empty_cache",
-                 "reset_peak_memory_stats"):  # fmt: skip
-        if hasattr(torch.cuda.memory, name):
-            replaced.put(torch.cuda.memory, name, functions[name])
-    replaced.put(torch.cuda, "Stream", Stream)
-    replaced.put(torch.cuda, "Event", Event)
-    replaced.put(torch.cuda, "device", _device_context(simulation))
-    replaced.put(torch.cuda, "stream", streams.within)
-    replaced.put(torch.version, "cuda", "12.8")
+def install(simulation: Simulation, replaced: Replacements) -> None:
+    device = _device(simulation)
+    streams = simulated.Streams(simulation)
+    for name, function in {**device, **_memory(simulation), **_rest(simulation)}.items():
+        replaced.put(torch._C, f"_cuda_{name}", function)
+    for name, function in _accelerator(simulation, device, streams).items():
+        replaced.put(torch._C, name, function)
+    for name, value in _python(simulation, device, streams).items():
+        replaced.put(torch.cuda, name, value)
+    runtime = _runtime(simulation)
+    replaced.put(torch.cuda, "_cudart", runtime)
+    replaced.put(torch.cuda.graphs, "_cuda_isCurrentStreamCapturing", lambda: False)
+    replaced.put(torch.cuda.nvtx, "_nvtx", _marks())
+    activities = {torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA}
+    replaced.put(torch.autograd.profiler, "_supported_activities", lambda: activities)
+    replaced.put(torch.version, "cuda", VERSION)
+    replaced.put(torch.backends.cuda, "is_built", lambda: True)
     replaced.put(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
-    _accelerator(simulation, functions, replaced)
-    return streams
+    replaced.put(torch.backends.cudnn, "version", lambda: CUDNN)
+    replaced.put(torch.backends.cudnn, "is_available", lambda: True)
+    for owner in (torch.cuda, torch.cuda.graphs):
+        replaced.put(owner, "CUDAGraph", Graph)
+        replaced.put(owner, "graph_pool_handle", lambda: (0, 0))
+    simulated.install(simulation, replaced)
 
 
-def _functions(simulation: Simulation, streams: Streams) -> dict[str, Callable[..., Any]]:
-    memory = simulation.memory
+class Graph:
+    """`torch.cuda.CUDAGraph`"""
 
-    def index(device: Any = None) -> int:
-        if device is None:
-            return simulation.device
-        if isinstance(device, int):
-            return simulation.checked(device)
-        found = simulation.index_of(device)
-        if found is None:
-            raise ValueError(f"Expected a cuda device, but got: {device}")
-        return found
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError(
+            "CUDA graphs are not simulated: a rehearsal runs on the CPU, which records none. "
+            "Turn them off for the rehearsal."
+        )
 
-    def set_device(device: Any) -> None:
-        simulation.device = index(device)
 
-    def properties(device: Any = None) -> Any:
-        index(device)
-        return SimpleNamespace(
-            name=NAME, major=CAPABILITY[0], minor=CAPABILITY[1], total_memory=memory.size,
-            multi_processor_count=PROCESSORS, warp_size=32, is_integrated=False,
-            is_multi_gpu_board=False, max_threads_per_multi_processor=2048, gcnArchName="",
-            regs_per_multiprocessor=65536, shared_memory_per_block=49152,
-            shared_memory_per_block_optin=232448, L2_cache_size=50 * 2**20, uuid="simulated",
-        )  # fmt: skip
+def _device(simulation: Simulation) -> Functions:
+    def set_device(index: int) -> None:
+        if index >= 0:
+            simulation.device = index
 
-    def reset_peak(device: Any = None) -> None:
-        memory.reset_peak(index(device))
-
-    def stats(device: Any = None) -> dict[str, int]:
-        at = index(device)
-        return {
-            "allocated_bytes.all.current": memory.allocated[at],
-            "allocated_bytes.all.peak": memory.peak[at],
-            "reserved_bytes.all.current": memory.allocated[at],
-            "reserved_bytes.all.peak": memory.peak[at],
-            "allocation.all.allocated": memory.allocations[at],
-            "num_alloc_retries": 0,
-            "num_ooms": 0,
-        }
-
-    def allocated(device: Any = None) -> int:
-        return memory.allocated[index(device)]
-
-    def peak(device: Any = None) -> int:
-        return memory.peak[index(device)]
-
-    def free_and_total(device: Any = None) -> tuple[int, int]:
-        return max(0, memory.size - allocated(device)), memory.size
-
-    def synchronize(device: Any = None) -> None:
-        simulation.synchronized(index(device))
-
-    def seed(number: int) -> None:
-        torch.default_generator.manual_seed(number)
+    def exchange(index: int) -> int:
+        before = simulation.device
+        if index < 0:
+            return -1
+        simulation.device = index
+        return before
 
     return {
-        "_lazy_init": lambda: None,
         "init": lambda: None,
-        "is_initialized": lambda: True,
+        "getDevice": lambda: simulation.device,
+        "setDevice": set_device,
+        "exchangeDevice": exchange,
+        "maybeExchangeDevice": exchange,
+        "getDeviceCount": lambda: simulation.spec.count,
+        "canDeviceAccessPeer": lambda device, peer: device != peer,
+        "synchronize": lambda: simulation.synchronized(simulation.device),
+        "ipc_collect": lambda: None,
+        "getArchFlags": lambda: f"sm_{CAPABILITY[0]}{CAPABILITY[1]}",
+    }
+
+
+def _memory(simulation: Simulation) -> Functions:
+    memory = simulation.memory
+
+    def set_fraction(fraction: float, index: int) -> None:
+        memory.usable[index] = int(memory.size * fraction)
+
+    return {
+        "memoryStats": lambda index: nested(memory, index),
+        "hostMemoryStats": dict,
+        "resetPeakMemoryStats": memory.reset_peak,
+        "resetAccumulatedMemoryStats": memory.reset_totals,
+        "emptyCache": lambda *_: None,
+        "memorySnapshot": lambda *_: {
+            "segments": [],
+            "device_traces": [],
+            "allocator_settings": {},
+        },
+        "record_memory_history": lambda *_, **__: None,
+        "setMemoryFraction": set_fraction,
+        "getMemoryFraction": lambda index: (memory.usable[index] or memory.size) / memory.size,
+        "getAllocatorBackend": lambda: "native",
+    }
+
+
+def _rest(simulation: Simulation) -> Functions:
+    debug = {"mode": 0}
+
+    return {
+        "get_sync_debug_mode": lambda: debug["mode"],
+        "set_sync_debug_mode": lambda mode: debug.update(mode=mode),
+        "getCurrentBlasHandle": lambda: 0,
+        "getCurrentRawStream": lambda index: 0,
+        "isCurrentStreamCapturing": lambda: False,
+        "sleep": lambda cycles: None,
+    }
+
+
+def _python(
+    simulation: Simulation, device: Functions, streams: simulated.Streams
+) -> dict[str, Any]:
+    """Names of `torch.cuda` itself, where its own code would ask the driver."""
+
+    def properties(index: int) -> Any:
+        simulation.checked(index)
+        return SimpleNamespace(
+            name=NAME, major=CAPABILITY[0], minor=CAPABILITY[1],
+            total_memory=simulation.memory.size, multi_processor_count=132, warp_size=32,
+            is_integrated=False, is_multi_gpu_board=False, max_threads_per_multi_processor=2048,
+            max_threads_per_block=1024, gcnArchName="", regs_per_multiprocessor=65536,
+            shared_memory_per_block=49152, shared_memory_per_block_optin=232448,
+            shared_memory_per_multiprocessor=233472, L2_cache_size=50 * 2**20, uuid="simulated",
+            pci_bus_id=index, pci_device_id=0, pci_domain_id=0,
+        )  # fmt: skip
+
+    return {
+        "_initialized": True,
+        "_cached_device_count": simulation.spec.count,
+        "_exchange_device": device["exchangeDevice"],
+        "_maybe_exchange_device": device["maybeExchangeDevice"],
+        "_get_device_properties": properties,
         "is_available": lambda: True,
-        "device_count": lambda: simulation.spec.count,
-        "current_device": lambda: simulation.device,
-        "set_device": set_device,
-        "get_device_name": lambda device=None: properties(device).name,
-        "get_device_properties": properties,
-        "get_device_capability": lambda device=None: (index(device), CAPABILITY)[1],
-        "can_device_access_peer": lambda device, peer: True,
-        "get_arch_list": lambda: ["sm_90"],
+        "get_arch_list": lambda: [f"sm_{CAPABILITY[0]}{CAPABILITY[1]}"],
         "is_bf16_supported": lambda including_emulation=True: True,
         "is_tf32_supported": lambda: True,
-        "synchronize": synchronize,
-        "mem_get_info": free_and_total,
-        "memory_allocated": allocated,
-        "max_memory_allocated": peak,
-        "memory_reserved": allocated,
-        "max_memory_reserved": peak,
-        "memory_stats": stats,
-        "reset_peak_memory_stats": reset_peak,
-        "reset_max_memory_allocated": reset_peak,
-        "empty_cache": lambda: None,
-        "ipc_collect": lambda: None,
-        "manual_seed": seed,
-        "manual_seed_all": seed,
-        "seed": torch.default_generator.seed,
-        "initial_seed": torch.default_generator.initial_seed,
-        "get_rng_state": lambda device="cuda": torch.default_generator.get_state(),
-        "get_rng_state_all": lambda: [torch.default_generator.get_state()] * simulation.spec.count,
-        "set_rng_state": lambda state, device="cuda": torch.default_generator.set_state(state),
-        "set_rng_state_all": lambda states: torch.default_generator.set_state(states[0]),
         "current_stream": streams.current,
         "default_stream": streams.default,
         "set_stream": streams.set_current,
+        "stream": streams.within,
         "utilization": lambda device=None: 0,
+        "memory_usage": lambda device=None: 0,
+        "temperature": lambda device=None: 40,
+        "power_draw": lambda device=None: 100_000,
+        "clock_rate": lambda device=None: 1980,
     }
 
 
-def _device_context(simulation: Simulation) -> type:
-    class device:
-        """Context manager: the current device."""
+def _runtime(simulation: Simulation) -> Any:
+    memory = simulation.memory
 
-        def __init__(self, device: Any) -> None:
-            self.idx = device if isinstance(device, int) else (simulation.index_of(device) or 0)
-            self.prev_idx = -1
+    def free_and_total(index: int) -> tuple[int, int]:
+        usable = memory.usable[index] or memory.size
+        return max(0, usable - memory.bytes[index].current), memory.size
 
-        def __enter__(self) -> None:
-            self.prev_idx = simulation.device
-            if self.idx >= 0:
-                simulation.device = self.idx
+    done = SimpleNamespace(success=0)
+    return SimpleNamespace(
+        cudaMemGetInfo=free_and_total,
+        cudaProfilerStart=lambda: 0,
+        cudaProfilerStop=lambda: 0,
+        cudaHostRegister=lambda *_: 0,
+        cudaHostUnregister=lambda *_: 0,
+        cudaError=done,
+        cudaGetErrorString=lambda code: "no error",
+    )
 
-        def __exit__(self, *_: Any) -> None:
-            simulation.device = self.prev_idx
 
-    return device
+def _marks() -> Any:
+    """Marks for a profiler that is not there."""
+    return SimpleNamespace(
+        rangePushA=lambda text: 0,
+        rangePop=lambda: 0,
+        rangeStartA=lambda text: 0,
+        rangeEnd=lambda number: None,
+        markA=lambda text: None,
+    )
 
 
 def _accelerator(
-    simulation: Simulation, functions: dict[str, Callable[..., Any]], replaced: Replacements
-) -> None:
-    accelerator = torch.accelerator
-    answers: dict[str, Any] = {
-        "is_available": lambda: True,
-        "device_count": lambda: simulation.spec.count,
-        "current_accelerator": lambda check_available=False: torch.device("cuda"),
-        "current_device_index": lambda: simulation.device,
-        "current_device_idx": lambda: simulation.device,
-        "set_device_index": functions["set_device"],
-        "set_device_idx": functions["set_device"],
-        "synchronize": functions["synchronize"],
-        "current_stream": functions["current_stream"],
+    simulation: Simulation, device: Functions, streams: simulated.Streams
+) -> Functions:
+    memory = simulation.memory
+
+    def here() -> torch.device:
+        return torch.device("cuda")
+
+    answers: Functions = {
+        "getAccelerator": here,
+        "getDeviceIndex": device["getDevice"],
+        "setDeviceIndex": device["setDevice"],
+        "exchangeDevice": device["exchangeDevice"],
+        "maybeExchangeDevice": device["maybeExchangeDevice"],
+        "getStream": streams.current,
+        "setStream": streams.set_current,
+        "synchronizeDevice": simulation.synchronized,
+        "isAllocatorInitialized": lambda: True,
+        "emptyCache": lambda *_: None,
+        "emptyHostCache": lambda *_: None,
+        "getDeviceStats": lambda index: nested(memory, index),
+        "resetAccumulatedStats": memory.reset_totals,
+        "resetPeakStats": memory.reset_peak,
+        "getMemoryInfo": _runtime(simulation).cudaMemGetInfo,
     }
-    for name in ("empty_cache", "memory_allocated", "max_memory_allocated", "memory_reserved",
-                 "max_memory_reserved", "memory_stats", "reset_peak_memory_stats"):  # fmt: skip
-        answers[name] = functions[name]
-    for name, answer in answers.items():
-        if hasattr(accelerator, name):
-            replaced.put(accelerator, name, answer)
+    known = {f"_accelerator_{name}": answer for name, answer in answers.items()}
+    return {"_get_accelerator": lambda check=None: here(), **known}

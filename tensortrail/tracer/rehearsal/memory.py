@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,20 +20,42 @@ RefusedMemory: type[Exception] = torch.OutOfMemoryError
 class Held(weakref.ref):  # type: ignore[type-arg]
     """A storage that lies on a simulated device."""
 
-    __slots__ = ("index", "key", "nbytes", "what")
+    __slots__ = ("dtype", "index", "key", "nbytes", "shape")
     key: int
     index: int
     nbytes: int
-    what: str
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Count:
+    current: int = 0
+    peak: int = 0
+    allocated: int = 0
+    freed: int = 0
+
+    def add(self, amount: int) -> None:
+        self.current += amount
+        self.allocated += amount
+        if self.current > self.peak:
+            self.peak = self.current
+
+    def take(self, amount: int) -> None:
+        self.current -= amount
+        self.freed += amount
 
 
 class Memory:
     def __init__(self, count: int, size: int, limited: bool) -> None:
         self.size = size
-        self.limited = limited
-        self.allocated = [0] * count
-        self.peak = [0] * count
-        self.allocations = [0] * count
+        self.usable = [size if limited else None for _ in range(count)]
+        """Bytes a device gives at most; None where going over is not rehearsed."""
+        self.bytes = [Count() for _ in range(count)]
+        self.blocks = [Count() for _ in range(count)]
+        self.refused = [0] * count
+        self.name_of: Callable[[Any], str] = lambda storage: ""
+        """What the trail calls a storage."""
         self._held: dict[int, Held] = {}
         self._lock = threading.RLock()
 
@@ -42,68 +66,79 @@ class Memory:
 
     def ask(self, index: int, nbytes: int) -> None:
         """Raise as a GPU would if this much more does not fit."""
-        needed = _blocks(nbytes)
-        if self.limited and self.allocated[index] + needed > self.size:
-            raise RefusedMemory(self._refusal(index, needed))
+        usable = self.usable[index]
+        if usable is not None and self.bytes[index].current + _blocks(nbytes) > usable:
+            raise self._refused(index, nbytes)
 
     def host_refused(self, index: int, error: RuntimeError) -> Exception | None:
         """The host itself lacks the memory: what a GPU would have said of so many bytes."""
         found = re.search(r"you tried to allocate (\d+) bytes", str(error))
         if found is None:
             return None
-        if self.allocated[index] + _blocks(int(found[1])) > self.size:
-            return RefusedMemory(self._refusal(index, int(found[1])))
+        if self.bytes[index].current + _blocks(int(found[1])) > self.size:
+            return self._refused(index, int(found[1]))
         return MemoryError(f"this machine has too little memory for the rehearsal: {error}")
 
-    def hold(self, storage: Any, index: int, what: str) -> None:
+    def hold(self, storage: Any, index: int, tensor: torch.Tensor) -> None:
         key = storage._cdata
+        if key in self._held:
+            return
+        nbytes = storage.nbytes()
         with self._lock:
-            if key in self._held:
-                return
-            nbytes = _blocks(storage.nbytes())
-            self.ask(index, storage.nbytes())
+            self.ask(index, nbytes)
             held = Held(storage, self._freed)
-            held.key, held.index, held.nbytes, held.what = key, index, nbytes, what
+            held.key, held.index, held.nbytes = key, index, _blocks(nbytes)
+            held.dtype, held.shape = tensor.dtype, tensor.shape
             self._held[key] = held
-            self.allocated[index] += nbytes
-            self.allocations[index] += 1
-            self.peak[index] = max(self.peak[index], self.allocated[index])
+            self.bytes[index].add(held.nbytes)
+            self.blocks[index].add(1)
 
     def resized(self, storage: Any) -> None:
         with self._lock:
             held = self._held.get(storage._cdata)
-            if held is not None:
-                nbytes = _blocks(storage.nbytes())
-                self.allocated[held.index] += nbytes - held.nbytes
-                held.nbytes = nbytes
-                self.peak[held.index] = max(self.peak[held.index], self.allocated[held.index])
+            if held is not None and (more := _blocks(storage.nbytes()) - held.nbytes):
+                count = self.bytes[held.index]
+                count.take(held.nbytes)
+                count.add(held.nbytes + more)
+                held.nbytes += more
 
     def reset_peak(self, index: int) -> None:
-        self.peak[index] = self.allocated[index]
+        for count in (self.bytes[index], self.blocks[index]):
+            count.peak = count.current
+
+    def reset_totals(self, index: int) -> None:
+        for count in (self.bytes[index], self.blocks[index]):
+            count.allocated, count.freed = count.current, 0
 
     def _freed(self, held: Held) -> None:
         if self._held.get(held.key) is held:
             del self._held[held.key]
-            self.allocated[held.index] -= held.nbytes
+            self.bytes[held.index].take(held.nbytes)
+            self.blocks[held.index].take(1)
 
-    def _refusal(self, index: int, needed: int) -> str:
-        free = max(0, self.size - self.allocated[index])
-        used = self.allocated[index]
-        return (
-            f"CUDA out of memory. Tried to allocate {_told(needed)}. GPU {index} has a total "
-            f"capacity of {_told(self.size)} of which {_told(free)} is free. Including non-PyTorch "
-            f"memory, this process has {_told(used)} memory in use. Of the allocated memory "
-            f"{_told(used)} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
-            f"unallocated.\nRehearsed on a simulated device. Most of it is held by:\n"
+    def _refused(self, index: int, nbytes: int) -> Exception:
+        self.refused[index] += 1
+        used = self.bytes[index].current
+        free = max(0, (self.usable[index] or self.size) - used)
+        return RefusedMemory(
+            f"CUDA out of memory. Tried to allocate {_told(_blocks(nbytes))}. GPU {index} has a "
+            f"total capacity of {_told(self.size)} of which {_told(free)} is free. Including "
+            f"non-PyTorch memory, this process has {_told(used)} memory in use. Of the allocated "
+            f"memory {_told(used)} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
+            "unallocated.\nRehearsed on a simulated device. Most of it is held by:\n"
             + "\n".join(f"  {_told(n):>12}  {what}" for n, what in self.holders(index))
         )
 
     def holders(self, index: int) -> list[tuple[int, str]]:
-        """Who holds most, tensors of the same kind together."""
+        """Who holds most: by name where there is one, others of the same kind together."""
         total: dict[str, list[int]] = {}
         for held in list(self._held.values()):
-            if held.index == index:
-                total.setdefault(held.what, []).append(held.nbytes)
+            storage = held()
+            if held.index == index and storage is not None:
+                shape = "x".join(map(str, held.shape)) or "scalar"
+                kind = f"{str(held.dtype)[6:]} {shape}"
+                name = self.name_of(storage)
+                total.setdefault(f"{name} ({kind})" if name else kind, []).append(held.nbytes)
         rows = [
             (sum(sizes), what if len(sizes) == 1 else f"{len(sizes)} x {what}")
             for what, sizes in total.items()

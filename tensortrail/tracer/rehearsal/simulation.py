@@ -75,7 +75,7 @@ class Simulation:
         self.pending.read(func, named)
         if func in READS:
             self.synchronized(sims[0].index)
-        if index is None and device is not None:
+        if index is None and device is not None and not _by_autograd(device):
             return self._elsewhere(func, args, kwargs, sims[0].index)
         if index is None:
             index = sims[0].index
@@ -134,8 +134,7 @@ class Simulation:
 
     def wrap(self, inner: Tensor, index: int, like: Any = None) -> Any:
         if inner.layout is torch.strided:
-            what = f"{str(inner.dtype)[6:]} {'x'.join(map(str, inner.shape)) or 'scalar'}"
-            self.memory.hold(inner.untyped_storage(), index, what)
+            self.memory.hold(inner.untyped_storage(), index, inner)
         return (SimParameter if isinstance(like, Parameter) else SimTensor)(inner, index)
 
     def _reshaped(self, sim: SimTensor) -> None:
@@ -292,6 +291,11 @@ def _without_copy(args: Any, kwargs: dict[str, Any]) -> tuple[Any, bool]:
     place = 2 if args and isinstance(args[0], torch.dtype) else 3
     copy = kwargs.pop("copy", args[place] if len(args) > place else False)
     return args[:place], bool(copy)
+
+
+def _by_autograd(device: Any) -> bool:
+    """Its C++ takes the tensors it works on for the host's, and asks for more like them."""
+    return bool(device.type == "cpu" and torch._C._current_graph_task_id() != -1)
 
 
 def _inner(tensor: Any) -> Any:
