@@ -43,9 +43,9 @@ def trained(device: str) -> tuple[list[float], Any]:
     return losses, model.eval()
 
 
-@torch.no_grad()
 def logits(model: Any) -> Any:
-    return model(input_ids=IDS.to(model.device)).logits.cpu()
+    with torch.no_grad():
+        return model(input_ids=IDS.to(model.device)).logits.cpu()
 
 
 def test_training_gives_the_numbers_of_the_cpu(gpus: Any) -> None:
