@@ -28,7 +28,7 @@ import tensortrail
 Work = Callable[[], Any]
 
 
-class Empty(TorchFunctionMode):
+class Empty(TorchFunctionMode):  # type: ignore[misc]
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
@@ -70,7 +70,7 @@ def mem_tracker() -> Iterator[None]:
 
 
 def viztracer() -> AbstractContextManager[Any]:
-    from viztracer import VizTracer
+    from viztracer import VizTracer  # type: ignore[import-not-found]
 
     tracer: AbstractContextManager[Any] = VizTracer(verbose=0, tracer_entries=5_000_000)
     return tracer

@@ -61,7 +61,8 @@ def written_and_read(folder: Path) -> None:
     read = time.process_time()
     assert len(told) == 4
     assert len(curves) == 2
-    print(f"1 M events written in {wrote - began:.2f} CPU s, {path.stat().st_size / MILLION:.1f} bytes")
+    each = path.stat().st_size / MILLION
+    print(f"1 M events written in {wrote - began:.2f} CPU s, {each:.1f} bytes each")
     print(f"1 M events read and summarised in {read - wrote:.2f} CPU s")
 
 

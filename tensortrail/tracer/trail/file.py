@@ -6,6 +6,7 @@ import contextlib
 import os
 import zlib
 
+from tensortrail.tracer.interruptions import let_through
 from tensortrail.tracer.trail.layout import FRAME
 
 
@@ -34,6 +35,7 @@ class TrailFile:
                 self._open_again()
             self._write(data)
         except OSError as error:
+            let_through(error)
             self.trouble = f"{self.path}: {error.strerror or error}"
             # A frame half written would only be reported as damage.
             with contextlib.suppress(OSError):

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgpack
 
+from tensortrail.tracer.interruptions import let_through
 from tensortrail.tracer.trail.file import TrailFile
 from tensortrail.tracer.trail.layout import (
     CODE,
@@ -209,6 +210,7 @@ class TrailWriter:
         try:
             return _pack(rows)
         except Exception as error:
+            let_through(error)
             self.fault = self.fault or f"an event could not be written: {error}"
             sound = [row for row in rows if _can_be_packed(row)]
             self._drop(row for row in rows if row not in sound)
@@ -238,6 +240,7 @@ def _type_name(thing: Any) -> str:
 def _can_be_packed(row: Row) -> bool:
     try:
         _pack(row)
-    except Exception:
+    except Exception as error:
+        let_through(error)
         return False
     return True
