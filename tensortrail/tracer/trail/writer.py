@@ -209,7 +209,7 @@ class TrailWriter:
     def _packed(self, rows: list[Any]) -> bytes:
         try:
             return _pack(rows)
-        except Exception as error:
+        except UNPACKABLE as error:
             let_through(error)
             self.fault = self.fault or f"an event could not be written: {error}"
             sound = [row for row in rows if _can_be_packed(row)]
@@ -220,6 +220,8 @@ class TrailWriter:
         self._thinner.dropped.update(row[0] for row in rows if row[0] >= EVENT)
 
 
+UNPACKABLE = (TypeError, ValueError, OverflowError, RecursionError)
+"""What msgpack raises. Anything else is a signal handler's, and the program's affair."""
 DID = {code: did.value for did, code in CODE.items()}
 
 
