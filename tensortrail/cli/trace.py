@@ -74,6 +74,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     from tensortrail.tracer import program as programs
     from tensortrail.tracer import session
     from tensortrail.tracer.focus import FocusError, parse_focus, parse_size, parse_steps
+    from tensortrail.tracer.progress import Progress
     from tensortrail.tracer.rehearsal.spec import SpecError, parse_spec
 
     name, *arguments = program
@@ -96,6 +97,8 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     except SyntaxError as error:
         sys.excepthook(type(error), error.with_traceback(None), None)
         return FOUND
+    if not options.quiet:
+        Progress(running.recorder.writer, sys.stderr)
     ending = Ending(running, options)
     # Registered before the program can register anything: it runs after all of the program's own.
     atexit.register(ending.finish)

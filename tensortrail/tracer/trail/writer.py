@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any
 
@@ -61,9 +61,16 @@ class TrailWriter:
         self._contexts: dict[tuple[str, str], int] = {}
         self._context_numbers = count(1)
         self._storage_numbers = count(first_storage)
+        self.flushed: Callable[[], None] = lambda: None
+        """Called after each flush, on the thread that happened to do it."""
         self._thinner = Thinner(limit)
         self._file.append(MAGIC)
         self._note({**header, "start": time.time()})
+
+    @property
+    def size(self) -> int:
+        """Bytes written."""
+        return self._file.size
 
     @property
     def trouble(self) -> str:
@@ -155,6 +162,7 @@ class TrailWriter:
                 self._write_rows()
             finally:
                 self._lock.release()
+            self.flushed()
 
     def close(self) -> None:
         sole = self._lock.acquire(timeout=CLOSING_PATIENCE)
