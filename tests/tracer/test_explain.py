@@ -28,7 +28,7 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-class Net(nn.Module):
+class Net(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.embed = nn.Embedding(10, 8)
@@ -107,7 +107,7 @@ def test_what_hides_behind_a_fixed_message_is_shown(tmp_path: Path) -> None:
     "program",
     [
         lambda: torch.ones(2) + torch.ones(3),
-        lambda: {}["device"],
+        lambda: dict[str, int]()["device"],
         lambda: torch.ones(2).reshape(3),
         lambda: int("cuda"),
         lambda: nn.Linear(2, 3)(torch.ones(5)),
@@ -133,7 +133,7 @@ def test_names_from_inputs_cannot_steer_a_terminal(tmp_path: Path) -> None:
     def program() -> None:
         model = nn.Module()
         model.register_parameter("evil\x1b[2J", nn.Parameter(torch.ones(2, device="meta")))
-        model._parameters["evil\x1b[2J"].tolist()  # type: ignore[union-attr]
+        model._parameters["evil\x1b[2J"].tolist()
 
     told = explained(tmp_path, program)
     assert "evil\\x1b[2J" in told
@@ -141,7 +141,7 @@ def test_names_from_inputs_cannot_steer_a_terminal(tmp_path: Path) -> None:
 
 
 def test_a_failure_in_a_thread_or_backward_pass_is_seen(tmp_path: Path) -> None:
-    class Reads(torch.autograd.Function):  # type: ignore[misc]
+    class Reads(torch.autograd.Function):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x * 2
