@@ -45,7 +45,13 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
     for owner in (torch.cuda, torch.cuda.graphs):
         replaced.put(owner, "CUDAGraph", Graph)
         replaced.put(owner, "graph_pool_handle", lambda: (0, 0))
+    for owner in (torch._C, torch.cuda):
+        replaced.put(owner, "_CudaDeviceProperties", Properties)
     simulated.install(simulation, replaced)
+
+
+class Properties(SimpleNamespace):
+    """`torch._C._CudaDeviceProperties`"""
 
 
 class Graph:
@@ -128,7 +134,7 @@ def _python(
 
     def properties(index: int) -> Any:
         simulation.checked(index)
-        return SimpleNamespace(
+        return Properties(
             name=NAME, major=CAPABILITY[0], minor=CAPABILITY[1],
             total_memory=simulation.memory.size, multi_processor_count=132, warp_size=32,
             is_integrated=False, is_multi_gpu_board=False, max_threads_per_multi_processor=2048,

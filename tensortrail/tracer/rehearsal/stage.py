@@ -11,8 +11,18 @@ from torch.nn import Parameter
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.rehearsal import beforehand, cuda, generators, pinned, saving, state
-from tensortrail.tracer.rehearsal.mixed import install as install_autocast
+from tensortrail.tracer.rehearsal import (
+    beforehand,
+    compiled,
+    cuda,
+    generators,
+    legacy,
+    pinned,
+    saving,
+    state,
+    storing,
+)
+from tensortrail.tracer.rehearsal.distributed import install as install_groups
 from tensortrail.tracer.rehearsal.modes import AskMode, ComputeMode, moved, to_cuda
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
@@ -81,6 +91,7 @@ class Rehearsal:
         self._here.computing.__exit__(None, None, None)
 
     def stop(self) -> None:
+        legacy.forget_default_device()
         self._replaced.undo()
         PLAIN.difference_update((SimTensor, SimParameter))
         state.current = None
@@ -89,8 +100,14 @@ class Rehearsal:
         simulation, put = self.simulation, self._replaced.put
         cuda.install(simulation, self._replaced)
         saving.install(simulation, self._replaced)
-        install_autocast(simulation, self._replaced)
+        legacy.install(simulation, self._replaced)
         generators.install(simulation, self._replaced)
+        install_groups(self._replaced)
+        compiled.install(self._replaced)
+        storing.install(simulation, self._replaced)
+        for owner in (torch._C, torch.utils.dlpack):
+            name = "_to_dlpack" if owner is torch._C else "to_dlpack"
+            put(owner, name, beforehand.exported(getattr(owner, name)))
         put(torch._C, "_group_tensors_by_device_and_dtype", beforehand.grouped)
         pinned.install(simulation.pinned, self._replaced)
         to, to_gpu = Tensor.to, Tensor.cuda
