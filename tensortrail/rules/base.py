@@ -133,6 +133,9 @@ class Rule:
     ) -> Finding:
         """A finding at the line of an event of a run, with the trail of the storage it is about."""
         storage = about or event.storage
+        told = dict(evidence or {})
+        if event.process not in ("", "main"):
+            told["process"] = event.process
         trail = list(timeline.history(storage, event)) if storage else []
         if event not in trail:
             trail.append(event)
@@ -148,7 +151,7 @@ class Rule:
             trail=timeline.steps(trail),
             fixes=tuple(fix for fix in fixes if fix is not None),
             settings=tuple(settings),
-            evidence=evidence or {},
+            evidence=told,
         )
 
     @classmethod

@@ -162,7 +162,7 @@ def _meetings(summary: Summary, timeline: RunTimeline) -> Iterator[Any]:
     for event in summary.meetings[:ROWS]:
         devices = ", ".join(map(str, event.facts.get("devices", ())))
         odd = timeline.name(event.storage) if event.storage else ""
-        table.add_row(*_cells(event.op, devices, place(event.site or event.by), odd))
+        table.add_row(*_cells(event.op, devices, _where(event), odd))
     yield table
 
 
@@ -179,7 +179,12 @@ def _errors(summary: Summary) -> Iterator[Any]:
 def _error(event: Event) -> tuple[str, ...]:
     assert event.did is Did.ERROR
     message = str(event.facts.get("message", "")).partition("\n")[0][:200]
-    return str(event.facts.get("type")), event.op, place(event.site or event.by), message
+    return str(event.facts.get("type")), event.op, _where(event), message
+
+
+def _where(event: Event) -> str:
+    at = place(event.site or event.by)
+    return at if event.process == "main" else f"{at} ({event.process})"
 
 
 def _move(each: Any) -> str:
