@@ -9,7 +9,20 @@ import torch
 from torch import Tensor
 from torch._C import DisableTorchFunction
 
-from tensortrail.tracer.rehearsal.tensor import SimTensor
+from tensortrail.tracer.rehearsal import mixed
+from tensortrail.tracer.rehearsal.tensor import NOT_SHARED, SimTensor
+
+
+def exported(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """`to_dlpack`, which would give away a null pointer."""
+
+    def to_dlpack(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(tensor, SimTensor):
+            raise BufferError(NOT_SHARED)
+        return plain(tensor, *args, **kwargs)
+
+    return to_dlpack
+
 
 STEP_TYPES = (torch.float32, torch.float64)
 plain_grouped = torch._C._group_tensors_by_device_and_dtype
@@ -32,7 +45,7 @@ def recurrent(func: Any, args: Any, kwargs: Any) -> Any:
     enabled = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        return func(*args, **kwargs)
+        return mixed.run(func, args, kwargs)
     finally:
         torch._C._set_mkldnn_enabled(enabled)
 

@@ -6,17 +6,25 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import _get_dispatch_mode
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 
-from tensortrail.tracer.rehearsal import beforehand, generators
+from tensortrail.tracer.rehearsal import beforehand, generators, legacy, mixed
 from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import ANSWERS, SimTensor
 
 TO, CUDA = Tensor.to, Tensor.cuda
 """As torch has them: while a rehearsal is on, others stand there."""
+FROM_VALUES = (
+    Tensor.new_tensor, torch.sparse_coo_tensor, torch.sparse_compressed_tensor,
+    torch.sparse_csr_tensor, torch.sparse_csc_tensor, torch.sparse_bsr_tensor,
+    torch.sparse_bsc_tensor,
+)  # fmt: skip
 OURS = (Tensor, Parameter, SimTensor)
+FAKING = torch._C._TorchDispatchModeKey.FAKE
 
 
 class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
@@ -33,6 +41,8 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if _get_dispatch_mode(FAKING) is not None:
+            return func(*args, **(kwargs or {}))  # sizes are asked for, not values
         for kind in types:
             if not issubclass(kind, SimTensor) and kind not in OURS:
                 return NotImplemented  # another wrapper unpacks itself; we see what is inside
@@ -58,6 +68,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             torch.as_tensor: self._factory,
             torch.asarray: self._factory,
             torch.device: self._device,
+            Tensor.new: self._new,
+            **dict.fromkeys(FROM_VALUES, legacy.from_values),
             torch._C._nn._parse_to: self._parse_to,
         }
 
@@ -70,12 +82,12 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         if special is not None:
             return special(func, args, kwargs or {})
         if not kwargs:
-            return func(*args)
+            return mixed.run(func, args, {})
         device = kwargs.get("device")
         if kwargs.get("generator") is not None:
             generators.check(kwargs["generator"], args[0] if args else None, device)
         if device is None:
-            return func(*args, **kwargs)
+            return mixed.run(func, args, kwargs)
         _, kwargs = self._simulation.plain_devices((), kwargs)
         if args and isinstance(args[0], SimTensor) and torch.device(device).type == "cpu":
             args = (args[0].inner, *args[1:])
@@ -110,6 +122,12 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         args, kwargs = self._simulation.target(args, kwargs)
         return func(*args, **kwargs)
 
+    def _new(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if not isinstance(args[0], SimTensor):
+            return func(*args, **kwargs)
+        rest = tree_map_only(SimTensor, lambda each: each.inner, args[1:])
+        return self._simulation.moved(func(args[0].inner, *rest), args[0].index)
+
     def _host_read(self, func: Any, args: Any, kwargs: Any) -> Any:
         self._simulation.pending.host_read(func, args[0])
         return func(*args, **kwargs)
@@ -117,6 +135,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
     def _factory(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`torch.tensor(data, device="cuda")` copies in C++, past the dispatcher."""
         device = kwargs.get("device")
+        device = legacy.default_device() if device is None else device
         data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
         if isinstance(data, SimTensor):
             return self._from_simulated(func, data, kwargs)
@@ -125,9 +144,9 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             return self._simulation.pinned.hold(func(*args, **{**kwargs, "pin_memory": False}))
         if index is None:
             return func(*args, **kwargs)
-        rest = {key: value for key, value in kwargs.items() if key != "device"}
+        rest = dict(kwargs)
         wants_grad = rest.pop("requires_grad", False)
-        made = self._simulation.moved(func(*args, **rest), index)
+        made = self._simulation.moved(legacy.made_on_host(func, args, rest), index)
         return made.requires_grad_(wants_grad)
 
     def _from_simulated(self, func: Any, data: SimTensor, kwargs: Any) -> Any:

@@ -160,7 +160,7 @@ def _grid_sampler(places: Sequence[Place]) -> None:
 WITHOUT_DATA = re.compile(
     r"Tensor on device (?:meta|cpu) is not on the expected device (?:meta|cpu)!"
 )
-COPIES = {"copy_", "_to_copy", "copy", "_copy_from"}
+COPIES = {"copy_", "_to_copy", "copy", "_pack_padded_sequence", "_pack_padded_sequence_backward"}
 OWN_WORDS: dict[str, Callable[[Sequence[Place]], None]] = {
     **dict.fromkeys(
         ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index",

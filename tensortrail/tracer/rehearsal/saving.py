@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulation import Simulation
 from tensortrail.tracer.rehearsal.tensor import SimTensor, parameter
 
 BEFORE_ALL_OTHERS = -1
+_here = threading.local()
 
 
 def install(simulation: Simulation, replaced: Replacements) -> None:
@@ -22,7 +25,14 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         "_package_registry",
         [(BEFORE_ALL_OTHERS, files.tag, files.restore), *registry],
     )
-    load = torch.load
+    load, save = torch.load, torch.save
+
+    def saving(*args: Any, **kwargs: Any) -> Any:
+        _here.saving = True
+        try:
+            return save(*args, **kwargs)
+        finally:
+            _here.saving = False
 
     def loading(f: Any, *args: Any, **kwargs: Any) -> Any:
         files.begin()
@@ -32,6 +42,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
             files.end()
 
     replaced.put(torch, "load", loading)
+    replaced.put(torch, "save", saving)
 
 
 class Files:
@@ -66,18 +77,25 @@ class Files:
 
     def placed(self, data: Any) -> Any:
         """The loaded object, with its tensors on the devices the file names."""
-        if not self._loaded:
-            return data
         return self._placed(data, {})
+
+    def _index_of(self, tensor: Tensor) -> int | None:
+        if isinstance(tensor, SimTensor):
+            return None
+        try:
+            storage = tensor.untyped_storage()
+        except (RuntimeError, NotImplementedError):
+            return None
+        index, _ = self._loaded.get(storage._cdata, (self._simulation.memory.index_of(storage), 0))
+        return index
 
     def _placed(self, data: Any, done: dict[int, Any]) -> Any:
         if id(data) in done:
             return done[id(data)]
         if isinstance(data, Tensor):
-            found = self._loaded.get(_key(data))
-            if found is None:
+            index = self._index_of(data)
+            if index is None:
                 return data
-            index, _ = found
             is_parameter = isinstance(data, torch.nn.Parameter)
             made = self._simulation.wrap(data.detach(), index)
             if is_parameter:
@@ -103,16 +121,20 @@ class Files:
         return data
 
 
-def _key(tensor: Tensor) -> int:
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (RuntimeError, NotImplementedError):
-        return 0
-
-
 def reduced(tensor: SimTensor, protocol: Any) -> Any:
-    """As torch pickles a tensor of a GPU: the storage's tag says where it lies."""
+    """As torch pickles a tensor of a GPU: in a file, the storage's tag says where it lies."""
     inner = tensor.inner.detach().requires_grad_(tensor.requires_grad)
-    if isinstance(tensor, torch.nn.Parameter):
+    is_parameter = isinstance(tensor, torch.nn.Parameter)
+    if not getattr(_here, "saving", False):
+        return restored, (inner.detach(), tensor.index, tensor.requires_grad, is_parameter)
+    if is_parameter:
         return torch.nn.Parameter(inner, tensor.requires_grad).__reduce_ex__(protocol)
     return inner.__reduce_ex__(protocol)
+
+
+def restored(inner: Tensor, index: int, requires_grad: bool, is_parameter: bool) -> Any:
+    """What was pickled by itself, without a file of torch's around it."""
+    made = state.required().wrap(inner, index)
+    if is_parameter:
+        return parameter(made, requires_grad)
+    return made.requires_grad_(requires_grad)

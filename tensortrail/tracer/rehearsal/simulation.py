@@ -21,6 +21,7 @@ from tensortrail.tracer.rehearsal.spec import Spec
 from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
 
 aten = torch.ops.aten
+NESTED = "nested tensors of this layout are not simulated: use layout=torch.jagged in a rehearsal"
 READS = {aten._local_scalar_dense.default, aten.equal.default, aten.is_nonzero.default}
 
 
@@ -52,6 +53,8 @@ class Simulation:
 
     def index_of(self, device: Any) -> int | None:
         """Which simulated device is meant; None for another kind of device."""
+        if type(device) is int:
+            return self.checked(device)
         if type(device) is int:
             return self.checked(device)
         device = torch.device(device) if not isinstance(device, torch.device) else device
@@ -97,6 +100,8 @@ class Simulation:
         if func in RESHAPES or torch.Tag.inplace_view in func.tags:
             for sim in sims:
                 self._reshaped(sim)
+        if func is aten._pack_padded_sequence.default:
+            return self._packed(result, index)
         return self._wrapped(result, index, sims)
 
     def _elsewhere(self, func: Any, args: Any, kwargs: dict[str, Any], home: int) -> Any:
@@ -120,6 +125,10 @@ class Simulation:
                 self.synchronized(source.index)
         return target
 
+    def _packed(self, result: Any, index: int) -> Any:
+        data, batch_sizes = result
+        return self.wrap(data, index), batch_sizes  # which a GPU's kernels read on the host
+
     def _wrapped(self, result: Any, index: int, sims: Sequence[SimTensor]) -> Any:
         if type(result) is Tensor:
             if result.is_meta:
@@ -133,6 +142,8 @@ class Simulation:
         return result
 
     def wrap(self, inner: Tensor, index: int, like: Any = None) -> Any:
+        if inner.is_nested:
+            raise NotImplementedError(NESTED)
         if inner.layout is torch.strided:
             self.memory.hold(inner.untyped_storage(), index, inner)
         return (SimParameter if isinstance(like, Parameter) else SimTensor)(inner, index)

@@ -16,6 +16,10 @@ from torch.overrides import handle_torch_function
 
 from tensortrail.tracer.rehearsal import state
 
+NOT_SHARED = (
+    "the memory of a simulated device lies on the host: it cannot be given to other libraries for "
+    "GPUs in a rehearsal"
+)
 ANSWERS: dict[Any, Callable[..., Any]] = {}
 """What torch's own method is -> how a simulated tensor answers it."""
 
@@ -131,6 +135,18 @@ class SimTensor(Tensor):  # type: ignore[misc]
 
     def __index__(self) -> int:
         return int(state.host_values(self).__index__())
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise BufferError(NOT_SHARED)
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise BufferError(NOT_SHARED)
+
+    def __format__(self, spec: str) -> str:
+        if self.dim() == 0:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any().item())
