@@ -54,8 +54,8 @@ class Memory:
         self.bytes = [Count() for _ in range(count)]
         self.blocks = [Count() for _ in range(count)]
         self.refused = [0] * count
-        self.name_of: Callable[[Any], str] = lambda storage: ""
-        """What the trail calls a storage."""
+        self.names: Callable[[], Callable[[Any], str]] = lambda: lambda storage: ""
+        """Gives what the trail calls a storage; asked when memory is refused."""
         self._held: dict[int, Held] = {}
         self._lock = threading.RLock()
 
@@ -132,12 +132,13 @@ class Memory:
     def holders(self, index: int) -> list[tuple[int, str]]:
         """Who holds most: by name where there is one, others of the same kind together."""
         total: dict[str, list[int]] = {}
+        name_of = self.names()
         for held in list(self._held.values()):
             storage = held()
             if held.index == index and storage is not None:
                 shape = "x".join(map(str, held.shape)) or "scalar"
                 kind = f"{str(held.dtype)[6:]} {shape}"
-                name = self.name_of(storage)
+                name = name_of(storage)
                 total.setdefault(f"{name} ({kind})" if name else kind, []).append(held.nbytes)
         rows = [
             (sum(sizes), what if len(sizes) == 1 else f"{len(sizes)} x {what}")

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal import beforehand, generators, legacy, mixed
-from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
+from tensortrail.tracer.rehearsal.simulation import SUCCESSOR, Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import ANSWERS, SimTensor
 
 TO, CUDA = Tensor.to, Tensor.cuda
@@ -69,6 +69,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             torch.asarray: self._factory,
             torch.device: self._device,
             Tensor.new: self._new,
+            Tensor.grad.__get__: self._gradient,
             **dict.fromkeys(FROM_VALUES, legacy.from_values),
             torch._C._nn._parse_to: self._parse_to,
         }
@@ -110,6 +111,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
 
     def _compatible(self, func: Any, args: Any, kwargs: Any) -> Any:
         if any(isinstance(each, SimTensor) for each in args):
+            if not isinstance(args[0], Parameter):
+                return False  # a gradient: C++ holds it, and it cannot become another
             return all(type(each) in OURS or isinstance(each, SimTensor) for each in args)
         return func(*args, **kwargs)
 
@@ -121,6 +124,13 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
     def _parse_to(self, func: Any, args: Any, kwargs: Any) -> Any:
         args, kwargs = self._simulation.target(args, kwargs)
         return func(*args, **kwargs)
+
+    def _gradient(self, func: Any, args: Any, kwargs: Any) -> Any:
+        found = func(*args)
+        successor = vars(found).get(SUCCESSOR) if found is not None else None
+        if successor is not None:
+            args[0].grad = found = successor
+        return found
 
     def _new(self, func: Any, args: Any, kwargs: Any) -> Any:
         if not isinstance(args[0], SimTensor):

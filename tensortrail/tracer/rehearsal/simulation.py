@@ -259,6 +259,9 @@ plain_to = torch._C.TensorBase.to
 RESHAPES = {aten.resize_.default, aten.set_.source_Tensor, aten.set_.source_Storage_storage_offset}
 
 
+SUCCESSOR = "_became"
+
+
 def become(tensor: Tensor, value: Tensor) -> None:
     """Every reference to `tensor` sees `value` from now on."""
     requires_grad = tensor.requires_grad
@@ -272,11 +275,13 @@ def become(tensor: Tensor, value: Tensor) -> None:
     grad = tensor.grad if tensor.is_leaf else None
     torch._C._swap_tensor_impl(tensor, made)
     tensor.__class__, made.__class__ = type(made), type(tensor)
-    theirs = dict(vars(made))
-    vars(made).clear()
+    ours, theirs = dict(vars(tensor)), dict(vars(made))
     vars(tensor).clear()
     vars(tensor).update(attributes)
     vars(tensor).update(theirs)
+    vars(made).clear()
+    vars(made).update(ours)
+    vars(made)[SUCCESSOR] = tensor  # if C++ holds the old one: the gradient of something
     if grad is not None:
         tensor.grad = grad  # it moves by itself, or not
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn import Parameter
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.naming import name_what_lives
 from tensortrail.tracer.rehearsal import (
     beforehand,
     compiled,
@@ -76,7 +78,12 @@ class Rehearsal:
             if not recorder.often(Did.EARLY, func, 1):
                 recorder.note(Did.EARLY, entry, op=func)
 
+        def names() -> Callable[[Any], str]:
+            recorder.guarded(name_what_lives)
+            return lambda storage: getattr(recorder.storages.of_storage(storage), "name", "")
+
         recorder.storages.locate = locate
+        self.simulation.memory.names = names
         self.simulation.pending.told = lambda func, tensor: recorder.guarded(
             lambda _: early(func, tensor)
         )
