@@ -19,10 +19,11 @@ def trace(
     focus: str = "",
     max_size: str = "1GB",
     ops: str = "",
+    rehearse: str = "",
 ) -> Run:
     """Record which tensor is where: `with tensortrail.trace("runs/x") as run: ...`.
 
-    `focus`, `max_size` and `ops` are those of `tensortrail trace --help`."""
+    `focus`, `max_size`, `ops` and `rehearse` are those of `tensortrail trace --help`."""
     from tensortrail.tracer.api import Run
 
-    return Run(directory, focus=focus, max_size=max_size, ops=ops)
+    return Run(directory, focus=focus, max_size=max_size, ops=ops, rehearse=rehearse)

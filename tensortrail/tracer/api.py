@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any
 
 from tensortrail.findings import Finding
 from tensortrail.tracer import session
 from tensortrail.tracer.focus import parse_focus, parse_size, parse_steps
+from tensortrail.tracer.rehearsal.spec import parse_spec
 from tensortrail.tracer.timeline import RunTimeline, open_run
 
 
@@ -18,12 +19,19 @@ class Run(AbstractContextManager["Run"]):
     """A recording. An exception that leaves the block is explained when it ends the program."""
 
     def __init__(
-        self, directory: str | os.PathLike[str] | None, *, focus: str, max_size: str, ops: str
+        self,
+        directory: str | os.PathLike[str] | None,
+        *,
+        focus: str,
+        max_size: str,
+        ops: str,
+        rehearse: str,
     ) -> None:
         self._asked = directory
         self._focus = parse_focus(focus)
         self._limit = parse_size(max_size)
         self._steps = parse_steps(ops)
+        self._devices = parse_spec(rehearse) if rehearse else None
         self._session: session.Session | None = None
         self.directory = ""
         """Where the trail is."""
@@ -31,7 +39,9 @@ class Run(AbstractContextManager["Run"]):
         """What the exception that left the block has to do with where tensors are."""
 
     def __enter__(self) -> Run:
-        begun = session.begin(self._asked, self._focus, self._limit, steps=self._steps)
+        begun = session.begin(
+            self._asked, self._focus, self._limit, steps=self._steps, rehearse=self._devices
+        )
         self._session, self.directory = begun, begun.directory
         return self
 
@@ -47,7 +57,7 @@ class Run(AbstractContextManager["Run"]):
         if isinstance(error, Exception):
             self.explanation = running.explained(error)
             if self.explanation:
-                _tell_under_traceback(error, self.explanation)
+                atexit.register(_tell_at_exit, id(error), self.explanation)
         running.stop()
 
     def phase(self, name: str) -> AbstractContextManager[None]:
@@ -69,14 +79,7 @@ class Run(AbstractContextManager["Run"]):
         return list(findings(self.timeline()).findings)
 
 
-def _tell_under_traceback(error: Exception, explanation: str) -> None:
-    """Only if this very exception ends the program: most are caught further up."""
-    before = sys.excepthook
-    identity = id(error)
-
-    def hook(kind: Any, value: BaseException, traceback: Any) -> None:
-        before(kind, value, traceback)
-        if id(value) == identity:
-            sys.stderr.write("\n" + explanation)
-
-    sys.excepthook = hook
+def _tell_at_exit(identity: int, explanation: str) -> None:
+    """Under the traceback, if this very exception ended the program: most are caught further up."""
+    if id(getattr(sys, "last_value", None)) == identity:
+        sys.stderr.write("\n" + explanation)

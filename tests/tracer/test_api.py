@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -27,20 +28,37 @@ def test_a_block_is_recorded(tmp_path: Path) -> None:
     assert running() is None
 
 
-def test_an_exception_passes_through_and_is_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "excepthook", lambda *_: None)
+def test_an_exception_passes_through_and_is_explained(tmp_path: Path) -> None:
     run = tensortrail.trace(tmp_path / "run")
     weight = torch.ones(2, 2, device="meta")
-    with pytest.raises(RuntimeError) as caught, run:
+    with pytest.raises(RuntimeError), run:
         weight.tolist()
     assert "weight" in run.explanation
     assert "meta" in run.explanation
-    sys.excepthook(RuntimeError, caught.value, None)
-    assert "what was where" in capsys.readouterr().err
-    sys.excepthook(RuntimeError, RuntimeError("another"), None)
-    assert capsys.readouterr().err == ""
+
+
+PROGRAM = """\
+import tensortrail, torch
+weight = torch.ones(2, device="meta")
+try:
+    with tensortrail.trace("run"):
+        weight.tolist()
+except RuntimeError:
+    {handler}
+"""
+
+
+@pytest.mark.parametrize(("handler", "explained"), [("raise", True), ("pass", False)])
+def test_only_what_ends_the_program_is_explained_to_people(
+    tmp_path: Path, handler: str, explained: bool
+) -> None:
+    (tmp_path / "prog.py").write_text(PROGRAM.format(handler=handler))
+    command = [sys.executable, "prog.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == int(explained)
+    traceback, _, told = done.stderr.partition("tensortrail: what was where")
+    assert bool(told) is explained
+    assert ("Traceback" in traceback) is explained
 
 
 def test_one_recording_at_a_time(tmp_path: Path) -> None:
@@ -63,3 +81,14 @@ def test_findings_of_a_run(tmp_path: Path) -> None:
     with tensortrail.trace(tmp_path / "run") as run:
         torch.save(model.state_dict(), tmp_path / "model.pt")
     assert "SHD405" in {finding.code for finding in run.findings()}
+
+
+def test_a_block_can_be_rehearsed(tmp_path: Path) -> None:
+    with tensortrail.trace(tmp_path / "run", rehearse="cuda:2") as run:
+        assert torch.cuda.device_count() == 2
+        moved = torch.ones(3).to("cuda:1")
+        assert (moved * 2).sum().item() == 6
+    assert not torch.cuda.is_available()
+    (move,) = run.timeline().events(Did.MOVE)
+    assert move.storage is not None
+    assert move.storage.device == "cuda:1"
