@@ -1,0 +1,101 @@
+"""The genuine MutableTorchTensorRTModule on a simulated GPU; its engine is a stand-in.
+
+Run by hand: `pip install --no-deps --target DIR/2.8.0 torch-tensorrt==2.8.0 dllist`, the same for
+a newer release, and TENSORTRAIL_TORCH_TENSORRT=DIR names the folder above both."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+RELEASES = Path(os.environ.get("TENSORTRAIL_TORCH_TENSORRT", "nowhere"))
+HERE = Path(__file__).parent
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not RELEASES.is_dir(), reason="TENSORTRAIL_TORCH_TENSORRT names no folder"),
+]
+SCRIPT = """
+import torch
+from stand_in_engine import mutable_module
+
+class LanguageModel(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(32, 8)
+        self.head = torch.nn.Linear(8, 32)
+
+    def get_input_embeddings(self):
+        return self.embed
+
+    def forward(self, embeds):
+        return self.head(embeds)
+
+ids = torch.tensor([[1, 2, 3]], device="cuda")
+lm = LanguageModel().eval().cuda()
+engine = mutable_module()(lm, strict=False)
+embeds = lm.get_input_embeddings()(ids)
+logits = engine(embeds)
+assert torch.equal(logits, engine(embeds))
+{then}
+lm.get_input_embeddings()(ids)
+print("the embedding is still on", lm.embed.weight.device)
+"""
+REFIT = "engine.load_state_dict(lm.state_dict())\nengine(embeds)  # refits"
+
+
+def lines_of(script: str, text: str) -> int:
+    return 1 + next(place for place, line in enumerate(script.splitlines()) if text in line)
+
+
+def rehearsed(release: str, then: str, folder: Path) -> tuple[str, str]:
+    """The script, and what the rehearsal printed."""
+    library = RELEASES / release
+    if not library.is_dir():
+        pytest.skip(f"{release} is not in TENSORTRAIL_TORCH_TENSORRT")
+    packages = folder / "site-packages"
+    for source in [
+        *library.rglob("*.py"),
+        *library.rglob("*.json"),
+    ]:  # the shared objects stay away
+        target = packages / source.relative_to(library)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(source)
+    script = SCRIPT.format(then=then)
+    (folder / "script.py").write_text(script)
+    (folder / "stand_in_engine.py").symlink_to(HERE / "stand_in_engine.py")
+    command = [sys.executable, "-m", "tensortrail", "trace", "--rehearse", "cuda", "script.py"]
+    path = os.pathsep.join([str(packages), *sys.path])
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True,
+        text=True, timeout=120,
+    )  # fmt: skip
+    return script, done.stdout + done.stderr
+
+
+def check_the_embedding_was_offloaded(script: str, told: str, by: str) -> None:
+    line = lines_of(script, by)
+    assert "got index is on cuda:0, different from other tensors on cpu" in told
+    assert "weight  cpu     float32 32x8  lm.embed.weight" in told
+    assert f"moved cuda:0 -> cpu at script.py:{line}" in told
+    assert "in deallocate_module" in told
+    assert "setting  torch_tensorrt: offload_module_to_cpu=False" in told
+
+
+def test_compile_of_2_8_with_a_stand_in_engine_leaves_the_embedding_behind(tmp_path: Path) -> None:
+    script, told = rehearsed("2.8.0", "", tmp_path)
+    check_the_embedding_was_offloaded(script, told, "logits = engine(embeds)")
+
+
+def test_compile_of_2_14_with_a_stand_in_engine_keeps_the_embedding(tmp_path: Path) -> None:
+    _, told = rehearsed("2.14.0", "", tmp_path)
+    assert "the embedding is still on cuda:0" in told
+
+
+def test_refit_of_2_14_with_a_stand_in_engine_leaves_the_embedding_behind(tmp_path: Path) -> None:
+    script, told = rehearsed("2.14.0", REFIT, tmp_path)
+    check_the_embedding_was_offloaded(script, told, "engine(embeds)  # refits")
