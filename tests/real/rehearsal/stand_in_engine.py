@@ -6,6 +6,7 @@ the genuine code of MutableTorchTensorRTModule."""
 from __future__ import annotations
 
 import copy
+import importlib
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -18,7 +19,8 @@ class Name(type):
     known: dict[str, Name] = {}
 
     def __call__(cls, *_: Any, **__: Any) -> Any:
-        return object.__new__(cls)
+        made: Any = cls
+        return object.__new__(made)
 
     def __getattr__(cls, name: str) -> Name:
         if name.startswith("__"):
@@ -65,8 +67,9 @@ def stub_tensorrt() -> None:
 def mutable_module() -> Any:
     """The genuine class, its engine replaced."""
     stub_tensorrt()
-    from torch_tensorrt.dynamo.runtime import _MutableTorchTensorRTModule as genuine
-
+    genuine: Any = importlib.import_module(
+        "torch_tensorrt.dynamo.runtime._MutableTorchTensorRTModule"
+    )
     genuine.dynamo_compile = compiled
     genuine.refit_module_weights = refitted
     found = genuine.MutableTorchTensorRTModule
