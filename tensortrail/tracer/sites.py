@@ -10,18 +10,18 @@ from typing import Final
 
 import torch
 
-OURS, LIBRARY, USER = range(3)
+OURS, LIBRARY, USER, PLUMBING = range(4)
+"""Plumbing is torch and Python's own: a library that called it is the better name."""
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_LIBRARIES = tuple(
-    {
-        os.path.dirname(os.path.abspath(torch.__file__)) + os.sep,
-        *(
-            path + os.sep
-            for name in ("stdlib", "platstdlib", "purelib", "platlib")
-            if (path := sysconfig.get_path(name))
-        ),
-    }
-)
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+
+
+def _folders(*names: str) -> tuple[str, ...]:
+    return tuple({path + os.sep for name in names if (path := sysconfig.get_path(name))})
+
+
+_PACKAGES = _folders("purelib", "platlib")
+_PYTHON = _folders("stdlib", "platstdlib")
 _MARKS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _BETWEEN = {
     module.__file__
@@ -43,8 +43,12 @@ def owner(file: str) -> int:
         return OURS
     if file.startswith("<"):
         return USER if file in ("<stdin>", "<string>") or file.startswith("<ipython") else LIBRARY
-    if file.startswith(_LIBRARIES) or any(mark in file for mark in _MARKS):
+    if file.startswith(_TORCH):
+        return PLUMBING
+    if file.startswith(_PACKAGES) or any(mark in file for mark in _MARKS):
         return LIBRARY
+    if file.startswith(_PYTHON):
+        return PLUMBING
     return USER
 
 
@@ -62,15 +66,19 @@ OWNERS = Owners()
 def frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
     """The innermost frame of the user, and the innermost one of a library below it."""
     by: FrameType | None = None
+    plumbing: FrameType | None = None
     owners = OWNERS
     while frame is not None:
         who = owners[frame.f_code.co_filename]
         if who == USER:
-            return frame, by
-        if who == LIBRARY and by is None:
-            by = frame
+            return frame, by or plumbing
+        if by is None:
+            if who == LIBRARY:
+                by = frame
+            elif who == PLUMBING and plumbing is None:
+                plumbing = frame
         frame = frame.f_back
-    return None, by
+    return None, by or plumbing
 
 
 def place(frame: FrameType | None) -> Place:
