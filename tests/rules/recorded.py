@@ -14,6 +14,7 @@ from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
 from tensortrail.tracer import session
 from tensortrail.tracer.judge import findings
+from tensortrail.tracer.rehearsal.spec import parse_spec
 from tensortrail.tracer.timeline import RunTimeline, open_run
 
 MARK = "# flagged"
@@ -71,12 +72,15 @@ class Seen:
         return data.decode()
 
 
-def record(folder: Path, source: str) -> tuple[Path, RunTimeline, BaseException | None]:
+def record(
+    folder: Path, source: str, rehearse: str = ""
+) -> tuple[Path, RunTimeline, BaseException | None]:
     program = folder / "program.py"
     program.write_text(dedent(source), encoding="utf-8")
     code = compile(program.read_bytes(), str(program), "exec")
     error: BaseException | None = None
-    running = session.begin(folder / "run")
+    spec = parse_spec(rehearse) if rehearse else None
+    running = session.begin(folder / "run", rehearse=spec)
     try:
         exec(code, {"__name__": "program", "folder": str(folder)})
     except Exception as raised:
@@ -87,9 +91,9 @@ def record(folder: Path, source: str) -> tuple[Path, RunTimeline, BaseException 
     return program, open_run(folder / "run"), error
 
 
-def watched(folder: Path, source: str, code: str) -> Seen:
+def watched(folder: Path, source: str, code: str, rehearse: str = "") -> Seen:
     """The program's run, and what the rule of that code finds in it: on the marked lines only."""
-    program, timeline, error = record(folder, source)
+    program, timeline, error = record(folder, source, rehearse)
     judged = findings(timeline, [all_rules()[code]()])
     assert not judged.problems
     if error is not None and MARK not in source:

@@ -72,10 +72,10 @@ class Simulation:
         device = kwargs.get("device")
         index = self.index_of(device) if device is not None else None
         if not sims and index is None:
-            self.pending.read(func, named)
+            self.pending.read(func, named, False)
             return self.pinned.run(func, args, kwargs)
         placement.check(func, named)
-        self.pending.read(func, named)
+        self.pending.read(func, named, True)
         if func in READS:
             self.synchronized(sims[0].index)
         if index is None and device is not None and not _by_autograd(device):
@@ -109,7 +109,7 @@ class Simulation:
         result = self.pinned.run(func, tree_map_only(SimTensor, _inner, args), kwargs)
         if func is aten._to_copy.default and isinstance(result, Tensor) and not result.is_meta:
             if kwargs.get("non_blocking"):
-                self.pending.add(result, home)
+                self.pending.add(self.pinned.hold(result), home)
             else:
                 self.synchronized(home)
         return result
@@ -119,7 +119,7 @@ class Simulation:
         non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
         _inner(target).copy_(_inner(source))
         if isinstance(source, SimTensor) and not isinstance(target, SimTensor):
-            if non_blocking:
+            if non_blocking and self.pinned.holds(target):
                 self.pending.add(target, source.index)
             else:
                 self.synchronized(source.index)
@@ -208,7 +208,7 @@ class Simulation:
             copied = inner.detach().clone()
         if target is None:
             if source is not None and non_blocking:
-                self.pending.add(copied, source)
+                self.pending.add(self.pinned.hold(copied), source)
             elif source is not None:
                 self.synchronized(source)
             return copied

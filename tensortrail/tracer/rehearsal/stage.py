@@ -73,10 +73,10 @@ class Rehearsal:
             index = self.simulation.memory.index_of(storage)
             return "" if index is None else f"cuda:{index}"
 
-        def early(func: Any, tensor: Any) -> None:
+        def early(func: Any, tensor: Any, index: int) -> None:
             entry = recorder.storages.entry(tensor)
             if not recorder.often(Did.EARLY, func, 1):
-                recorder.note(Did.EARLY, entry, op=func)
+                recorder.note(Did.EARLY, entry, op=func, facts={"device": f"cuda:{index}"})
 
         def names() -> Callable[[Any], str]:
             recorder.guarded(name_what_lives)
@@ -84,9 +84,7 @@ class Rehearsal:
 
         recorder.storages.locate = locate
         self.simulation.memory.names = names
-        self.simulation.pending.told = lambda func, tensor: recorder.guarded(
-            lambda _: early(func, tensor)
-        )
+        self.simulation.pending.told = lambda *read: recorder.guarded(lambda _: early(*read))
 
     def arm(self) -> AskMode:
         """Computing is put on in the running thread; asking is for the caller to put on."""

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Did, Rule, Timeline
+from tensortrail.rules._seen import by_line, size
+
+
+class ReadBeforeSync(Rule):
+    """A copy from a GPU was read on the host before anybody waited for it.
+
+    ## What it does
+    Follows copies from a device to pinned host memory with `non_blocking=True`. Speaks when the
+    host reads one and no stream, event or device was waited for since. Found in rehearsed runs
+    (`tensortrail trace --rehearse`), where the copy is always done and the race is still seen.
+
+    ## Why is this bad?
+    `non_blocking=True` only asks for the copy. Until the stream is waited for, the host sees
+    what was in that memory before: zeros, or values of an earlier step. Mostly it goes well, and
+    under load it does not. `x.to("cpu", non_blocking=True)` gives pinned memory and races as well.
+    The other direction is safe: kernels wait for the copies before them on their stream.
+
+    ## Example
+    ```python
+    logits = model(batch)
+    host = logits.to("cpu", non_blocking=True)
+    print(host.argmax())
+    ```
+    Use instead:
+    ```python
+    logits = model(batch)
+    host = logits.to("cpu", non_blocking=True)
+    other_work()
+    torch.cuda.current_stream().synchronize()
+    print(host.argmax())
+    ```
+
+    ## Fix safety
+    No fix is offered: the right place to wait is after the work that the copy was to overlap with.
+    Where there is none, leave `non_blocking=True` out.
+
+    ## References
+    - pytorch/pytorch tutorial on `pin_memory` and `non_blocking`
+    """
+
+    code = "XFR601"
+    name = "read-before-sync"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in by_line(timeline.events(Did.EARLY)):
+            event = events[0]
+            storage = event.storage
+            what = f"`{timeline.name(storage)}`" if storage else "A tensor"
+            many = f" ({size(storage.nbytes)})" if storage else ""
+            yield self.seen(
+                timeline,
+                event,
+                f"{what}{many} is read by {event.op} before its copy from "
+                f"{event.facts.get('device', 'the device')} was waited for: on a GPU the host may "
+                "still see what was there before",
+                confidence=Confidence.HIGH,
+                evidence={"reads": str(len(events))},
+            )

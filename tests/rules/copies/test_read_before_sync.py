@@ -1,0 +1,77 @@
+"""Copies read too early, in programs on simulated GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tensortrail.findings import Severity
+from tests.rules.recorded import watched
+
+START = "import torch\ngpu = torch.arange(6., device='cuda').view(2, 3)\n"
+
+RACES = {
+    "to": "host = gpu.to('cpu', non_blocking=True)\nhost.sum()  # flagged\nhost.sum()\n",
+    "copy_ into pinned memory": (
+        "host = torch.empty(2, 3).pin_memory()\nhost.copy_(gpu, non_blocking=True)\n"
+        "print(host.tolist())  # flagged\n"
+    ),
+    "numpy": "host = gpu.to('cpu', non_blocking=True)\narray = host.numpy()  # flagged\n",
+    "item": "host = gpu.sum().to('cpu', non_blocking=True)\nhost.item()  # flagged\n",
+    "a view of it": (
+        "host = gpu.to('cpu', non_blocking=True)\nrow = host[0].view(-1)\nrow + 1  # flagged\n"
+    ),
+    "another device was waited for": (
+        "host = gpu.to('cpu', non_blocking=True)\ntorch.cuda.synchronize(1)\n"
+        "host.sum()  # flagged\n"
+    ),
+}
+WAITED = {
+    "blocking": "host = gpu.to('cpu')\nhost.sum()\n",
+    "device": "host = gpu.to('cpu', non_blocking=True)\ntorch.cuda.synchronize()\nhost.sum()\n",
+    "stream": (
+        "host = gpu.to('cpu', non_blocking=True)\ntorch.cuda.current_stream().synchronize()\n"
+        "host.sum()\n"
+    ),
+    "event": (
+        "host = gpu.to('cpu', non_blocking=True)\ndone = torch.cuda.Event()\ndone.record()\n"
+        "done.synchronize()\nhost.sum()\n"
+    ),
+    "a later blocking copy": (
+        "host = gpu.to('cpu', non_blocking=True)\nother = gpu.sum().cpu()\nhost.sum()\n"
+    ),
+    "a value of the device": (
+        "host = gpu.to('cpu', non_blocking=True)\nloss = gpu.sum().item()\nhost.sum()\n"
+    ),
+    "pageable memory": (
+        "host = torch.empty(2, 3)\nhost.copy_(gpu, non_blocking=True)\nhost.sum()\n"
+    ),
+    "to the device": (
+        "host = torch.ones(2, 3).pin_memory()\nthere = host.cuda(non_blocking=True)\n"
+        "(there + gpu).sum()\nhost.sum()\n"
+    ),
+    "back to the device": (
+        "host = gpu.to('cpu', non_blocking=True)\nback = host.to('cuda', non_blocking=True)\n"
+        "back.sum()\n"
+    ),
+    "only its shape": (
+        "host = gpu.to('cpu', non_blocking=True)\nlike = torch.empty_like(host)\n"
+        "print(host.shape, host.view(-1).stride())\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("program", RACES.values(), ids=RACES)
+def test_read_too_early(program: str, tmp_path: Path) -> None:
+    seen = watched(tmp_path, START + program, "XFR601", rehearse="cuda:2")
+    assert seen.only.severity is Severity.ERROR
+    assert "before its copy from cuda:0 was waited for" in seen.only.message
+    assert "before the copy from cuda:0 was waited for" in seen.steps
+
+
+@pytest.mark.parametrize("program", WAITED.values(), ids=WAITED)
+def test_waited_for(program: str, tmp_path: Path) -> None:
+    assert watched(tmp_path, START + program, "XFR601", rehearse="cuda:2").found == ()
