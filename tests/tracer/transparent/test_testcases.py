@@ -19,7 +19,7 @@ def test_torchs_own_test_case_finds_no_mode_left_on(tmp_path: Path) -> None:
             self.made = torch.ones(2)
 
         def test_it(self) -> None:
-            self.assertEqual(self.made.sum(), 2.0)
+            assert self.made.sum() == 2.0
 
     before = common_utils.TestCase._prev_torch_function_mode_stack_len
     running = session.begin(tmp_path / "run")
