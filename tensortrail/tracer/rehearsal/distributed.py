@@ -97,10 +97,3 @@ def _rebuilt_on_the_device(rebuild: Callable[..., Any]) -> Callable[..., Any]:
             return rebuild(self)
 
     return rebuild_buckets
-
-
-def waited_for(tensor: SimTensor) -> Any:
-    """The kernel of `_c10d_functional::_wrap_tensor_autograd` looks at what it is given."""
-    from torch.distributed._functional_collectives import AsyncCollectiveTensor
-
-    return AsyncCollectiveTensor(tensor)

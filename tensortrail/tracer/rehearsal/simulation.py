@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch._C import DisableTorchFunction
 from torch.nn import Parameter
-from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal import placement, state
 from tensortrail.tracer.rehearsal.kernels import compute
@@ -74,7 +73,8 @@ class Simulation:
         if not sims and index is None:
             self.pending.read(func, named, False)
             return self.pinned.run(func, args, kwargs)
-        placement.check(func, named)
+        if len(sims) != len(named) or any(sim.index != sims[0].index for sim in sims):
+            placement.check(func, named)
         self.pending.read(func, named, True)
         if func in READS:
             self.synchronized(sims[0].index)
@@ -84,8 +84,8 @@ class Simulation:
             index = sims[0].index
         if func is aten.copy_.default:
             return self._copy(args, kwargs)
-        inner_args = tree_map_only(SimTensor, _inner, args)
-        inner_kwargs = tree_map_only(SimTensor, _inner, kwargs) if kwargs else {}
+        inner_args = _unwrapped(args)
+        inner_kwargs = {key: _unwrapped(value) for key, value in kwargs.items()}
         if device is not None:
             inner_kwargs["device"] = torch.device("cpu")
         if inner_kwargs.get("pin_memory"):
@@ -106,7 +106,7 @@ class Simulation:
 
     def _elsewhere(self, func: Any, args: Any, kwargs: dict[str, Any], home: int) -> Any:
         """What it makes lies on no simulated device: `empty_like(x, device="meta")`."""
-        result = self.pinned.run(func, tree_map_only(SimTensor, _inner, args), kwargs)
+        result = self.pinned.run(func, _unwrapped(args), kwargs)
         if func is aten._to_copy.default and isinstance(result, Tensor) and not result.is_meta:
             if kwargs.get("non_blocking"):
                 self.pending.add(self.pinned.hold(result), home)
@@ -139,7 +139,16 @@ class Simulation:
             return self.wrap(result, index)
         if isinstance(result, (list, tuple)):
             return type(result)(self._wrapped(each, index, sims) for each in result)
+        if hasattr(result, "__tensor_flatten__") and not isinstance(result, SimTensor):
+            return self._unfolded(result, index, sims)
         return result
+
+    def _unfolded(self, result: Any, index: int, sims: Sequence[SimTensor]) -> Any:
+        """A kernel written in Python gave a tensor around tensors: those inside are simulated."""
+        names, context = result.__tensor_flatten__()
+        inside = {name: self._wrapped(getattr(result, name), index, sims) for name in names}
+        size, stride = result.size(), result.stride()
+        return type(result).__tensor_unflatten__(inside, context, size, stride)
 
     def wrap(self, inner: Tensor, index: int, like: Any = None) -> Any:
         if inner.is_nested:
@@ -316,6 +325,15 @@ def _by_autograd(device: Any) -> bool:
 
 def _inner(tensor: Any) -> Any:
     return tensor.inner if isinstance(tensor, SimTensor) else tensor
+
+
+def _unwrapped(value: Any) -> Any:
+    """With the inner tensors; operations nest their operands in lists at most."""
+    if isinstance(value, SimTensor):
+        return value.inner
+    if type(value) in (list, tuple):
+        return type(value)(_unwrapped(each) for each in value)
+    return value
 
 
 def _operands(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
