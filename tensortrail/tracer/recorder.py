@@ -309,6 +309,8 @@ def _met(recorder: Recorder, tensor: Any) -> None:
 
 def op_name(op: Any) -> str:
     """`torch.nn.functional.embedding`, `Tensor.to`, `Tensor.data` ..."""
+    if isinstance(op, torch._ops.OpOverload):
+        return str(op)  # aten.sum.dim_IntList
     owner = getattr(op, "__self__", None)
     name = getattr(op, "__name__", None) or str(op)
     if name in ("__get__", "__set__", "__delete__") and owner is not None:
