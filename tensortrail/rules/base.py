@@ -73,6 +73,8 @@ class Rule:
     confidence: ClassVar[Confidence] = Confidence.HIGH
     default: ClassVar[bool] = True
     """In the default selection. Rules earn it by being right on real trees."""
+    passes_clear: ClassVar[bool] = True
+    """A run that passed a line without harm speaks against a finding there."""
     triggers: ClassVar[Sequence[Trigger]] = ()
     """The file is read closer only if one of these is in it: a word, all words of a tuple, or a
     word on a line of some form. They must over-approximate: the rule can say nothing about a

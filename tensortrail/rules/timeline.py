@@ -31,7 +31,7 @@ class Did(str, Enum):
     MODULE = "module"  # a whole module was moved; facts: bytes before and after, held
     STAGE = "stage"  # other was staged as storage for an asynchronous save; facts: types
     PENDING = "pending"  # an asynchronous save was not awaited; facts: next, path, next_path
-    HOOK = "hook"  # a library's hook acted on storage
+    HOOK = "hook"  # a library's hook acted on storage; facts: said, call, from, to, storages
     SYNC = "sync"  # a stream, an event or a device was waited for
     PHASE = "phase"  # a phase began or ended; facts: began, ended
     WORKER = "worker"  # a thread or process began

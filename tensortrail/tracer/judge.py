@@ -41,7 +41,7 @@ def merge(
     """Findings in source beside a run of it: raised where the run confirmed them, lowered where
     it passed through without harm, and joined by those that only the run shows."""
     chosen = list(_default() if rules is None else rules)
-    watching = {rule.code for rule in chosen if rule.watches_runs()}
+    watching = {rule.code for rule in chosen if rule.watches_runs() and rule.passes_clear}
     alone = list(findings(timeline, chosen).findings)
     passes = Passes(timeline)
     merged: list[Finding] = []

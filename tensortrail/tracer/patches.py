@@ -105,7 +105,8 @@ class Patches:
 
         wrapped = wrapper(original, around, self.compiled, always)
         self._originals[id(wrapped)] = original
-        self._add(owner, name, wrapped, always)
+        static = isinstance(vars(owner).get(name), staticmethod)
+        self._add(owner, name, staticmethod(wrapped) if static else wrapped, always)
         if everywhere:
             for module in list(sys.modules.values()):
                 namespace = getattr(module, "__dict__", None)

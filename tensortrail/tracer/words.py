@@ -73,19 +73,14 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             return _odd(event)
         case Did.EARLY:
             return f"read by {op} before the copy from {facts.get('device')} was waited for"
+        case Did.HOOK:
+            return str(event.facts.get("said") or f"acted on by {op}")
         case Did.PENDING:
             return f"saved in the background, not awaited before {facts.get('next', 'the end')}"
-        case Did.HOOK:
-            return f"{_more(facts)}went {facts.get('from')} -> {facts.get('to')} inside {op}()"
         case Did.PHASE:
             return str(facts.get("began") or f"{facts.get('ended')} ended")
         case _:
             return f"{event.did.value} {op}".strip()
-
-
-def _more(facts: Mapping[str, object]) -> str:
-    count = facts.get("count")
-    return f"and {count - 1} more " if isinstance(count, int) and count > 1 else ""
 
 
 def _odd(event: Event) -> str:

@@ -1,9 +1,11 @@
-"""How a setting known somewhere in a class can be read at another place of it."""
+"""How a setting known somewhere in a class can be read at another place of it, and its advice."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
+from tensortrail.findings import Setting
 from tensortrail.rules import Module
 
 
@@ -25,3 +27,36 @@ def readable_at(module: Module, call: ast.Call, subject: ast.expr, expression: s
         if isinstance(owner, ast.Name) and subject.attr in facts.fields:
             return f"{owner.id}.{rest}"
     return ""
+
+
+def is_plain_setting(test: ast.expr) -> bool:
+    return isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)) or (
+        isinstance(test, ast.Call)
+        and isinstance(test.func, ast.Attribute)
+        and test.func.attr == "get"
+    )
+
+
+def is_part_of_argument(module: Module, origins: Sequence[ast.expr], path: str) -> bool:
+    """The value is a piece taken out of a module somebody passed in."""
+    if path.endswith(".*"):
+        return True
+    return any(
+        isinstance(origin, ast.Call) and module.qualified(origin.func) == "getattr"
+        for origin in origins
+    )
+
+
+def advice(name: str) -> list[Setting]:
+    if "offload_module_to_cpu" not in name:
+        return []
+    return [
+        Setting(
+            library="torch_tensorrt",
+            name="offload_module_to_cpu",
+            value="False",
+            why="keeps the model on its device where the setting is asked; until this place is "
+            "guarded, follow it with model.to(device)",
+            where="settings passed to compile",
+        )
+    ]

@@ -3,14 +3,32 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Near, OffloadSetting, Owner, Rule, Value
-from tensortrail.rules.offload._settings import readable_at
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import (
+    Bad,
+    Good,
+    Kind,
+    Module,
+    Near,
+    OffloadSetting,
+    Owner,
+    Rule,
+    Timeline,
+    Value,
+)  # fmt: skip
+from tensortrail.rules._seen import by_line
+from tensortrail.rules.offload import _moved
+from tensortrail.rules.offload._settings import (
+    advice,
+    is_part_of_argument,
+    is_plain_setting,
+    readable_at,
+)
 
 _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free", "release",
            "evict", "park", "apply", "del", "exit", "enter", "cleanup", "teardown")  # fmt: skip
-
 
 _TO_HOST = re.compile(
     rb"\s+[\w.\[\]()]+\.to\(\s*(device=)?(torch\.device\()?\s*[\"'](cpu|meta)[\"']"
@@ -25,7 +43,9 @@ class UnguardedDeallocate(Rule):
     Flags `deallocate_module(x)`, and `x.cpu()` or `x.to("cpu" | "meta")` of a module that the
     caller owns, where the class or function has (or forwards) a setting about offloading and no
     test of it dominates the move. Also flags the reverse: a guard of the wrong polarity, and a
-    submodule that is sent to `settings.device` although only offloading is a reason to.
+    submodule that is sent to `settings.device` although only offloading is a reason to. In a
+    recorded run: parameters that were on an accelerator before a call of Torch-TensorRT and are
+    on the CPU after it, although the setting says no.
 
     ## Why is this bad?
     The user said `offload_module_to_cpu=False` and still finds the model on the CPU. The next
@@ -58,6 +78,7 @@ class UnguardedDeallocate(Rule):
     code = "OFF101"
     name = "unguarded-deallocate"
     severity = Severity.ERROR
+    passes_clear = False
     triggers = (
         "deallocate_module",
         Near(".cpu()", re.compile(rb"\s+[\w.\[\]()]+\.cpu\(\)\s*(#|$|\n)"), ("offload",)),
@@ -258,6 +279,18 @@ def probe(cpu_offload: bool):
         about_this = any("cpu" in name or "module" in name or "model" in name for name in names)
         return subject if target in ("cpu", "meta") and about_this else None
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in by_line(_moved.against_setting(timeline)):
+            event = events[0]
+            told = self.seen(
+                timeline,
+                event,
+                _moved.against(timeline, event),
+                settings=_moved.setting(event),
+                evidence={"calls": str(len(events))},
+            )
+            yield replace(told, trail=(*told.trail, *_moved.in_library(timeline, event)))
+
     def _unguarded(self, module: Module, call: ast.Call, subject: ast.expr) -> Iterator[Finding]:
         settings = module.offload_settings(call)
         if not settings:
@@ -272,16 +305,16 @@ def probe(cpu_offload: bool):
                 f"`{shown}` is moved to the CPU here whatever `{name}` says",
                 trail=self._trail(module, subject, settings),
                 fixes=[self._guard(module, call, subject, settings)],
-                settings=_advice(name),
+                settings=advice(name),
             )
-        elif guards[0].exact and not guards[0].holds and _is_plain_setting(guards[0].test):
+        elif guards[0].exact and not guards[0].holds and is_plain_setting(guards[0].test):
             test = module.text(guards[0].test)
             yield self.finding(
                 module,
                 call,
                 f"`{shown}` is moved to the CPU only when `{test}` is off: the guard is reversed",
                 trail=[(guards[0].test, "the move depends on this being false")],
-                settings=_advice(settings[0].name),
+                settings=advice(settings[0].name),
             )
 
     def _sent_back(self, module: Module, call: ast.Call) -> Iterator[Finding]:
@@ -291,7 +324,7 @@ def probe(cpu_offload: bool):
         if not isinstance(module.parent(call), ast.Expr) or _verb_spoken(module, call):
             return
         value = module.value_of(call.func.value)
-        if not _is_part_of_argument(module, value.origins, value.path):
+        if not is_part_of_argument(module, value.origins, value.path):
             return
         target = call.args[0]
         inside = [*module.nodes(ast.Attribute, target)]
@@ -365,36 +398,3 @@ def _made_here(value: Value) -> bool:
     """A module that nobody else holds, and that shares no parameters with one they do."""
     known = value.kind is Kind.MODULE and value.sure
     return known and value.owner is Owner.HERE and not value.shares
-
-
-def _is_plain_setting(test: ast.expr) -> bool:
-    return isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)) or (
-        isinstance(test, ast.Call)
-        and isinstance(test.func, ast.Attribute)
-        and test.func.attr == "get"
-    )
-
-
-def _is_part_of_argument(module: Module, origins: Sequence[ast.expr], path: str) -> bool:
-    """The value is a piece taken out of a module somebody passed in."""
-    if path.endswith(".*"):
-        return True
-    return any(
-        isinstance(origin, ast.Call) and module.qualified(origin.func) == "getattr"
-        for origin in origins
-    )
-
-
-def _advice(name: str) -> list[Setting]:
-    if "offload_module_to_cpu" not in name:
-        return []
-    return [
-        Setting(
-            library="torch_tensorrt",
-            name="offload_module_to_cpu",
-            value="False",
-            why="keeps the model on its device where the setting is asked; until this place is "
-            "guarded, follow it with model.to(device)",
-            where="settings passed to compile",
-        )
-    ]

@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule, Value
+from tensortrail.rules import Bad, Did, Good, Kind, Module, Near, Rule, Timeline, Value
+from tensortrail.rules._seen import by_line, called, weight
+from tensortrail.rules.offload import _moved
 
 _HOOKED = ("cpu_offload", "disk_offload", "dispatch_model")
 _WEIGHTS = ("weight", "bias")
@@ -22,7 +24,8 @@ class UsedAfterOffload(Rule):
     `MutableTorchTensorRTModule(model)`, `torch_tensorrt.compile(model,
     offload_module_to_cpu=True)`, `deallocate_module(model)` or accelerate's `cpu_offload(model)`,
     unless the model was moved back in between. Modules with accelerate's hooks may be called,
-    but their weights may not be read from outside.
+    but their weights may not be read from outside. In a recorded run: operands on several
+    devices, one of which a library's call had moved to the CPU or to meta.
 
     ## Why is this bad?
     The compiled wrapper runs on the GPU, while the original model now lies on the CPU (or on
@@ -150,6 +153,27 @@ def vocabulary(model: torch.nn.Module):
         for function in dict.fromkeys(module.function_of(each) for each in module.calls(*_MOVERS)):
             if function is not None:
                 yield from self._used_in(module, function)
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        found = {id(each.event): each for each in _moved.uses(timeline)}
+        for events in by_line(each.event for each in found.values()):
+            errors = [each for each in events if each.did is Did.ERROR]
+            told = errors or events
+            use = found[id(told[0])]
+            severity, confidence = (
+                weight(timeline, errors) if errors else (Severity.WARNING, Confidence.HIGH)
+            )
+            yield self.seen(
+                timeline,
+                use.event,
+                f"{called(timeline, use.operand)} is on {use.operand.device} since "
+                f"`{use.call}()`{_moved.where(use.mover)}; here it meets {use.others(timeline)}",
+                severity=severity,
+                confidence=confidence,
+                about=use.operand.storage,
+                settings=_moved.setting(use.mover),
+                evidence={"operations": str(len(told))},
+            )
 
     def _used_in(self, module: Module, function: ast.AST) -> Iterator[Finding]:
         for call in module.nodes(ast.Call, function):

@@ -1,0 +1,137 @@
+"""Modules that a library call left on another device, in a recorded run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tensortrail.findings import Setting, Site, Step
+from tensortrail.rules._seen import Operand, called, line_of, named, operands, put_there, size
+from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+
+HOST = ("cpu", "meta")
+MOVES_ONLY = "deallocate_module"
+_TORCH = f"{os.sep}torch{os.sep}"
+
+
+def gone(timeline: Timeline) -> Iterator[Event]:
+    """Calls after which parameters of the caller's are no longer on an accelerator."""
+    for event in timeline.events(Did.HOOK):
+        facts = event.facts
+        if (
+            "call" in facts
+            and facts.get("storages")
+            and facts.get("to") in HOST
+            and facts.get("from") not in HOST
+        ):
+            yield event
+
+
+def storages(timeline: Timeline, event: Event) -> list[Storage]:
+    numbers = event.facts.get("storages")
+    found = (timeline.storage(event.process, each) for each in numbers or ())
+    return [each for each in found if each is not None]
+
+
+def sentence(timeline: Timeline, event: Event) -> str:
+    """`model.embed.weight` and 13 more (2.1 GB) went cuda:0 -> cpu inside `refit_gm()`"""
+    facts, moved = event.facts, storages(timeline, event)
+    what = f"{named(timeline, moved, most=1)} ({size(facts['bytes'])})"
+    return f"{what} went {facts['from']} -> {facts['to']} inside `{facts['call']}()`"
+
+
+def against_setting(timeline: Timeline) -> Iterator[Event]:
+    for event in gone(timeline):
+        if event.facts.get("value") is False and event.op != MOVES_ONLY:
+            yield event
+
+
+def against(timeline: Timeline, event: Event) -> str:
+    told = f"{sentence(timeline, event)} although `{event.facts['setting']}` is False"
+    use = next((each for each in uses(timeline) if each.mover == event), None)
+    if use is None:
+        return told
+    return f"{told}; it then met {use.others(timeline)}{where(use.event)}"
+
+
+def in_library(timeline: Timeline, event: Event) -> Iterator[Step]:
+    """The line of the library on which the module was moved."""
+    first = event.facts["storages"][:1]
+    text = f"`{event.facts['call']}` calls `{MOVES_ONLY}` here and does not ask the setting"
+    for each in gone(timeline):
+        if each.op == MOVES_ONLY and each.facts["storages"][:1] == first and each.by is not None:
+            (step,) = timeline.steps([replace(each, site=each.by)])
+            yield replace(step, message=text)
+
+
+def setting(event: Event) -> list[Setting]:
+    facts = event.facts
+    if not facts.get("setting"):
+        return []
+    call, device = facts["call"], facts["from"]
+    if facts.get("value"):
+        why = f"leaves the module on {device}; with True `{call}()` takes it to {facts['to']}"
+    else:
+        why = (
+            f"is what this run used; `{call}()` does not ask it here, so follow the call with "
+            f'.to("{device}") on the module, or on the part of it that is used'
+        )
+    where = "MutableTorchTensorRTModule(...) or torch_tensorrt.compile(...)"
+    return [Setting(str(facts["library"]), str(facts["setting"]), "False", where=where, why=why)]
+
+
+@dataclass(frozen=True)
+class Use:
+    """An operation that met a storage after a call had taken it away."""
+
+    event: Event
+    operand: Operand
+    mover: Event
+
+    @property
+    def call(self) -> str:
+        return str(self.mover.facts.get("call") or _function(self.mover))
+
+    def others(self, timeline: Timeline) -> str:
+        there = [each for each in operands(timeline, self.event) if each.device not in HOST]
+        devices = " and ".join(dict.fromkeys(each.device for each in there))
+        return f"{' and '.join(called(timeline, each) for each in there)} on {devices}"
+
+
+def uses(timeline: Timeline) -> Iterator[Use]:
+    movers = {
+        storage.key: event for event in gone(timeline) for storage in storages(timeline, event)
+    }
+    for event in timeline.events(Did.ERROR, Did.MEET):
+        given = operands(timeline, event)
+        if all(each.device in HOST for each in given):
+            continue
+        for each in given:
+            if each.storage is None or each.device not in HOST:
+                continue
+            mover = movers.get(each.storage.key) or _library_move(timeline, each.storage, event)
+            if mover is not None and mover.time <= event.time:
+                yield Use(event, each, mover)
+                break
+
+
+def _library_move(timeline: Timeline, storage: Storage, until: Event) -> Event | None:
+    """The last move, if a library asked for it and not the user."""
+    last = put_there(timeline, storage, until)
+    if last is None or last.other is None or last.other.device in HOST:
+        return None
+    asked_by = last.by
+    return None if asked_by is None or _TORCH in asked_by.file else last
+
+
+def _function(event: Event) -> str:
+    return event.by.function.rpartition(".")[2] if event.by and event.by.function else event.op
+
+
+def place(site: Site | None) -> str:
+    return f" at {os.path.basename(site.file)}:{site.line}" if site else ""
+
+
+def where(event: Event) -> str:
+    return place(line_of(event))
