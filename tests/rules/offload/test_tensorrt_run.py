@@ -1,0 +1,157 @@
+"""OFF101 and OFF102 on simulated GPUs, with a stand-in for Torch-TensorRT. The genuine library
+is watched in tests/real/tensorrt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tensortrail.findings import Severity
+from tensortrail.rules import Did
+from tests.rules.offload import stand_in_torch_tensorrt
+from tests.rules.recorded import Seen, record, watched
+
+MODEL = """\
+import torch, torch_tensorrt
+from torch_tensorrt.dynamo.runtime._MutableTorchTensorRTModule import MutableTorchTensorRTModule
+class LanguageModel(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(32, 8)
+        self.head = torch.nn.Linear(8, 32)
+model = LanguageModel().cuda()
+ids = torch.tensor([[1, 2]], device="cuda")
+"""
+COMPILED = f"{MODEL}engine = MutableTorchTensorRTModule(model)\nengine.compile()\n"
+
+
+@pytest.fixture(autouse=True)
+def _stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    packages = tmp_path / "site-packages"
+    stand_in_torch_tensorrt.install(packages)
+    monkeypatch.syspath_prepend(str(packages))
+    yield
+    for name in [each for each in sys.modules if each.partition(".")[0] == "torch_tensorrt"]:
+        del sys.modules[name]
+
+
+def seen(folder: Path, source: str, code: str) -> Seen:
+    return watched(folder, source, code, rehearse="cuda")
+
+
+def test_refit_moves_the_embedding_though_the_setting_says_no(tmp_path: Path) -> None:
+    source = f"{COMPILED}engine.refit_gm()  # flagged\n"
+    finding = seen(tmp_path, source, "OFF101").only
+    assert finding.message == (
+        "`LanguageModel.embed.weight` and 2 more (2.2 KB) went cuda:0 -> cpu inside `refit_gm()` "
+        "although `offload_module_to_cpu` is False"
+    )
+    assert finding.severity is Severity.ERROR
+    (setting,) = finding.settings
+    assert (setting.name, setting.value) == ("offload_module_to_cpu", "False")
+    assert '.to("cuda:0")' in setting.why
+    last = finding.trail[-1]
+    assert last.site.file.endswith("_MutableTorchTensorRTModule.py")
+    assert last.message == "`refit_gm` calls `deallocate_module` here and does not ask the setting"
+    assert last.site.source.strip() == "deallocate_module(self.original_model)"
+
+
+def test_what_then_meets_is_told_with_the_line(tmp_path: Path) -> None:
+    source = f"{COMPILED}engine.refit_gm()  # flagged\nmodel.embed(ids)\n"
+    told = seen(tmp_path, source, "OFF101").only.message
+    assert told.endswith("; it then met tensor 1x2 (argument 0) on cuda:0 at program.py:13")
+
+
+@pytest.mark.parametrize("use", ["model.embed(ids)", "ids.float() @ model.head.weight[:2, :2]"])
+def test_a_part_is_used_after_it_was_taken_away(tmp_path: Path, use: str) -> None:
+    source = f"{COMPILED}engine.refit_gm()\n{use}  # flagged\n"
+    finding = seen(tmp_path, source, "OFF102").only
+    assert "is on cpu since `refit_gm()` at program.py:12; here it meets" in finding.message
+    assert finding.severity is Severity.ERROR
+    assert [each.name for each in finding.settings] == ["offload_module_to_cpu"]
+
+
+def test_a_check_that_moves_the_model_twice(tmp_path: Path) -> None:
+    source = f"{COMPILED}engine.update_refit_condition()  # flagged\n"
+    told = seen(tmp_path, source, "OFF101").only.message
+    assert "went cuda:0 -> cpu inside `update_refit_condition()`" in told
+
+
+def test_a_module_that_is_read_back(tmp_path: Path) -> None:
+    source = f"""{MODEL}
+engine = MutableTorchTensorRTModule(torch.nn.Linear(8, 8).cuda())
+torch.save(engine, folder + '/e')
+engine.load(folder + '/e')  # flagged
+"""
+    told = seen(tmp_path, source, "OFF101").only.message
+    assert "went cuda:0 -> cpu inside `load()`" in told
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch_tensorrt.compile(model, offload_module_to_cpu=True)",
+        "MutableTorchTensorRTModule(model, offload_module_to_cpu=True).compile()",
+    ],
+)
+def test_offloads_that_were_asked_for(tmp_path: Path, call: str) -> None:
+    assert not seen(tmp_path, f"{MODEL}{call}\n", "OFF101").found
+
+
+def test_an_asked_for_offload_whose_part_is_used(tmp_path: Path) -> None:
+    call = "torch_tensorrt.compile(model, offload_module_to_cpu=True)"
+    finding = seen(tmp_path, f"{MODEL}{call}\nmodel.embed(ids)  # flagged\n", "OFF102").only
+    assert "since `torch_tensorrt.dynamo.compile()` at program.py:10" in finding.message
+    assert "leaves the module on cuda:0" in finding.settings[0].why
+
+
+@pytest.mark.parametrize("code", ["OFF101", "OFF102"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "engine.compile()\nmodel.embed(ids)",
+        "model.cpu()\nengine.refit_gm()\nmodel.embed(ids.cpu())",
+        "engine.compile()\nmodel.cuda()\nmodel.embed(ids)",
+        "model.to('cpu')\ntry:\n    model.embed(ids)\nexcept RuntimeError:\n    model.to('cuda')",
+    ],
+)
+def test_what_the_user_may_do(tmp_path: Path, code: str, rest: str) -> None:
+    assert not seen(tmp_path, f"{COMPILED}{rest}\n", code).found
+
+
+def test_moves_of_any_library_count_when_it_asked_for_them(tmp_path: Path) -> None:
+    (tmp_path / "site-packages" / "helpful.py").write_text("def run(m):\n    m.to('cpu')\n")
+    source = f"{MODEL}import helpful\nhelpful.run(model)\nmodel.embed(ids)  # flagged\n"
+    finding = seen(tmp_path, source, "OFF102").only
+    assert "is on cpu since `run()` at program.py:11" in finding.message
+    assert not finding.settings
+    del sys.modules["helpful"]
+
+
+def test_every_call_is_a_phase_with_its_setting(tmp_path: Path) -> None:
+    _, timeline, error = record(tmp_path, f"{COMPILED}engine.refit_gm()\n", rehearse="cuda")
+    assert error is None
+    began = [each.facts for each in timeline.events(Did.PHASE) if each.facts.get("call")]
+    told = [(each["began"], each["call"], each["offload_module_to_cpu"]) for each in began]
+    assert told == [
+        ("compile", "compile", False),
+        ("compile", "torch_tensorrt.dynamo.compile", False),
+        ("compile", "refit_gm", False),
+        ("offload", "deallocate_module", None),
+    ]
+    moved = [each for each in timeline.events(Did.HOOK) if each.facts.get("call") == "refit_gm"]
+    assert [(each.facts["count"], each.facts["bytes"]) for each in moved] == [(3, 2176)]
+
+
+def test_nothing_of_ours_stays_in_the_library(tmp_path: Path) -> None:
+    record(tmp_path, COMPILED, rehearse="cuda")
+    mutable = sys.modules["torch_tensorrt.dynamo.runtime._MutableTorchTensorRTModule"]
+    held = vars(mutable.MutableTorchTensorRTModule)
+    assert isinstance(held["load"], staticmethod)
+    functions = [held["compile"], held["load"].__func__, mutable.deallocate_module]
+    assert not any(hasattr(each, "__wrapped__") for each in functions)
