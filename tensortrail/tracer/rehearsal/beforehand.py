@@ -78,8 +78,17 @@ def assign_gradient(func: Any, args: Any, kwargs: Any) -> Any:
     return func(*args)
 
 
+def ctc_loss(func: Any, args: Any, kwargs: Any) -> Any:
+    """The lengths may lie on the host; C++ moves them, and takes ours for there already."""
+    if not isinstance(args[0], SimTensor):
+        return func(*args, **kwargs)
+    moved = [each.to(args[0].device) if isinstance(each, Tensor) else each for each in args[2:4]]
+    return mixed.run(func, (*args[:2], *moved, *args[4:]), kwargs)
+
+
 CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), recurrent),
+    torch.nn.functional.ctc_loss: ctc_loss,
     Tensor.backward: backward,
     Tensor.grad.__set__: assign_gradient,
 }

@@ -7,13 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C import _get_dispatch_mode
+from torch._ops import HigherOrderOperator
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from tensortrail.tracer.rehearsal import beforehand, generators, legacy, mixed
-from tensortrail.tracer.rehearsal.simulation import SUCCESSOR, Simulation, plain_data
+from tensortrail.tracer.rehearsal import beforehand, generators, legacy, wrappers
+from tensortrail.tracer.rehearsal.identity import SUCCESSOR
+from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import ANSWERS, SimTensor
 
 TO, CUDA = Tensor.to, Tensor.cuda
@@ -23,6 +25,7 @@ FROM_VALUES = (
     torch.sparse_csr_tensor, torch.sparse_csc_tensor, torch.sparse_bsr_tensor,
     torch.sparse_bsc_tensor,
 )  # fmt: skip
+EAGER = torch._C.DispatchKey.CompositeExplicitAutograd
 OURS = (Tensor, Parameter, SimTensor)
 FAKING = torch._C._TorchDispatchModeKey.FAKE
 
@@ -46,6 +49,8 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
         for kind in types:
             if not issubclass(kind, SimTensor) and kind not in OURS:
                 return NotImplemented  # another wrapper unpacks itself; we see what is inside
+        if isinstance(func, HigherOrderOperator):
+            return func.py_kernels[EAGER](*args, **(kwargs or {}))  # it is made of operations
         return self._simulation.run(func, args, kwargs or {})
 
 
@@ -59,6 +64,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             **beforehand.CHECKS,
             TO: self._to,
             CUDA: self._cuda,
+            Tensor.cpu: self._cpu,
             Tensor.type: self._type,
             plain_data.__set__: self._set_data,
             torch._has_compatible_shallow_copy_type: self._compatible,
@@ -83,12 +89,12 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         if special is not None:
             return special(func, args, kwargs or {})
         if not kwargs:
-            return mixed.run(func, args, {})
+            return self._simulation.called(func, args, {})
         device = kwargs.get("device")
         if kwargs.get("generator") is not None:
             generators.check(kwargs["generator"], args[0] if args else None, device)
         if device is None:
-            return mixed.run(func, args, kwargs)
+            return self._simulation.called(func, args, kwargs)
         _, kwargs = self._simulation.plain_devices((), kwargs)
         if args and isinstance(args[0], SimTensor) and torch.device(device).type == "cpu":
             args = (args[0].inner, *args[1:])
@@ -99,6 +105,10 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
 
     def _cuda(self, func: Any, args: Any, kwargs: Any) -> Any:
         return to_cuda(self._simulation, args, kwargs)
+
+    def _cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
+        wrapped = type(args[0]) not in OURS and wrappers.home(args[0]) is not None
+        return args[0].to("cpu") if wrapped else func(*args, **kwargs)
 
     def _type(self, func: Any, args: Any, kwargs: Any) -> Any:
         dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
@@ -114,6 +124,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             if not isinstance(args[0], Parameter):
                 return False  # a gradient: C++ holds it, and it cannot become another
             return all(type(each) in OURS or isinstance(each, SimTensor) for each in args)
+        if type(args[0]) not in OURS and wrappers.home(args[0]) != wrappers.home(args[1]):
+            return False
         return func(*args, **kwargs)
 
     def _device(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -170,8 +182,7 @@ def moved(simulation: Simulation, func: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(tensor, SimTensor):
         return simulation.to(tensor, args[1:], kwargs)
     if type(tensor) not in (Tensor, Parameter):
-        rest, kwargs = simulation.plain_devices(args[1:], kwargs)
-        return func(tensor, *rest, **kwargs)
+        return wrappers.moved(simulation, func, tensor, args[1:], kwargs)
     asked = kwargs.get("device", args[1] if len(args) > 1 else kwargs.get("other"))
     if isinstance(asked, SimTensor) or _names_cuda(asked):
         return simulation.to(tensor, args[1:], kwargs)

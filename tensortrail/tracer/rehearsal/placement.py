@@ -22,7 +22,7 @@ def check(func: Any, named: Sequence[tuple[str, Tensor]]) -> None:
     if len(devices) < 2 or "meta" in devices:
         return  # what torch does with a tensor without data is the same on all devices
     name = func._schema.name.partition("::")[2]
-    if name in COPIES or name == "_foreach_copy_":
+    if name in ANY_MIX or name == "_foreach_copy_":
         return
     if name.startswith("_foreach_"):
         _foreach(func, places)
@@ -160,7 +160,8 @@ def _grid_sampler(places: Sequence[Place]) -> None:
 WITHOUT_DATA = re.compile(
     r"Tensor on device (?:meta|cpu) is not on the expected device (?:meta|cpu)!"
 )
-COPIES = {"copy_", "_to_copy", "copy", "_pack_padded_sequence", "_pack_padded_sequence_backward"}
+ANY_MIX = {"copy_", "_to_copy", "copy", "_pack_padded_sequence",
+          "_pack_padded_sequence_backward", "_ctc_loss", "_ctc_loss_backward"}  # fmt: skip
 OWN_WORDS: dict[str, Callable[[Sequence[Place]], None]] = {
     **dict.fromkeys(
         ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index",

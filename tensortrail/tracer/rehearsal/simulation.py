@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,15 +11,19 @@ from torch import Tensor
 from torch._C import DisableTorchFunction
 from torch.nn import Parameter
 
-from tensortrail.tracer.rehearsal import placement, state
+from tensortrail.tracer.rehearsal import mixed, placement, state
+from tensortrail.tracer.rehearsal.identity import become
 from tensortrail.tracer.rehearsal.kernels import compute
 from tensortrail.tracer.rehearsal.memory import Memory
+from tensortrail.tracer.rehearsal.operands import by_autograd, inner_of, operands, unwrapped
 from tensortrail.tracer.rehearsal.pending import Pending
 from tensortrail.tracer.rehearsal.pinned import Pinned
 from tensortrail.tracer.rehearsal.spec import Spec
 from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
 
 aten = torch.ops.aten
+BACKWARD = (Tensor.backward, torch.autograd.grad)
+"""What autograd makes is for tensors of any device."""
 NESTED = "nested tensors of this layout are not simulated: use layout=torch.jagged in a rehearsal"
 READS = {aten._local_scalar_dense.default, aten.equal.default, aten.is_nonzero.default}
 
@@ -66,10 +70,12 @@ class Simulation:
 
     # --- operations ----------------------------------------------------------------------
     def run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        named = list(_operands(func, args, kwargs))
+        named = list(operands(func, args, kwargs))
         sims = [tensor for _, tensor in named if isinstance(tensor, SimTensor)]
         device = kwargs.get("device")
         index = self.index_of(device) if device is not None else None
+        if not sims and index is None and device is not None and not named:
+            index = self._home(device)
         if not sims and index is None:
             self.pending.read(func, named, False)
             return self.pinned.run(func, args, kwargs)
@@ -78,14 +84,14 @@ class Simulation:
         self.pending.read(func, named, True)
         if func in READS:
             self.synchronized(sims[0].index)
-        if index is None and device is not None and not _by_autograd(device):
+        if index is None and device is not None and not by_autograd(device):
             return self._elsewhere(func, args, kwargs, sims[0].index)
         if index is None:
             index = sims[0].index
         if func is aten.copy_.default:
             return self._copy(args, kwargs)
-        inner_args = _unwrapped(args)
-        inner_kwargs = {key: _unwrapped(value) for key, value in kwargs.items()}
+        inner_args = unwrapped(args)
+        inner_kwargs = {key: unwrapped(value) for key, value in kwargs.items()}
         if device is not None:
             inner_kwargs["device"] = torch.device("cpu")
         if inner_kwargs.get("pin_memory"):
@@ -102,11 +108,38 @@ class Simulation:
                 self._reshaped(sim)
         if func is aten._pack_padded_sequence.default:
             return self._packed(result, index)
+        if len(sims) > 1 and func._schema.name.startswith("aten::_foreach_"):
+            return self._each_at_home(result, args[0])
         return self._wrapped(result, index, sims)
+
+    def _home(self, device: Any) -> int | None:
+        """What a function of torch makes for itself lies where what it was given lies."""
+        return getattr(self._here, "home", None) if device.type == "cpu" else None
+
+    def called(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """A call of Python's, as far as it is one of torch's own functions."""
+        given = next((each for each in args if isinstance(each, SimTensor)), None)
+        if given is None or func in BACKWARD:
+            return mixed.run(func, args, kwargs)
+        before = getattr(self._here, "home", None)
+        self._here.home = given.index
+        try:
+            return mixed.run(func, args, kwargs)
+        finally:
+            self._here.home = before
+
+    def _each_at_home(self, results: Any, given: Any) -> Any:
+        """Lists may hold tensors of several devices."""
+        if not isinstance(results, (list, tuple)):
+            return results
+        return type(results)(
+            self.wrap(result, one.index) if isinstance(one, SimTensor) else result
+            for result, one in zip(results, given, strict=True)
+        )
 
     def _elsewhere(self, func: Any, args: Any, kwargs: dict[str, Any], home: int) -> Any:
         """What it makes lies on no simulated device: `empty_like(x, device="meta")`."""
-        result = self.pinned.run(func, _unwrapped(args), kwargs)
+        result = self.pinned.run(func, unwrapped(args), kwargs)
         if func is aten._to_copy.default and isinstance(result, Tensor) and not result.is_meta:
             if kwargs.get("non_blocking"):
                 self.pending.add(self.pinned.hold(result), home)
@@ -117,7 +150,7 @@ class Simulation:
     def _copy(self, args: Any, kwargs: dict[str, Any]) -> Any:
         target, source = args[0], args[1]
         non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
-        _inner(target).copy_(_inner(source))
+        inner_of(target).copy_(inner_of(source))
         if isinstance(source, SimTensor) and not isinstance(target, SimTensor):
             if non_blocking and self.pinned.holds(target):
                 self.pending.add(target, source.index)
@@ -182,7 +215,7 @@ class Simulation:
         home = tensor.index if isinstance(tensor, SimTensor) else None
         target = home if device is None else self.index_of(device)
         if device is not None and device.type not in ("cpu", "cuda"):
-            inner = _inner(tensor)
+            inner = inner_of(tensor)
             return inner.to(device, dtype or inner.dtype)
         if target == home and dtype in (None, tensor.dtype) and not copy:
             if memory_format in (None, torch.preserve_format):
@@ -208,7 +241,7 @@ class Simulation:
     def moved(self, tensor: Tensor, target: int | None, non_blocking: bool = False) -> Any:
         """The bytes on another device, without a thought for gradients."""
         source = tensor.index if isinstance(tensor, SimTensor) else None
-        inner = _inner(tensor)
+        inner = inner_of(tensor)
         if inner.is_meta:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if target is not None and inner.layout is torch.strided:
@@ -268,33 +301,6 @@ plain_to = torch._C.TensorBase.to
 RESHAPES = {aten.resize_.default, aten.set_.source_Tensor, aten.set_.source_Storage_storage_offset}
 
 
-SUCCESSOR = "_became"
-
-
-def become(tensor: Tensor, value: Tensor) -> None:
-    """Every reference to `tensor` sees `value` from now on."""
-    requires_grad = tensor.requires_grad
-    is_parameter = isinstance(tensor, Parameter)
-    if isinstance(value, SimTensor):
-        made: Any = (SimParameter if is_parameter else SimTensor)(value.inner, value.index)
-    else:
-        made = Parameter(value, False) if is_parameter else value.detach()
-    made.requires_grad_(requires_grad)
-    attributes = {key: item for key, item in vars(tensor).items() if key not in ("inner", "index")}
-    grad = tensor.grad if tensor.is_leaf else None
-    torch._C._swap_tensor_impl(tensor, made)
-    tensor.__class__, made.__class__ = type(made), type(tensor)
-    ours, theirs = dict(vars(tensor)), dict(vars(made))
-    vars(tensor).clear()
-    vars(tensor).update(attributes)
-    vars(tensor).update(theirs)
-    vars(made).clear()
-    vars(made).update(ours)
-    vars(made)[SUCCESSOR] = tensor  # if C++ holds the old one: the gradient of something
-    if grad is not None:
-        tensor.grad = grad  # it moves by itself, or not
-
-
 class Move(torch.autograd.Function):  # type: ignore[misc]
     """A copy to another device, whose gradient comes back."""
 
@@ -316,40 +322,3 @@ def _without_copy(args: Any, kwargs: dict[str, Any]) -> tuple[Any, bool]:
     place = 2 if args and isinstance(args[0], torch.dtype) else 3
     copy = kwargs.pop("copy", args[place] if len(args) > place else False)
     return args[:place], bool(copy)
-
-
-def _by_autograd(device: Any) -> bool:
-    """Its C++ takes the tensors it works on for the host's, and asks for more like them."""
-    return bool(device.type == "cpu" and torch._C._current_graph_task_id() != -1)
-
-
-def _inner(tensor: Any) -> Any:
-    return tensor.inner if isinstance(tensor, SimTensor) else tensor
-
-
-def _unwrapped(value: Any) -> Any:
-    """With the inner tensors; operations nest their operands in lists at most."""
-    if isinstance(value, SimTensor):
-        return value.inner
-    if type(value) in (list, tuple):
-        return type(value)(_unwrapped(each) for each in value)
-    return value
-
-
-def _operands(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
-    """The tensors an operation was given, by the names of its schema."""
-    names = func._schema.arguments
-    for place, value in enumerate(args):
-        if isinstance(value, Tensor):
-            yield names[place].name, value
-        elif isinstance(value, (list, tuple)):
-            for each in value:
-                if isinstance(each, Tensor):
-                    yield names[place].name, each
-    for name, value in kwargs.items():
-        if isinstance(value, Tensor):
-            yield name, value
-        elif isinstance(value, (list, tuple)):
-            for each in value:
-                if isinstance(each, Tensor):
-                    yield name, each

@@ -54,7 +54,7 @@ class SimTensor(Tensor):  # type: ignore[misc]
             # Libraries make parameters anew by `type(old)(value, requires_grad=...)`.
             wanted = data.requires_grad if requires_grad is None else requires_grad
             return parameter(data, wanted) if issubclass(cls, SimParameter) else data
-        made = Tensor._make_wrapper_subclass(
+        made = torch._C.TensorBase._make_wrapper_subclass(
             cls,
             data.size(),
             strides=data.stride() if data.layout is torch.strided else None,
@@ -208,7 +208,7 @@ class SimTensor(Tensor):  # type: ignore[misc]
 
     @property
     def data(self) -> Any:
-        return self.detach()
+        return SimTensor(self.inner.detach(), self.index)  # with a version of its own
 
     @data.setter
     def data(self, value: Tensor) -> None:

@@ -1,0 +1,48 @@
+"""What an operation was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tensortrail.tracer.rehearsal.tensor import SimTensor
+
+
+def by_autograd(device: Any) -> bool:
+    """Its C++ takes the tensors it works on for the host's, and asks for more like them."""
+    return bool(device.type == "cpu" and torch._C._current_graph_task_id() != -1)
+
+
+def inner_of(tensor: Any) -> Any:
+    return tensor.inner if isinstance(tensor, SimTensor) else tensor
+
+
+def unwrapped(value: Any) -> Any:
+    """With the inner tensors; operations nest their operands in lists at most."""
+    if isinstance(value, SimTensor):
+        return value.inner
+    if type(value) in (list, tuple):
+        return type(value)(unwrapped(each) for each in value)
+    return value
+
+
+def operands(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors an operation was given, by the names of its schema."""
+    names = func._schema.arguments
+    for place, value in enumerate(args):
+        if isinstance(value, Tensor):
+            yield names[place].name, value
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                if isinstance(each, Tensor):
+                    yield names[place].name, each
+    for name, value in kwargs.items():
+        if isinstance(value, Tensor):
+            yield name, value
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                if isinstance(each, Tensor):
+                    yield name, each
