@@ -4,8 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Near, Rule
+from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Did, Good, Module, Near, Rule, Timeline
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.shards._unbound import used_unbound
 
@@ -45,6 +45,8 @@ class CauseHidden(Rule):
     Flags `except Exception` around work that converts, moves, compiles or saves weights, when
     the handler raises a fixed explanation without the exception it caught, or only logs and lets
     the code go on to use a name that the failed `try` never bound.
+
+    In a recorded run: says what really stopped `save_pretrained` of transformers.
 
     ## Why is this bad?
     The message names one cause and the real one is another: users change shard sizes for a
@@ -178,6 +180,21 @@ def build(module):
                 if _is_broad(handler):
                     yield from self._other_cause(module, work, handler)
                     yield from self._goes_on(module, tried, work, handler)
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            raised, hidden = event.facts.get("raised"), event.facts.get("hidden")
+            if isinstance(raised, dict) and isinstance(hidden, dict):
+                yield self.seen(
+                    timeline,
+                    event,
+                    f"What stopped this save is {hidden.get('type')} in "
+                    f"`{event.facts.get('within')}`: {hidden.get('message')}. The "
+                    f"{raised.get('type')} it came out as has one text for whatever fails there",
+                    confidence=Confidence.HIGH,
+                    settings=KEEP_GROUPS_WHOLE[:1],
+                    evidence={"raised": f"{raised.get('type')}: {raised.get('message')}"},
+                )
 
     def _other_cause(
         self, module: Module, work: ast.Call, handler: ast.ExceptHandler

@@ -3,8 +3,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.findings import Confidence, Finding, Setting, Severity
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._saving import (
     KEEP_GROUPS_WHOLE,
     conversions_in_shard_loops,
@@ -19,6 +19,9 @@ class GroupSplitAcrossShards(Rule):
     ## What it does
     Flags a conversion of a state dict inside the loop over shard files. Where nothing shows that
     it joins weights (its name, a `cat` or `stack` in it) this is a note: renaming needs no group.
+
+    In a recorded run: says which weights of an offloaded model of transformers belong together,
+    in which files `save_pretrained` put them, and with which `max_shard_size` none is cut.
 
     ## Why is this bad?
     Where several weights become one (experts stacked, q/k/v fused), the members of a group may
@@ -96,3 +99,37 @@ def save(split, state_dict):
                     confidence=None if joins else Confidence.LOW,
                     settings=KEEP_GROUPS_WHOLE if "revert" in module.text(call.func) else (),
                 )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            groups = event.facts.get("groups")
+            if event.op == "transformers.split" and isinstance(groups, dict) and groups:
+                yield self._cut(timeline, event, groups)
+
+    def _cut(self, timeline: Timeline, event: Event, groups: dict[str, dict[str, str]]) -> Finding:
+        target, files = next(iter(groups.items()))
+        more = int(event.facts.get("count", len(groups))) - 1
+        parts = ", ".join(f"`{name}` in {file}" for name, file in files.items())
+        return self.seen(
+            timeline,
+            event,
+            f"`{target}` is made of weights that this save puts into different files ({parts}); "
+            "each file is converted alone, which writes it in parts or fails"
+            + (f". The same holds for {more} more" if more else ""),
+            severity=Severity.ERROR,
+            confidence=Confidence.HIGH,
+            settings=_keep_whole(event),
+            evidence={"groups": str(more + 1), "path": str(event.facts.get("path", ""))},
+        )
+
+
+def _keep_whole(event: Event) -> tuple[Setting, ...]:
+    used, works = event.facts.get("max_shard_size"), event.facts.get("works")
+    limit = Setting(
+        library="transformers",
+        name="max_shard_size",
+        value=str(works),
+        why=f"bytes: the smallest limit that keeps every group of this model whole (was {used!r})",
+        where="save_pretrained",
+    )
+    return (limit, KEEP_GROUPS_WHOLE[0]) if works else KEEP_GROUPS_WHOLE[:1]

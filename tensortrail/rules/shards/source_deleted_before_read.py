@@ -4,8 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.findings import Confidence, Finding, Setting, Severity
+from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._saving import is_onload, reads_back
 
 _DELETES = frozenset({"os.remove", "os.unlink", "shutil.rmtree"})
@@ -17,6 +17,9 @@ class SourceDeletedBeforeRead(Rule):
 
     ## What it does
     Flags the removal of files in a save path that loads offloaded weights only later.
+
+    In a recorded run: says which file `save_pretrained` of transformers removed or overwrote
+    before it read the offloaded weights that lie in it.
 
     ## Why is this bad?
     Saving into the folder the weights are offloaded from removes the very files they still have
@@ -119,6 +122,31 @@ def save(model, folder, names, source):
                 "files are removed before the offloaded weights are read, which may lie in them",
                 trail=[(read, "offloaded weights are read from disk only here")],
             )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if fate := event.facts.get("fate"):
+                path, key = event.facts.get("path"), event.facts.get("key")
+                yield self.seen(
+                    timeline,
+                    event,
+                    f"This save has {fate} {path}, and only then reads `{key}` from it: the model "
+                    "is offloaded to the folder it is saved into",
+                    severity=Severity.ERROR,
+                    confidence=Confidence.HIGH,
+                    settings=[_elsewhere(str(event.facts.get("folder", "")))],
+                    evidence={"file": str(path)},
+                )
+
+
+def _elsewhere(folder: str) -> Setting:
+    return Setting(
+        library="transformers",
+        name="save_directory",
+        value=f"{folder.rstrip('/')}-resaved",
+        why=f"the offloaded weights are still read from {folder} while the new files are written",
+        where="save_pretrained",
+    )
 
 
 def _deletes(module: Module, call: ast.Call) -> bool:

@@ -1,0 +1,33 @@
+"""Which weights transformers joins into one when it saves them in their original format."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+
+def groups(model: Any, names: Iterable[str]) -> dict[str, list[str]]:
+    """The names that become one weight together, by the weight they become."""
+    from transformers import core_model_loading as loading
+
+    if not hasattr(loading, "apply_converters"):
+        return {}  # a release that converts in another way
+    reverse = [each.reverse_transform() for each in _transforms(model)[::-1]]
+    converters = [each for each in reverse if isinstance(each, loading.WeightConverter)]
+    renamings = [each for each in reverse if isinstance(each, loading.WeightRenaming)]
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        target, pattern = loading.apply_converters(name, converters)
+        if pattern is not None:
+            found[loading.apply_renamings(target, renamings)].append(name)
+    return {target: members for target, members in found.items() if len(members) > 1}
+
+
+def _transforms(model: Any) -> list[Any]:
+    own = getattr(model, "_weight_conversions", None)
+    if own is not None:
+        return list(own)
+    from transformers.conversion_mapping import get_model_conversion_mapping
+
+    return list(get_model_conversion_mapping(model, add_legacy=False))

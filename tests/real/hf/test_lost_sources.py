@@ -1,0 +1,45 @@
+"""A model saved into the folder it is offloaded from: its weights are gone before they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+for _name in ("torch", "accelerate", "transformers.modeling_utils"):
+    pytest.importorskip(_name)
+
+from tensortrail.findings import Severity  # noqa: E402
+from tests.real.hf.models import program  # noqa: E402
+from tests.rules.recorded import watched  # noqa: E402
+
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+SHARDS = '{"max_shard_size": "100KB"}'
+SAVE = 'model.save_pretrained(folder + "/source", max_shard_size="1MB")  # flagged'
+ELSEWHERE = 'model.save_pretrained(folder + "/source-resaved", max_shard_size="1MB")'
+
+
+def test_the_file_and_the_first_weight_that_is_missing_are_told(tmp_path: Path) -> None:
+    seen = watched(tmp_path, program("Llama", SAVE, saved_with=SHARDS), "SHD407")
+    assert seen.only.severity is Severity.ERROR
+    gone = seen.only.evidence["file"]
+    assert isinstance(seen.error, FileNotFoundError)
+    assert gone in str(seen.error)
+    assert not Path(gone).exists()
+    assert f"has removed {gone}" in seen.only.message
+    assert "`model.embed_tokens.weight`" in seen.only.message
+    (setting,) = seen.only.settings
+    assert (setting.name, setting.value) == ("save_directory", f"{tmp_path / 'source'}-resaved")
+
+
+def test_the_folder_of_the_setting_works(tmp_path: Path) -> None:
+    then = f'{ELSEWHERE}\nt.LlamaForCausalLM.from_pretrained(folder + "/source-resaved")'
+    assert not watched(tmp_path, program("Llama", then, saved_with=SHARDS), "SHD407").found
+
+
+def test_the_same_names_written_in_one_go_lose_nothing(tmp_path: Path) -> None:
+    """One file: everything was read before it is written."""
+    then = 'model.save_pretrained(folder + "/source")'
+    seen = watched(tmp_path, program("Llama", then), "SHD407")
+    assert seen.error is None
+    assert not seen.found
