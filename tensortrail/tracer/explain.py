@@ -134,9 +134,20 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
             shape=tuple(told["shape"]),
             placed=placed,
             made=made if told["device"] == odd else None,
-            hook=scene.hook(identity, str(told["device"])),
+            hook=scene.hook(identity, str(told["device"])) or _left_there(timeline, storage),
             odd=told["device"] == odd,
         )
+
+
+def _left_there(timeline: Timeline | None, storage: Storage | None) -> str:
+    """The library's call that took it away, and what its setting had said."""
+    for event in reversed(timeline.events(Did.HOOK) if timeline and storage else ()):
+        facts = event.facts
+        if storage and storage.number in facts.get("storages", ()) and "call" in facts:
+            off = facts.get("value") is False
+            although = f", although `{facts.get('setting')}` is False" if off else ""
+            return f"left there by `{facts['call']}()`{although}"
+    return ""
 
 
 def _placing(events: Sequence[Event]) -> list[Event]:

@@ -70,7 +70,9 @@ def setting(event: Event) -> list[Setting]:
     if not facts.get("setting"):
         return []
     call, device = facts["call"], facts["from"]
-    if facts.get("value"):
+    if facts.get("value") is None:
+        why = f"leaves the module on {device} where a call asks it, which `{call}()` does not"
+    elif facts["value"]:
         why = f"leaves the module on {device}; with True `{call}()` takes it to {facts['to']}"
     else:
         why = (

@@ -120,7 +120,9 @@ def _ended(recorder: Recorder, call: Call, around: list[Call], result: Any) -> N
     moves = [pair for pair in moves if pair[1].number not in call.told]
     if isinstance(call.module, Module) and moves:
         recorder.name_module(call.module)
-    inside = [each.name for each in around]
+    if call.value is None:
+        call.value = next((e.value for e in reversed(around) if e.value is not None), None)
+    name = around[-1].name if around and call.name == FREES else call.name
     for outer in around:
         if call.name == FREES:
             outer.freed += moves
@@ -131,9 +133,8 @@ def _ended(recorder: Recorder, call: Call, around: list[Call], result: Any) -> N
         facts = {
             "said": f"{more}went {source} -> {target} inside {call.name}()",
             "library": LIBRARY,
-            "call": call.name,
+            "call": name,
             "class": type(call.module).__name__,
-            "inside": inside,
             "setting": SETTING,
             "value": call.value,
             "from": source,

@@ -144,7 +144,7 @@ def test_every_call_is_a_phase_with_its_setting(tmp_path: Path) -> None:
         ("compile", "refit_gm", False),
         ("offload", "deallocate_module", None),
     ]
-    moved = [each for each in timeline.events(Did.HOOK) if each.facts.get("call") == "refit_gm"]
+    moved = [each for each in timeline.events(Did.HOOK) if each.op == "refit_gm"]
     assert [(each.facts["count"], each.facts["bytes"]) for each in moved] == [(3, 2176)]
 
 

@@ -1,0 +1,105 @@
+"""OFF101 and OFF102 on runs of the genuine Torch-TensorRT, old and new, on a simulated GPU; its
+engine is a stand-in. Run by hand, as tests/real/rehearsal/test_torch_tensorrt.py says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tensortrail.findings import Finding
+from tensortrail.rules import all_rules
+from tensortrail.tracer.judge import findings
+from tensortrail.tracer.timeline import open_run
+from tests.real.rehearsal.test_torch_tensorrt import REFIT, RELEASES, lines_of, rehearsed
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not RELEASES.is_dir(), reason="TENSORTRAIL_TORCH_TENSORRT names no folder"),
+]
+WRITE = """\
+engine.head.bias = torch.nn.Parameter(lm.head.bias.detach().clone())
+engine(embeds)  # checks"""
+RELOAD = """\
+from stand_in_engine import Exported
+torch.export.export = lambda model, *_, **__: Exported(model)
+genuine = mutable_module()
+genuine.save(engine, "engine.pt")
+engine = genuine.load("engine.pt")  # reloads
+lm = engine.original_model"""
+OLD, NEW = "2.8.0", "2.14.0"
+
+
+@dataclass(frozen=True)
+class Run:
+    script: str
+    told: str
+    found: tuple[Finding, ...]
+
+    def only(self, code: str) -> Finding:
+        (finding,) = (each for each in self.found if each.code == code)
+        return finding
+
+
+def run(release: str, then: str, folder: Path) -> Run:
+    script, told = rehearsed(release, then, folder)
+    (directory,) = (folder / ".tensortrail").iterdir()
+    rules = [all_rules()[code]() for code in ("OFF101", "OFF102")]
+    judged = findings(open_run(directory), rules)
+    assert not judged.problems
+    return Run(script, told, judged.findings)
+
+
+@pytest.mark.parametrize(
+    ("release", "then", "line", "call"),
+    [
+        (OLD, "", "logits = engine(embeds)", "compile"),
+        (NEW, REFIT, "# refits", "refit_gm"),
+        (NEW, WRITE, "# checks", "update_refit_condition"),
+        (NEW, RELOAD, "# reloads", "load"),
+    ],
+)
+def test_with_a_stand_in_engine_the_call_that_moved_the_embedding_is_named(
+    tmp_path: Path, release: str, then: str, line: str, call: str
+) -> None:
+    seen = run(release, then, tmp_path)
+    caller = lines_of(seen.script, line)
+    use = len(seen.script.splitlines()) - 1
+    assert seen.script.splitlines()[use - 1] == "lm.get_input_embeddings()(ids)"
+
+    moved = seen.only("OFF101")
+    assert moved.site.line == caller
+    assert (
+        f"`LanguageModel.embed.weight` and 2 more (2.2 KB) went cuda:0 -> cpu inside `{call}()` "
+        "although `offload_module_to_cpu` is False; it then met tensor 1x3 (argument 0) on cuda:0 "
+        f"at script.py:{use}"
+    ) == moved.message
+    library = moved.trail[-1].site
+    assert library.file.endswith("_MutableTorchTensorRTModule.py")
+    assert "deallocate_module(" in library.source
+
+    used = seen.only("OFF102")
+    assert used.site.line == use
+    assert f"on cpu since `{call}()` at script.py:{caller}" in used.message
+    for each in (moved, used):
+        (setting,) = each.settings
+        assert (setting.library, setting.name) == ("torch_tensorrt", "offload_module_to_cpu")
+        assert '.to("cuda:0")' in setting.why
+
+    assert f"moved cuda:0 -> cpu at script.py:{caller}" in seen.told
+    assert f"left there by `{call}()`, although `offload_module_to_cpu` is False" in seen.told
+
+
+def test_compile_of_the_new_release_with_a_stand_in_engine_has_no_findings(tmp_path: Path) -> None:
+    assert not run(NEW, "", tmp_path).found
+
+
+def test_in_the_old_release_with_a_stand_in_engine_a_check_moves_it_once_more(
+    tmp_path: Path,
+) -> None:
+    """The embedding lay on the CPU already: the check took it to the GPU and back."""
+    seen = run(OLD, WRITE, tmp_path)
+    assert "since `update_refit_condition()`" in seen.only("OFF102").message
