@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.tensor import SimTensor
+from tensortrail.tracer.rehearsal.wrappers import says_where_it_is
 
 NOTE = (
     'rehearsal: the process group asked for "nccl"; "gloo" carries its messages, so what only '
@@ -29,7 +30,7 @@ def install(replaced: Replacements) -> None:
 
     name = "_new_process_group_helper"
     helper = getattr(distributed_c10d, name)
-    replaced.put(distributed_c10d, name, _over_gloo(helper))
+    replaced.put(distributed_c10d, name, _over_gloo(helper, replaced))
     for module in (distributed_c10d, torch.distributed):
         replaced.put(module, "is_nccl_available", lambda: True)
     reducer = torch.distributed.Reducer
@@ -37,11 +38,14 @@ def install(replaced: Replacements) -> None:
     replaced.put(reducer, "_rebuild_buckets", _rebuilt_on_the_device(reducer._rebuild_buckets))
 
 
-def _over_gloo(helper: Callable[..., Any]) -> Callable[..., Any]:
+def _over_gloo(helper: Callable[..., Any], replaced: Replacements) -> Callable[..., Any]:
     signature = inspect.signature(helper)
 
     @functools.wraps(helper)
     def new_group(*args: Any, **kwargs: Any) -> Any:
+        from torch.distributed.tensor import DTensor
+
+        says_where_it_is(DTensor, replaced)  # C++ makes it
         bound = signature.bind(*args, **kwargs)
         if "nccl" in str(bound.arguments["backend"]):
             warnings.warn(NOTE, stacklevel=4)

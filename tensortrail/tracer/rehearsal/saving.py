@@ -93,6 +93,8 @@ class Files:
         if id(data) in done:
             return done[id(data)]
         if isinstance(data, Tensor):
+            if hasattr(data, "__tensor_flatten__") and not isinstance(data, SimTensor):
+                return self._placed_inside(data, done)
             index = self._index_of(data)
             if index is None:
                 return data
@@ -119,6 +121,11 @@ class Files:
         elif type(data) is tuple:
             return tuple(self._placed(each, done) for each in data)
         return data
+
+    def _placed_inside(self, wrapper: Any, done: dict[int, Any]) -> Any:
+        for name in wrapper.__tensor_flatten__()[0]:
+            setattr(wrapper, name, self._placed(getattr(wrapper, name), done))
+        return wrapper
 
 
 def reduced(tensor: SimTensor, protocol: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+from torch.nn.modules import module as modules
+from torch.nn.parameter import UninitializedTensorMixin
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
@@ -30,7 +32,10 @@ from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.spec import Spec
 from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor, parameter, set_data
+from tensortrail.tracer.rehearsal.wrappers import install as install_wrappers
 from tensortrail.tracer.storages import PLAIN
+
+plain_is_wrapper = modules.is_traceable_wrapper_subclass
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recorder import Recorder
@@ -108,6 +113,7 @@ class Rehearsal:
         legacy.install(simulation, self._replaced)
         generators.install(simulation, self._replaced)
         install_groups(self._replaced)
+        install_wrappers(simulation, self._replaced)
         compiled.install(self._replaced)
         storing.install(simulation, self._replaced)
         for owner in (torch._C, torch.utils.dlpack):
@@ -135,5 +141,16 @@ class Rehearsal:
 
         put(Tensor, "data", property(plain_data.__get__, set_data))
         put(Parameter, "__new__", new_parameter)
+        put(modules, "is_traceable_wrapper_subclass", _is_wrapper)
+        put(
+            UninitializedTensorMixin,
+            "_allowed_methods",
+            [*UninitializedTensorMixin._allowed_methods, tensor_to, tensor_cuda],
+        )
         put(Tensor, "to", tensor_to)
         put(Tensor, "cuda", tensor_cuda)
+
+
+def _is_wrapper(tensor: object) -> bool:
+    """For modules that move: parameters of ours take new data, as plain ones do."""
+    return not isinstance(tensor, SimTensor) and plain_is_wrapper(tensor)

@@ -1,4 +1,4 @@
-"""Two processes with simulated GPUs: DistributedDataParallel and FSDP2; gloo stands for nccl."""
+"""Two processes with a simulated GPU each: replicated, sharded, parallel; gloo stands for nccl."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ def rehearsed(folder: Path, *arguments: str) -> list[str]:
     return [rank.communicate(timeout=100)[0] for rank in ranks]
 
 
-@pytest.mark.parametrize(("way", "backend"), [("ddp", "nccl"), ("fsdp", "gloo")])
+@pytest.mark.parametrize(
+    ("way", "backend"), [("ddp", "nccl"), ("fsdp", "gloo"), ("tp", "cpu:gloo,cuda:nccl")]
+)
 def test_both_ranks_learn_what_one_cpu_learns(tmp_path: Path, way: str, backend: str) -> None:
     for rank, told in enumerate(rehearsed(tmp_path, way, backend)):
         assert f"rank {rank} agrees with the CPU on cuda:{rank}\n" in told, told
-        assert told.count('"gloo" carries its messages') == (backend == "nccl")
+        assert told.count('"gloo" carries its messages') == ("nccl" in backend)

@@ -7,7 +7,13 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
 from torch.nn.parallel import DistributedDataParallel
 
 STEPS, BATCH = 3, 8
@@ -47,13 +53,21 @@ def sharded(rank: int, features: Any, labels: Any) -> list[Any]:
     return [parameter.full_tensor() for parameter in net.parameters()]
 
 
+def parallel(rank: int, features: Any, labels: Any) -> list[Any]:
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    net = parallelize_module(model().cuda(), init_device_mesh("cuda", (2,)), plan)
+    assert net[0].weight.device == torch.device("cuda", rank)
+    trained(net, features, labels)
+    return [parameter.full_tensor() for parameter in net.parameters()]
+
+
 def main(way: str, backend: str) -> None:
     dist.init_process_group(backend)
     rank = dist.get_rank()
     torch.cuda.set_device(rank)
     features, labels = data()
-    mine = slice(rank * BATCH // 2, (rank + 1) * BATCH // 2)
-    found = {"ddp": replicated, "fsdp": sharded}[way](
+    mine = slice(None) if way == "tp" else slice(rank * BATCH // 2, (rank + 1) * BATCH // 2)
+    found = {"ddp": replicated, "fsdp": sharded, "tp": parallel}[way](
         rank, features[:, mine].cuda(), labels[:, mine].cuda()
     )
     expected = list(trained(model(), features, labels).parameters())

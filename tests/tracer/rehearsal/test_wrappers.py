@@ -1,0 +1,103 @@
+"""Tensors around tensors lie where what is inside them lies, and can be trained there."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.utils._pytree import tree_map_only  # noqa: E402
+
+from tensortrail.tracer.rehearsal.spec import Spec  # noqa: E402
+from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+
+
+class Around(torch.Tensor):  # type: ignore[name-defined,misc]
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, inner: Any, requires_grad: bool = False) -> Any:
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, dtype=inner.dtype, device=inner.device, requires_grad=requires_grad
+        )
+
+    def __init__(self, inner: Any, requires_grad: bool = False) -> None:
+        self.inner_values = inner
+
+    def __repr__(self) -> str:
+        return f"Around({self.inner_values})"
+
+    def __tensor_flatten__(self) -> Any:
+        return ["inner_values"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner: Any, context: Any, size: Any, stride: Any) -> Any:
+        return Around(inner["inner_values"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = tree_map_only(Around, lambda each: each.inner_values, (args, kwargs or {}))
+        result = func(*given[0], **given[1])
+        return tree_map_only(torch.Tensor, Around, result)
+
+
+@pytest.fixture(autouse=True)
+def _on_two_simulated_devices() -> Iterator[None]:
+    with Rehearsal(Spec(2)):
+        yield
+
+
+def test_it_says_the_device_of_what_is_inside() -> None:
+    around = Around(torch.ones(2, device="cuda:1"))
+    assert around.device == torch.device("cuda:1")
+    assert around.is_cuda
+    assert not around.is_cpu
+    assert around.get_device() == 1
+    assert (around * 2).device == torch.device("cuda:1")
+    assert Around(torch.ones(2)).device == torch.device("cpu")
+
+
+def test_it_moves_with_what_is_inside() -> None:
+    around = Around(torch.arange(2.0))
+    there = around.cuda()
+    assert there.inner_values.device == torch.device("cuda:0")
+    assert there.to("cuda:0") is there
+    assert there.to("cuda:1").inner_values.device == torch.device("cuda:1")
+    for back in (there.cpu(), there.to("cpu"), there.to(device="cpu")):
+        assert type(back) is Around
+        assert back.device.type == "cpu"
+        assert back.inner_values.tolist() == [0, 1]
+
+
+def test_modules_move_it() -> None:
+    module = torch.nn.Linear(2, 2, bias=False)
+    module.weight = torch.nn.Parameter(Around(torch.ones(2, 2)))
+    assert module.cuda().weight.device == torch.device("cuda:0")
+    assert module.cpu().weight.inner_values.device.type == "cpu"
+
+
+def test_gradients_come_back_through_it() -> None:
+    around = Around(torch.tensor([1.0, 2.0], device="cuda"), requires_grad=True)
+    (around * around).sum().backward()
+    assert type(around.grad) is Around
+    assert around.grad.device == torch.device("cuda:0")
+    assert around.grad.inner_values.tolist() == [2, 4]
+
+
+def test_a_file_brings_it_back_to_its_device() -> None:
+    file = io.BytesIO()
+    torch.save({"weight": Around(torch.ones(2, device="cuda:1"))}, file)
+    for asked, expected in ((None, "cuda:1"), ("cpu", "cpu")):
+        file.seek(0)
+        loaded = torch.load(file, weights_only=False, map_location=asked)["weight"]
+        assert type(loaded) is Around
+        assert loaded.device == loaded.inner_values.device == torch.device(expected)
+
+
+def test_mixed_devices_inside_raise() -> None:
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        Around(torch.ones(2, device="cuda")) + Around(torch.ones(2))
