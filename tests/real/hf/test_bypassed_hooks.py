@@ -1,0 +1,69 @@
+"""Weights that accelerate offloaded, used without the module they belong to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+for _name in ("torch", "accelerate", "transformers.modeling_utils"):
+    pytest.importorskip(_name)
+
+from tensortrail.findings import Severity  # noqa: E402
+from tensortrail.rules import Did  # noqa: E402
+from tests.real.hf.models import program  # noqa: E402
+from tests.rules.recorded import record, watched  # noqa: E402
+
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+MIXED = '{"model.embed_tokens": "cpu", "model.layers.0": "cpu", "model.layers.1": "disk",'
+MIXED += ' "model.layers.2": "disk", "model.norm": "cpu", "model.rotary_emb": "cpu",'
+MIXED += ' "lm_head": "disk"}'
+RUN = "import torch\nids = torch.tensor([[1, 2, 3]])\nout = model(ids)\n"
+READ = "model.lm_head.weight.tolist()"
+ALIGNED = """\
+from accelerate.utils import align_module_device
+with align_module_device(model.lm_head):
+    """
+
+
+@pytest.mark.parametrize("device_map", ['{"": "disk"}', MIXED])
+@pytest.mark.parametrize("before", ["", RUN])
+def test_a_weight_read_outside_of_its_module_is_told(
+    tmp_path: Path, device_map: str, before: str
+) -> None:
+    then = f"{before}{READ}  # flagged"
+    seen = watched(tmp_path, program("Llama", then, device_map), "OFF105")
+    assert seen.error is not None
+    assert seen.only.severity is Severity.ERROR
+    assert "`lm_head.weight`, which its hook left on meta" in seen.only.message
+    assert seen.only.evidence["kept in"] == str(tmp_path / "source" / "model.safetensors")
+    (setting,) = seen.only.settings
+    assert (setting.name, setting.value) == ("align_module_device", "lm_head")
+
+
+def test_a_weight_that_another_operation_takes_silently_is_told(tmp_path: Path) -> None:
+    then = f"{RUN}torch.nn.functional.linear(torch.ones(1, 64), model.lm_head.weight)  # flagged"
+    seen = watched(tmp_path, program("Llama", then), "OFF105")
+    assert "torch.nn.functional.linear" in seen.only.message
+
+
+@pytest.mark.parametrize("then", [RUN, RUN + ALIGNED + READ, RUN + "model.lm_head.weight.shape"])
+def test_running_aligning_and_asking_for_the_shape_is_fine(tmp_path: Path, then: str) -> None:
+    assert not watched(tmp_path, program("Llama", then), "OFF105").found
+
+
+def test_results_are_those_without_the_recording(tmp_path: Path) -> None:
+    same = RUN + "model.eval(); made.eval()\nwith torch.no_grad():\n"
+    same += "    assert torch.equal(made(ids).logits, model(ids).logits)"
+    assert record(tmp_path, program("Llama", same, MIXED))[2] is None
+
+
+def test_each_weight_is_named_brought_and_left(tmp_path: Path) -> None:
+    _, timeline, error = record(tmp_path, program("Llama", RUN))
+    assert error is None
+    events = [e for e in timeline.events(Did.HOOK) if e.facts.get("module") == "lm_head"]
+    ops = [e.op.rpartition(".")[2] for e in events]
+    assert ops == ["init_hook", "pre_forward", "post_forward"]
+    assert [e.storage.device for e in events if e.storage] == ["meta", "cpu", "meta"]
+    (read,) = [e for e in timeline.events(Did.LOAD) if e.facts.get("key") == "lm_head.weight"]
+    assert read.facts["path"] == str(tmp_path / "source" / "model.safetensors")
