@@ -1,0 +1,39 @@
+"""A plain training script gives under the rehearsal what it gives on the CPU."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+pytestmark = pytest.mark.real
+SCRIPT = Path(__file__).with_name("training.py")
+REHEARSED = ["-m", "tensortrail", "trace", "--rehearse", "cuda"]
+
+
+def told(folder: Path, *options: str) -> tuple[float, str]:
+    """The last loss, and all that was printed."""
+    done = subprocess.run(
+        [sys.executable, *options, str(SCRIPT)],
+        cwd=folder, capture_output=True, text=True, timeout=100,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    text = done.stdout + done.stderr
+    assert done.returncode == 0, text
+    found = re.search(r"loss (\S+) on", text)
+    assert found is not None, text
+    return float(found[1]), text
+
+
+def test_autocast_scaler_workers_pinned_batches_and_a_resumed_checkpoint(tmp_path: Path) -> None:
+    expected, plain = told(tmp_path)
+    assert "on cpu\n" in plain
+    loss, rehearsed = told(tmp_path, *REHEARSED)
+    assert "on cuda:0\n" in rehearsed
+    assert loss == pytest.approx(expected, rel=0.02)  # bfloat16 there, float16 here
