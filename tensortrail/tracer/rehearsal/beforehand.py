@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch._C import DisableTorchFunction
 
-from tensortrail.tracer.rehearsal import mixed
+from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.tensor import NOT_SHARED, SimTensor
 
 
@@ -45,7 +45,7 @@ def recurrent(func: Any, args: Any, kwargs: Any) -> Any:
     enabled = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        return mixed.run(func, args, kwargs)
+        return state.required().called(func, args, kwargs)
     finally:
         torch._C._set_mkldnn_enabled(enabled)
 
@@ -83,12 +83,32 @@ def ctc_loss(func: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(args[0], SimTensor):
         return func(*args, **kwargs)
     moved = [each.to(args[0].device) if isinstance(each, Tensor) else each for each in args[2:4]]
-    return mixed.run(func, (*args[:2], *moved, *args[4:]), kwargs)
+    return state.required().called(func, (*args[:2], *moved, *args[4:]), kwargs)
+
+
+def quantile(func: Any, args: Any, kwargs: Any) -> Any:
+    """A number becomes a tensor in C++, past the dispatcher."""
+    given = (*args, *kwargs.values())
+    if not isinstance(given[0], SimTensor):
+        return func(*args, **kwargs)
+
+    def there(value: Any) -> Any:
+        if type(value) is not float:
+            return value
+        made = torch.tensor(value, dtype=given[0].dtype)
+        return state.required().moved(made, given[0].index)
+
+    return state.required().called(
+        func, tuple(map(there, args)), {k: there(v) for k, v in kwargs.items()}
+    )
 
 
 CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), recurrent),
     torch.nn.functional.ctc_loss: ctc_loss,
+    **dict.fromkeys(
+        (torch.quantile, torch.nanquantile, Tensor.quantile, Tensor.nanquantile), quantile
+    ),
     Tensor.backward: backward,
     Tensor.grad.__set__: assign_gradient,
 }

@@ -10,6 +10,10 @@ from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
 
+LAZY = (
+    "a lazy module without its shapes cannot move in a rehearsal: run a first batch through it on "
+    "the CPU"
+)
 SUCCESSOR = "_became"
 
 

@@ -52,6 +52,8 @@ def from_values(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     simulation = state.required()
     given = [each for each in (*args, *kwargs.values()) if isinstance(each, SimTensor)]
     asked = kwargs.get("device")
+    if asked is None and not given:
+        asked = default_device()
     index = given[-1].index if given else None
     if asked is not None:
         index = simulation.index_of(asked)

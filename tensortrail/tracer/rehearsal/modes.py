@@ -9,12 +9,13 @@ from torch import Tensor
 from torch._C import _get_dispatch_mode
 from torch._ops import HigherOrderOperator
 from torch.nn import Parameter
+from torch.nn.parameter import UninitializedTensorMixin
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal import beforehand, generators, legacy, wrappers
-from tensortrail.tracer.rehearsal.identity import SUCCESSOR
+from tensortrail.tracer.rehearsal.identity import LAZY, SUCCESSOR
 from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import ANSWERS, SimTensor
 
@@ -121,6 +122,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
 
     def _compatible(self, func: Any, args: Any, kwargs: Any) -> Any:
         if any(isinstance(each, SimTensor) for each in args):
+            if isinstance(args[0], UninitializedTensorMixin):
+                raise NotImplementedError(LAZY)
             if not isinstance(args[0], Parameter):
                 return False  # a gradient: C++ holds it, and it cannot become another
             return all(type(each) in OURS or isinstance(each, SimTensor) for each in args)

@@ -84,6 +84,8 @@ class Simulation:
         self.pending.read(func, named, True)
         if func in READS:
             self.synchronized(sims[0].index)
+        if index is None and device is not None and self._home(device) is not None:
+            index = sims[0].index  # it takes ours for the host's, and asks for more like it
         if index is None and device is not None and not by_autograd(device):
             return self._elsewhere(func, args, kwargs, sims[0].index)
         if index is None:
