@@ -31,6 +31,8 @@ def install(replaced: Replacements) -> None:
     name = "_new_process_group_helper"
     helper = getattr(distributed_c10d, name)
     replaced.put(distributed_c10d, name, _over_gloo(helper, replaced))
+    timeout = distributed_c10d.default_pg_timeout
+    replaced.put(distributed_c10d, "default_pg_nccl_timeout", timeout)
     for module in (distributed_c10d, torch.distributed):
         replaced.put(module, "is_nccl_available", lambda: True)
     reducer = torch.distributed.Reducer
