@@ -96,9 +96,15 @@ class Use:
         return str(self.mover.facts.get("call") or _function(self.mover))
 
     def others(self, timeline: Timeline) -> str:
-        there = [each for each in operands(timeline, self.event) if each.device not in HOST]
-        devices = " and ".join(dict.fromkeys(each.device for each in there))
-        return f"{' and '.join(called(timeline, each) for each in there)} on {devices}"
+        there = (called(timeline, each) for each in self._there(timeline))
+        return f"{' and '.join(there)} on {' and '.join(self.devices(timeline))}"
+
+    def devices(self, timeline: Timeline) -> list[str]:
+        """Those of the other operands."""
+        return list(dict.fromkeys(each.device for each in self._there(timeline)))
+
+    def _there(self, timeline: Timeline) -> list[Operand]:
+        return [each for each in operands(timeline, self.event) if each.device not in HOST]
 
 
 def uses(timeline: Timeline) -> Iterator[Use]:

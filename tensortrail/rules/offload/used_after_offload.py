@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Good, Kind, Module, Near, Rule, Timeline, Value
 from tensortrail.rules._seen import by_line, called, weight
 from tensortrail.rules.offload import _moved
+from tensortrail.rules.offload._back import taken_back
 
 _HOOKED = ("cpu_offload", "disk_offload", "dispatch_model")
 _WEIGHTS = ("weight", "bias")
@@ -44,8 +45,9 @@ class UsedAfterOffload(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: whether to keep the model on its device (the setting) or to move the one
-    part back is a question of memory.
+    None in code: whether to keep the model on its device (the setting) or to move the one part
+    back is a question of memory. A recorded run offers to move the part back where it is called.
+    That is unsafe: the part stays on the device.
 
     ## References
     - pytorch/TensorRT issue 3728
@@ -171,6 +173,7 @@ def vocabulary(model: torch.nn.Module):
                 severity=severity,
                 confidence=confidence,
                 about=use.operand.storage,
+                fixes=[taken_back(timeline, use)],
                 settings=_moved.setting(use.mover),
                 evidence={"operations": str(len(told))},
             )

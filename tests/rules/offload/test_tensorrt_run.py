@@ -76,6 +76,30 @@ def test_a_part_is_used_after_it_was_taken_away(tmp_path: Path, use: str) -> Non
     assert [each.name for each in finding.settings] == ["offload_module_to_cpu"]
 
 
+@pytest.mark.parametrize(
+    ("use", "mended"),
+    [
+        ("model.embed(ids)", 'model.embed.to("cuda:0")(ids)'),
+        ("model.get_input_embeddings()(ids)", 'model.get_input_embeddings().to("cuda:0")(ids)'),
+    ],
+)
+def test_the_fix_takes_the_part_back_and_mends_the_program(
+    tmp_path: Path, use: str, mended: str
+) -> None:
+    getter = "LanguageModel.get_input_embeddings = lambda self: self.embed"
+    found = seen(tmp_path, f"{COMPILED}{getter}\nengine.refit_gm()\n{use}  # flagged\n", "OFF102")
+    assert mended in found.fixed
+    (tmp_path / "again").mkdir()
+    _, timeline, error = record(tmp_path / "again", found.fixed, rehearse="cuda")
+    assert error is None
+    assert not timeline.events(Did.MEET)
+
+
+def test_a_weight_that_is_read_has_no_fix(tmp_path: Path) -> None:
+    use = "ids.float() @ model.head.weight[:2, :2]  # flagged"
+    assert not seen(tmp_path, f"{COMPILED}engine.refit_gm()\n{use}\n", "OFF102").only.fixes
+
+
 def test_a_check_that_moves_the_model_twice(tmp_path: Path) -> None:
     source = f"{COMPILED}engine.update_refit_condition()  # flagged\n"
     told = seen(tmp_path, source, "OFF101").only.message
