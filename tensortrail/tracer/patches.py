@@ -166,4 +166,21 @@ class Patches:
             for patch in reversed(self._all):
                 if patch.is_on:  # else somebody wrapped ours; it only passes through from now on
                     patch.take()
+            self._take_from_importers()
             self._all.clear()
+
+    def _take_from_importers(self) -> None:
+        """Modules imported meanwhile took wrappers by `from ... import`."""
+        originals = self._originals
+        ours = {id(each.ours) for each in self._all if id(each.ours) in originals}
+        for namespace in _namespaces():
+            for key, value in list(namespace.items()):
+                if id(value) in ours:
+                    namespace[key] = originals[id(value)]
+
+
+def _namespaces() -> Iterator[dict[str, Any]]:
+    for module in list(sys.modules.values()):
+        namespace = getattr(module, "__dict__", None)
+        if isinstance(namespace, dict):
+            yield namespace
