@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +25,10 @@ from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
 aten = torch.ops.aten
 BACKWARD = (Tensor.backward, torch.autograd.grad)
 """What autograd makes is for tensors of any device."""
+FORKED = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
+    "use the 'spawn' start method"
+)
 NESTED = "nested tensors of this layout are not simulated: use layout=torch.jagged in a rehearsal"
 READS = {aten._local_scalar_dense.default, aten.equal.default, aten.is_nonzero.default}
 
@@ -35,6 +40,7 @@ class Simulation:
         self.pending = Pending()
         self.pinned = Pinned()
         self._here = threading.local()
+        self._used_by = 0
 
     # --- devices -------------------------------------------------------------------------
     @property
@@ -63,6 +69,8 @@ class Simulation:
         device = torch.device(device) if not isinstance(device, torch.device) else device
         if device.type != "cuda":
             return None
+        if self._used_by not in (0, os.getpid()):
+            raise RuntimeError(FORKED)
         return self.checked(self.device if device.index is None else device.index)
 
     def synchronized(self, index: int | None = None) -> None:
@@ -186,6 +194,7 @@ class Simulation:
         return type(result).__tensor_unflatten__(inside, context, size, stride)
 
     def wrap(self, inner: Tensor, index: int, like: Any = None) -> Any:
+        self._used_by = self._used_by or os.getpid()
         if inner.is_nested:
             raise NotImplementedError(NESTED)
         if inner.layout is torch.strided:

@@ -28,6 +28,7 @@ from tensortrail.tracer.rehearsal import (
 )
 from tensortrail.tracer.rehearsal.distributed import install as install_groups
 from tensortrail.tracer.rehearsal.modes import AskMode, ComputeMode, moved, to_cuda
+from tensortrail.tracer.rehearsal.parallel import install as install_parallel
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.spec import Spec
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
 
 
 class Rehearsal:
-    """`with Rehearsal(Spec(2)): ...`"""
+    """`with Rehearsal(Spec(2)): ...`
+
+    New threads know the devices when a recording runs, which arms them. Without one, they compute
+    with the tensors they are given, and `.cuda()` works; factories with `device="cuda"` do not."""
 
     def __init__(self, spec: Spec) -> None:
         self.simulation = Simulation(spec)
@@ -114,6 +118,7 @@ class Rehearsal:
         generators.install(simulation, self._replaced)
         install_groups(self._replaced)
         install_wrappers(simulation, self._replaced)
+        install_parallel(self._replaced)
         compiled.install(self._replaced)
         storing.install(simulation, self._replaced)
         for owner in (torch._C, torch.utils.dlpack):

@@ -1,0 +1,74 @@
+"""Other threads and processes of a rehearsed program."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from tensortrail.tracer import session
+from tensortrail.tracer.rehearsal.spec import parse_spec
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(work()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def test_threads_of_a_recording_know_the_devices(tmp_path: Path) -> None:
+    running = session.begin(tmp_path, rehearse=parse_spec("cuda:2"))
+    try:
+        given = torch.ones(2, device="cuda")
+        made = in_thread(lambda: (torch.ones(2, device="cuda:1"), given * 2))
+        with pytest.raises(RuntimeError, match="at least two devices, cuda:1 and cuda:0"):
+            made[0] + made[1]
+    finally:
+        running.stop()
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_threads_without_a_recording_use_what_they_are_given() -> None:
+    given = torch.ones(2, device="cuda")
+    made = in_thread(lambda: (given * 2, torch.ones(1).cuda(1)))
+    assert [str(each.device) for each in made] == ["cuda:0", "cuda:1"]
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_each_thread_has_its_current_device() -> None:
+    torch.cuda.set_device(1)
+    assert in_thread(torch.cuda.current_device) == 0
+    torch.cuda.set_device(0)
+
+
+def _child(answers: Any) -> None:
+    try:
+        answers.send(str(torch.ones(1).cuda().device))
+    except RuntimeError as error:
+        answers.send(str(error))
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(("used", "answer"), [
+    (False, "cuda:0"),
+    (True, "Cannot re-initialize CUDA in forked subprocess."),
+])  # fmt: skip
+def test_a_forked_child_may_not_use_what_its_parent_uses(used: bool, answer: str) -> None:
+    if used:
+        torch.ones(1, device="cuda")
+    mine, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=_child, args=(theirs,))
+    child.start()
+    assert mine.poll(30)
+    assert mine.recv().startswith(answer)
+    child.join()
