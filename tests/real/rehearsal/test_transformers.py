@@ -131,3 +131,29 @@ def test_half_precision_weights_compute_in_half_precision(gpus: Any) -> None:
     logits = model(input_ids=torch.tensor([[1, 2, 3]], device="cuda")).logits
     assert logits.dtype == torch.float16
     assert bool(torch.isfinite(logits).all())
+
+
+def test_the_trainer_takes_both_gpus_in_half_precision_and_resumes(tmp_path: Path) -> None:
+    from tensortrail.tracer import session
+
+    def trained_until(step: int) -> Any:
+        rows = torch.arange(64).reshape(8, 8)
+        data = [{"input_ids": row, "labels": row} for row in rows]
+        options = transformers.TrainingArguments(
+            output_dir=tmp_path / "out", max_steps=step, save_steps=2, fp16=True,
+            gradient_checkpointing=True, per_device_train_batch_size=2, disable_tqdm=True,
+            report_to=[],
+        )  # fmt: skip
+        trainer = transformers.Trainer(model=llama(), args=options, train_dataset=data)
+        trainer.train(resume_from_checkpoint=step > 2)
+        return trainer
+
+    running = session.begin(tmp_path / "trail", rehearse=parse_spec("cuda:2x4GiB"))
+    try:
+        trainer = trained_until(2)
+        assert trainer.args.n_gpu == 2
+        trainer = trained_until(3)
+        assert trainer.state.global_step == 3
+        assert {str(each.device) for each in trainer.model.parameters()} == {"cuda:0"}
+    finally:
+        running.stop()

@@ -1,0 +1,57 @@
+"""Several devices in one process: what DataParallel asks of a CUDA build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tensortrail.tracer.rehearsal.replacements import Replacements
+
+HOST = -1
+
+
+def install(replaced: Replacements) -> None:
+    answers = {
+        "_broadcast": broadcast,
+        "_broadcast_coalesced": broadcast_coalesced,
+        "_scatter": scatter,
+        "_gather": gather,
+    }
+    for name, answer in answers.items():
+        replaced.put(torch._C, name, answer)
+    # On the CPU build this one hears that there are no devices to run on.
+    replaced.put(torch.amp, "is_autocast_available", _autocast_is_available)
+
+
+def broadcast(tensor: Tensor, devices: Sequence[int]) -> list[Tensor]:
+    return [tensor.to(device) for device in devices]
+
+
+def broadcast_coalesced(
+    tensors: Sequence[Tensor], devices: Sequence[int], buffer_size: int
+) -> list[list[Tensor]]:
+    return [[tensor.to(device) for tensor in tensors] for device in devices]
+
+
+def scatter(
+    tensor: Tensor, devices: Sequence[int], sizes: Any = None, dim: int = 0, streams: Any = None
+) -> list[Tensor]:
+    parts = tensor.split(sizes, dim) if sizes else tensor.chunk(len(devices), dim)
+    return [part.to(device) for part, device in zip(parts, devices, strict=False)]
+
+
+def gather(tensors: Sequence[Tensor], dim: int, destination: int | None) -> Tensor:
+    place: Any = "cpu" if destination == HOST else destination
+    if destination is None:
+        place = tensors[0].device
+    return torch.cat([tensor.to(place) for tensor in tensors], dim)
+
+
+plain_is_autocast_available = torch.amp.is_autocast_available
+
+
+def _autocast_is_available(device_type: str) -> bool:
+    return device_type == "cuda" or bool(plain_is_autocast_available(device_type))
