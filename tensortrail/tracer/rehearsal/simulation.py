@@ -64,8 +64,6 @@ class Simulation:
         """Which simulated device is meant; None for another kind of device."""
         if type(device) is int:
             return self.checked(device)
-        if type(device) is int:
-            return self.checked(device)
         device = torch.device(device) if not isinstance(device, torch.device) else device
         if device.type != "cuda":
             return None
