@@ -9,7 +9,7 @@ from torch import Tensor
 from torch._C import _get_dispatch_mode
 from torch._ops import HigherOrderOperator
 from torch.nn import Parameter
-from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
+from torch.nn.parameter import UninitializedTensorMixin
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.modules import module as modules
-from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
+from torch.nn.parameter import UninitializedTensorMixin
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
