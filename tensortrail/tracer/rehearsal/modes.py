@@ -9,7 +9,6 @@ from torch import Tensor
 from torch._C import _get_dispatch_mode
 from torch._ops import HigherOrderOperator
 from torch.nn import Parameter
-from torch.nn.parameter import UninitializedTensorMixin
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
@@ -19,6 +18,8 @@ from tensortrail.tracer.rehearsal.identity import LAZY, SUCCESSOR
 from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import ANSWERS, SimTensor
 
+UNSHAPED: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
+"""Parameters without a shape yet; torch's stubs do not know them."""
 TO, CUDA = Tensor.to, Tensor.cuda
 """As torch has them: while a rehearsal is on, others stand there."""
 FROM_VALUES = (
@@ -122,7 +123,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
 
     def _compatible(self, func: Any, args: Any, kwargs: Any) -> Any:
         if any(isinstance(each, SimTensor) for each in args):
-            if isinstance(args[0], UninitializedTensorMixin):
+            if isinstance(args[0], UNSHAPED):
                 raise NotImplementedError(LAZY)
             if not isinstance(args[0], Parameter):
                 return False  # a gradient: C++ holds it, and it cannot become another

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.modules import module as modules
-from torch.nn.parameter import UninitializedTensorMixin
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
@@ -27,7 +26,7 @@ from tensortrail.tracer.rehearsal import (
     storing,
 )
 from tensortrail.tracer.rehearsal.distributed import install as install_groups
-from tensortrail.tracer.rehearsal.modes import AskMode, ComputeMode, moved, to_cuda
+from tensortrail.tracer.rehearsal.modes import UNSHAPED, AskMode, ComputeMode, moved, to_cuda
 from tensortrail.tracer.rehearsal.parallel import install as install_parallel
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
@@ -148,9 +147,9 @@ class Rehearsal:
         put(Parameter, "__new__", new_parameter)
         put(modules, "is_traceable_wrapper_subclass", _is_wrapper)
         put(
-            UninitializedTensorMixin,
+            UNSHAPED,
             "_allowed_methods",
-            [*UninitializedTensorMixin._allowed_methods, tensor_to, tensor_cuda],
+            [*UNSHAPED._allowed_methods, tensor_to, tensor_cuda],
         )
         put(Tensor, "to", tensor_to)
         put(Tensor, "cuda", tensor_cuda)
