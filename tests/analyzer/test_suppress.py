@@ -38,8 +38,8 @@ def findings(source: str) -> tuple[Finding, ...]:
         ("  # tensortrail: ignore", []),
         ("  # tensortrail: ignore[DEV501] it is a string there", []),
         ("  # type: ignore  # tensortrail: ignore[DEV501]", []),
-        ("  # tensortrail: ignore[OFF101]", ["DEV501", "TTR002"]),
-        ("  # noqa: OFF101", ["DEV501", "TTR002"]),
+        ("  # tensortrail: ignore[OFF106]", ["DEV501", "TTR002"]),
+        ("  # noqa: OFF106", ["DEV501", "TTR002"]),
     ],
 )
 def test_comments(comment: str, expected: list[str]) -> None:
@@ -51,7 +51,7 @@ def test_a_whole_file() -> None:
 
 
 def test_text_in_a_string_is_no_comment() -> None:
-    assert found('x = "# tensortrail: ignore[OFF101]"\n') == []
+    assert found('x = "# tensortrail: ignore[OFF106]"\n') == []
     assert found(LINE.format(comment="") + 's = "# noqa"\n') == ["DEV501"]
 
 
@@ -63,10 +63,10 @@ def test_the_last_line_of_an_expression_counts_too() -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("x = 1  # tensortrail: ignore[OFF101] old\n", "x = 1\n"),
-        ("x = 1  # noqa: E501, OFF101\n", "x = 1  # noqa: E501\n"),
-        ("# tensortrail: ignore-file[OFF101]\nx = 1\n", "\nx = 1\n"),
-        ("x = 1  # tensortrail: ignore[OFF101]  # type: ignore\n", "x = 1  # type: ignore\n"),
+        ("x = 1  # tensortrail: ignore[OFF106] old\n", "x = 1\n"),
+        ("x = 1  # noqa: E501, OFF106\n", "x = 1  # noqa: E501\n"),
+        ("# tensortrail: ignore-file[OFF106]\nx = 1\n", "\nx = 1\n"),
+        ("x = 1  # tensortrail: ignore[OFF106]  # type: ignore\n", "x = 1  # type: ignore\n"),
     ],
 )
 def test_unused_ones_are_removed(source: str, expected: str) -> None:
