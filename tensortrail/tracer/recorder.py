@@ -17,6 +17,7 @@ from tensortrail.tracer.focus import Focus
 from tensortrail.tracer.holders import MOST_LOOKS, holders
 from tensortrail.tracer.interruptions import let_through
 from tensortrail.tracer.meetings import Meeting, Meetings
+from tensortrail.tracer.owned import owned
 from tensortrail.tracer.sites import MOST_SITES, Key, Known, Place, frames, place
 from tensortrail.tracer.storages import Entry, Storages, is_wrapper
 from tensortrail.tracer.trail.layout import CODE
@@ -261,17 +262,12 @@ class Recorder:
         """Parameters and buffers are called by their path in the module from now on. Gives their
         storages."""
         found: dict[int, Entry] = {}
-        root = root or type(module).__name__
-        for prefix, each in module.named_modules(remove_duplicate=True):
-            for kind in (each._parameters, each._buffers):
-                for key, tensor in kind.items():
-                    if tensor is not None:
-                        name = ".".join(part for part in (root, prefix, key) if part)
-                        for entry in self.storages.entries(tensor):
-                            self.storages.name(entry, name)
-                            found[entry.number] = entry
-                        if is_wrapper(tensor):
-                            self.guarded(_met, tensor)
+        for name, tensor in owned(module, root or type(module).__name__):
+            for entry in self.storages.entries(tensor):
+                self.storages.name(entry, name)
+                found[entry.number] = entry
+            if is_wrapper(tensor):
+                self.guarded(_met, tensor)
         return list(found.values())
 
     # --- life ----------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from tensortrail.rules import _seen
 from tensortrail.rules.timeline import Did, Event, Storage
 
 
@@ -16,13 +17,8 @@ def described(storage: Storage) -> str:
 
 
 def size(nbytes: object) -> str:
-    if not isinstance(nbytes, (int, float)):
-        return "? bytes"
-    for unit in ("B", "KB", "MB", "GB"):
-        if nbytes < 1000:
-            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
-        nbytes /= 1000
-    return f"{nbytes:.1f} TB"
+    """A size from a trail, which may hold anything in its place."""
+    return _seen.size(nbytes) if isinstance(nbytes, (int, float)) else "? bytes"
 
 
 def sentence(event: Event, name: Callable[[Storage], str]) -> str:

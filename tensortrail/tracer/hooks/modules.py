@@ -10,6 +10,7 @@ from torch.compiler import is_compiling
 from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.owned import owned
 from tensortrail.tracer.patches import Around, Patches
 from tensortrail.tracer.recorder import Recorder
 from tensortrail.tracer.storages import Entry
@@ -87,11 +88,8 @@ def _emptying(recorder: Recorder) -> Around:
 
 
 def _emptied(recorder: Recorder, module: Module) -> None:
-    for each in module.modules():
-        for tensors in (each._parameters, each._buffers):
-            for tensor in tensors.values():
-                if tensor is not None:
-                    recorder.unwritten.made(tensor, LOOKS_FOR_A_MODULE)
+    for _, tensor in owned(module):
+        recorder.unwritten.made(tensor, LOOKS_FOR_A_MODULE)
 
 
 def _swapping(recorder: Recorder) -> Around:

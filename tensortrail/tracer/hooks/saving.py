@@ -10,6 +10,7 @@ import torch
 from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.owned import owned
 from tensortrail.tracer.patches import Around, Patches
 from tensortrail.tracer.recorder import Recorder
 
@@ -98,11 +99,7 @@ def tensors_below(data: Any, key: str = "", depth: int = 0) -> Iterator[tuple[st
     elif depth > DEEPEST:
         return
     elif isinstance(data, Module):
-        for prefix, module in data.named_modules():
-            for tensors in (module._parameters, module._buffers):
-                for name, tensor in tensors.items():
-                    if tensor is not None:
-                        yield ".".join(part for part in (key, prefix, name) if part), tensor
+        yield from owned(data, key)
     elif isinstance(data, dict):
         for name, value in list(dict.items(data)):
             yield from tensors_below(value, f"{key}.{name}" if key else str(name), depth + 1)
