@@ -1,7 +1,6 @@
 """The genuine MutableTorchTensorRTModule on a simulated GPU; its engine is a stand-in.
 
-Run by hand: `pip install --no-deps --target DIR/2.8.0 torch-tensorrt==2.8.0 dllist`, the same for
-a newer release, and TENSORTRAIL_TORCH_TENSORRT=DIR names the folder above both."""
+Its shared objects stay away: they need a GPU's driver."""
 
 from __future__ import annotations
 
@@ -13,12 +12,11 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
-RELEASES = Path(os.environ.get("TENSORTRAIL_TORCH_TENSORRT", "nowhere"))
+
+from tests.real.releases import release
+
 HERE = Path(__file__).parent
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(not RELEASES.is_dir(), reason="TENSORTRAIL_TORCH_TENSORRT names no folder"),
-]
+pytestmark = [pytest.mark.real, pytest.mark.complete]
 SCRIPT = """
 import torch
 from stand_in_engine import mutable_module
@@ -52,11 +50,9 @@ def lines_of(script: str, text: str) -> int:
     return 1 + next(place for place, line in enumerate(script.splitlines()) if text in line)
 
 
-def rehearsed(release: str, then: str, folder: Path) -> tuple[str, str]:
+def rehearsed(version: str, then: str, folder: Path) -> tuple[str, str]:
     """The script, and what the rehearsal printed."""
-    library = RELEASES / release
-    if not library.is_dir():
-        pytest.skip(f"{release} is not in TENSORTRAIL_TORCH_TENSORRT")
+    library = release(f"torch-tensorrt {version}")
     packages = folder / "site-packages"
     for source in [
         *library.rglob("*.py"),

@@ -1,0 +1,20 @@
+"""One flag beside pytest's own: `--complete` also runs what brings other releases of libraries."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--complete", action="store_true", help="also test other releases of the real libraries"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--complete"):
+        return
+    other_releases = pytest.mark.skip(reason="brings other releases: --complete")
+    for item in items:
+        if "complete" in item.keywords:
+            item.add_marker(other_releases)

@@ -1,0 +1,73 @@
+"""Other releases of the real libraries, each in a folder of its own outside the repository.
+
+A folder holds the pinned packages and nothing else: put first on PYTHONPATH it shadows the
+installed release, and torch with everything else stays as the tested set has it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+RELEASES = CACHE / "tensortrail-tests" / "releases"
+
+
+TRANSFORMERS_5_NEEDS = (
+    "huggingface_hub==1.5.0",
+    "httpx==0.28.1",
+    "httpcore==1.0.9",
+    "h11==0.16.0",
+    "anyio==4.9.0",
+    "sniffio==1.3.1",
+    "tokenizers==0.22.2",
+)
+PINNED = {
+    "torch-tensorrt 2.8.0": ("torch-tensorrt==2.8.0", "dllist==2.0.0"),
+    "torch-tensorrt 2.14.0": ("torch-tensorrt==2.14.0", "dllist==2.0.0"),
+    "transformer-engine 2.15.0": ("transformer-engine==2.15.0",),
+    "transformer-engine 2.16.0": ("transformer-engine==2.16.0",),
+    "transformers 5.13.1": ("transformers==5.13.1", *TRANSFORMERS_5_NEEDS),
+    "transformers 5.14.1": ("transformers==5.14.1", *TRANSFORMERS_5_NEEDS),
+}
+
+
+def release(name: str) -> Path:
+    """The folder of one entry of `PINNED`, installed once on a machine."""
+    requirements = PINNED[name]
+    digest = hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:8]
+    folder = RELEASES / f"{name.replace(' ', '-')}-{digest}"
+    if folder.is_dir():
+        return folder
+    RELEASES.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(dir=RELEASES))
+    try:
+        _install(requirements, building)
+        building.chmod(0o755)
+        os.rename(building, folder)
+    except OSError:  # another process was quicker
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return folder
+
+
+def with_release(name: str) -> dict[str, str]:
+    """The environment of a program that imports this release instead of the installed one."""
+    first = [str(release(name)), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, first))}
+
+
+def _install(requirements: Sequence[str], folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run(
+        [*command, "--no-deps", "--no-compile", "--target", str(folder), *requirements],
+        check=True,
+        timeout=600,
+    )
