@@ -84,6 +84,18 @@ class Setting:
     value: str
     why: str
     where: str = ""
+    call: str = ""
+    """The function that takes it as an argument, by its last name; `value` is Python then."""
+    at: Site | None = None
+    """The call that should carry it, where it is known."""
+    position: int = -1
+    """Where the call takes it without its name as well; -1 if nowhere."""
+
+    @property
+    def place(self) -> str:
+        """Where to put it, as people say it: `save_pretrained, train.py:12`."""
+        at = f"{self.at.file}:{self.at.line}" if self.at else ""
+        return ", ".join(filter(None, (self.where, at)))
 
 
 @dataclass(frozen=True, slots=True)

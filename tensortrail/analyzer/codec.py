@@ -33,10 +33,15 @@ def from_data(data: Mapping[str, Any]) -> Finding:
         site=Site(**data["site"]),
         trail=tuple(Step(Site(**step["site"]), step["message"]) for step in data["trail"]),
         fixes=tuple(_fix(fix) for fix in data["fixes"]),
-        settings=tuple(Setting(**setting) for setting in data["settings"]),
+        settings=tuple(_setting(setting) for setting in data["settings"]),
         siblings=tuple(Site(**site) for site in data["siblings"]),
         evidence=dict(data["evidence"]),
     )
+
+
+def _setting(data: Mapping[str, Any]) -> Setting:
+    at = data.get("at")
+    return Setting(**{**data, "at": Site(**at) if at else None})
 
 
 def _fix(data: Mapping[str, Any]) -> Fix:

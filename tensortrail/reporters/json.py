@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensortrail.findings import Finding, Fix, Report, Site
+from tensortrail.findings import Finding, Fix, Report, Setting, Site
 from tensortrail.reporters.inert import inert
 from tensortrail.reporters.jsontext import to_json
 
@@ -26,19 +26,24 @@ def _finding(finding: Finding) -> dict[str, Any]:
             for step in finding.trail
         ],
         "fixes": [_fix(fix) for fix in finding.fixes],
-        "settings": [
-            {
-                "library": each.library,
-                "name": each.name,
-                "value": each.value,
-                "why": each.why,
-                "where": each.where,
-            }
-            for each in finding.settings
-        ],
+        "settings": [setting(each) for each in finding.settings],
         "siblings": [{"file": site.file, "line": site.line} for site in finding.siblings],
         "evidence": dict(finding.evidence),
     }
+
+
+def setting(given: Setting) -> dict[str, Any]:
+    """`call`, `at` and `position` are there where the value is an argument of a known call."""
+    told: dict[str, Any] = {
+        name: getattr(given, name) for name in ("library", "name", "value", "why", "where")
+    }
+    if given.call:
+        told["call"] = given.call
+    if given.at is not None:
+        told["at"] = {"file": given.at.file, "line": given.at.line}
+    if given.position >= 0:
+        told["position"] = given.position
+    return told
 
 
 def _fix(fix: Fix) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from typing import Any
 
-from tensortrail.findings import Finding, Report, RuleInfo, Severity
+from tensortrail.findings import Finding, Report, RuleInfo, Setting, Severity
 from tensortrail.reporters.inert import inert
 from tensortrail.reporters.jsontext import to_json
 from tensortrail.reporters.sarif_places import ROOT, Places, folder_uri
@@ -66,7 +66,7 @@ def _result(
         "message": _message("\n".join([finding.message, *settings])),
         "locations": [places.location(finding.site)],
         "partialFingerprints": {"tensortrail/v1": _fingerprint(finding, places, seen)},
-        "properties": _properties(finding),
+        "properties": _properties(finding, places),
     }
     if finding.code in index:
         result["ruleIndex"] = index[finding.code]
@@ -104,13 +104,19 @@ def _settings(finding: Finding) -> list[str]:
     return [f"{each.library} {each.name}={each.value} ({each.why})" for each in finding.settings]
 
 
-def _properties(finding: Finding) -> dict[str, Any]:
+def _setting(setting: Setting, places: Places) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        name: getattr(setting, name) for name in ("library", "name", "value", "why", "where")
+    }
+    if setting.at is not None:
+        told["at"] = places.location(setting.at)
+    return told
+
+
+def _properties(finding: Finding, places: Places) -> dict[str, Any]:
     given: dict[str, Any] = {"confidence": finding.confidence.value}
     if finding.settings:
-        given["settings"] = [
-            {name: getattr(each, name) for name in ("library", "name", "value", "why", "where")}
-            for each in finding.settings
-        ]
+        given["settings"] = [_setting(each, places) for each in finding.settings]
     if finding.evidence:
         given["evidence"] = dict(finding.evidence)
     return given

@@ -106,7 +106,7 @@ def _fix(fix: Fix, sheet: _Sheet) -> Iterator[str]:
 
 
 def _setting(setting: Setting) -> str:
-    where = f" ({inert(setting.where)})" if setting.where else ""
+    where = f" ({inert(setting.place)})" if setting.place else ""
     return inert(f"{setting.library} {setting.name}={setting.value} - {setting.why}") + where
 
 

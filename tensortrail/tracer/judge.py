@@ -29,10 +29,19 @@ def findings(timeline: RunTimeline, rules: Iterable[Rule] | None = None) -> Judg
             found += rule.watch(timeline)
         except Exception as error:
             problems.append(f"{rule.code} failed on this run: {type(error).__name__}: {error}")
-    found = [dataclasses.replace(each, site=timeline.dressed(each.site)) for each in found]
+    found = [_dressed(each, timeline) for each in found]
     unique = {(each.code, each.site, each.message): each for each in found}
     ordered = sorted(unique.values(), key=lambda each: each.sort_key)
     return Judged(tuple(ordered), tuple(problems))
+
+
+def _dressed(finding: Finding, timeline: RunTimeline) -> Finding:
+    settings = tuple(
+        dataclasses.replace(each, at=timeline.dressed(each.at)) if each.at else each
+        for each in finding.settings
+    )
+    site = timeline.dressed(finding.site)
+    return dataclasses.replace(finding, site=site, settings=settings)
 
 
 def merge(

@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import replace
 
-from tensortrail.findings import Edit, Site
+from tensortrail.findings import Edit, Setting, Site
 from tensortrail.reporters import render
 
 from .samples import finding, full_finding, report, site
@@ -50,6 +50,13 @@ def test_everything_a_finding_can_say() -> None:
 
 def test_no_findings_are_an_empty_list() -> None:
     assert json.loads(render("json", report())) == []
+
+
+def test_a_setting_of_a_call_says_which_one() -> None:
+    given = Setting("lib", "size", "7", "", "save", call="save", at=Site("b.py", 4), position=1)
+    (found,) = json.loads(render("json", report(finding(settings=(given,)))))
+    (told,) = found["settings"]
+    assert (told["call"], told["at"], told["position"]) == ("save", {"file": "b.py", "line": 4}, 1)
 
 
 def test_edits_are_exact_and_messages_inert() -> None:

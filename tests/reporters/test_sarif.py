@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from sarif_pydantic import Sarif  # type: ignore[import-untyped]
 
-from tensortrail.findings import Edit, Finding, Site
+from tensortrail.findings import Edit, Finding, Setting, Site
 from tensortrail.reporters import render
 
 from .samples import finding, full_finding, report, site
@@ -84,6 +84,14 @@ def test_trail_siblings_and_settings() -> None:
     assert "Setting: lib offload=False (keeps it in place)" in result["message"]["text"]
     assert result["properties"]["settings"][0]["where"] == "compile(...)"
     assert result["properties"]["evidence"] == {"guards": "none"}
+
+
+def test_a_setting_of_a_call_has_a_location() -> None:
+    given = Setting("lib", "size", "7", "", "save", call="save", at=Site("b.py", 4))
+    (result,) = run_of(finding(settings=(given,)))["results"]
+    (told,) = result["properties"]["settings"]
+    assert told["at"]["physicalLocation"]["region"]["startLine"] == 4
+    assert told["at"]["physicalLocation"]["artifactLocation"]["uri"].endswith("b.py")
 
 
 def test_fixes_say_what_goes_and_what_comes() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tensortrail.findings import Safety, Severity, Site, Step
+from tensortrail.findings import Safety, Setting, Severity, Site, Step
 from tensortrail.reporters import render
 
 from .samples import finding, full_finding, report, site
@@ -160,3 +160,9 @@ def test_safe_and_unsafe_fixes_are_counted_apart() -> None:
 def test_what_was_fixed_is_told() -> None:
     done = replace(report(), fixed=2)
     assert render("text", done) == "All clear: 7 files checked. 2 findings fixed."
+
+
+def test_a_setting_of_a_call_says_where_it_is() -> None:
+    given = Setting("lib", "size", "7", "less", "save", call="save", at=Site("b.py", 4))
+    shown = render("text", report(finding(settings=(given,))))
+    assert "setting: lib size=7 - less (save, b.py:4)" in shown

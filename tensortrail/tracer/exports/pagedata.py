@@ -215,7 +215,7 @@ class PageData:
             "trail": [[self.site(step.site), step.message] for step in finding.trail],
             "fixes": [_fix(each) for each in finding.fixes],
             "settings": [
-                [each.library, each.name, each.value, each.why, each.where]
+                [each.library, each.name, each.value, each.why, each.place]
                 for each in finding.settings
             ],
             "siblings": [self.site(each) for each in finding.siblings],
