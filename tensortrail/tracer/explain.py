@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,7 @@ def explain(
     best = _telling(told)
     link = failed[0] if failed else (best[0] if best else error)
     operands: tuple[Operand, ...] = ()
-    op, at, met, first = "", None, None, None
+    op, at, met, first, timeline = "", None, None, None, None
     scene = Scene(failures.storages if failures else None, link, error)
     if failed is not None:
         timeline = opened() if opened and failed[1].operands else None
@@ -91,7 +92,7 @@ def explain(
         first=first,
         met=met,
         cause=cause,
-        settings=_settings(best, operands),
+        settings=tuple(_settings(cause, timeline, failed[1] if failed else None)),
     )
 
 
@@ -141,13 +142,20 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
 
 def _left_there(timeline: Timeline | None, storage: Storage | None) -> str:
     """The library's call that took it away, and what its setting had said."""
-    for event in reversed(timeline.events(Did.HOOK) if timeline and storage else ()):
-        facts = event.facts
-        if storage and storage.number in facts.get("storages", ()) and "call" in facts:
-            off = facts.get("value") is False
-            although = f", although `{facts.get('setting')}` is False" if off else ""
-            return f"left there by `{facts['call']}()`{although}"
-    return ""
+    facts = _taken_by(timeline, storage.number) if timeline and storage else {}
+    if not facts:
+        return ""
+    off = facts.get("value") is False
+    although = f", although `{facts.get('setting')}` is False" if off else ""
+    return f"left there by `{facts['call']}()`{although}"
+
+
+def _taken_by(timeline: Timeline, storage: int) -> Mapping[str, Any]:
+    """What is known of the library's call that moved it last."""
+    for event in reversed(timeline.events(Did.HOOK)):
+        if "call" in event.facts and storage in event.facts.get("storages", ()):
+            return event.facts
+    return {}
 
 
 def _placing(events: Sequence[Event]) -> list[Event]:
@@ -207,5 +215,14 @@ def _argument(place: str, names: Sequence[str]) -> str:
     return head + bracket + rest
 
 
-def _settings(found: tuple[BaseException, Match] | None, operands: Any) -> tuple[Setting, ...]:
-    return found[1].cause.settings if found else ()
+def _settings(
+    cause: Cause | None, timeline: Timeline | None, failure: Failure | None
+) -> Iterator[Setting]:
+    """Of libraries that this program uses, and without what the run had set so already."""
+    operands = failure.operands if failure and timeline else ()
+    calls = [_taken_by(timeline, each["storage"]) for each in operands if timeline]
+    used = {facts.get("setting") for facts in calls if facts.get("value") is False}
+    for setting in cause.settings if cause else ():
+        names = setting.library.replace("-", "_").split(", ")
+        if setting.name not in used and any(name in sys.modules for name in names):
+            yield setting

@@ -210,11 +210,12 @@ class RunTimeline:
         return min(float(part.header.get("start") or 0) for part in self.parts)
 
     def steps(self, events: Sequence[Event]) -> tuple[Step, ...]:
-        return tuple(
+        steps = (
             Step(self.dressed(at), words.sentence(event, self.name))
-            for event in events
+            for event in _telling(events)
             if (at := event.site or event.by) is not None
         )
+        return tuple(dict.fromkeys(steps))
 
     def dressed(self, site: Site) -> Site:
         """The place as reports show it: its line beside it, its path as short as it can be."""
@@ -237,6 +238,18 @@ class RunTimeline:
 
     def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
         return source.fix(description, safety, edits)
+
+
+def _telling(events: Sequence[Event]) -> Iterator[Event]:
+    """Without what only follows from a move on the same line: the parameter that then holds the
+    moved bytes, the module whose parameters moved, the library call inside of another one."""
+    moved = {(each.storage, each.site) for each in events if each.did is Did.MOVE}
+    outermost = {each.site: each for each in events if each.did is Did.HOOK}
+    for event in events:
+        follows = event.did in (Did.SWAP, Did.MODULE) and (event.storage, event.site) in moved
+        inside = event.did is Did.HOOK and event is not outermost[event.site]
+        if not follows and not (inside and (event.storage, event.site) in moved):
+            yield event
 
 
 def open_run(path: str | os.PathLike[str]) -> RunTimeline:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -55,6 +57,25 @@ def test_the_operand_is_named_with_who_moved_it(tmp_path: Path) -> None:
     assert f"moved cpu -> meta at tests/tracer/test_explain.py:{moved} in offload_head" in told
     assert "torch/nn/modules/module.py" in told
     assert "it began" not in told  # the operand at hand is to blame
+
+
+def test_only_settings_of_libraries_in_use_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def program() -> None:
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but got index is on cuda:0, different "
+            "from other tensors on cpu (when checking argument in method "
+            "wrapper_CUDA__index_select)"
+        )
+
+    for library in ("torch_tensorrt", "unsloth"):
+        monkeypatch.delitem(sys.modules, library, raising=False)
+    assert "setting " not in explained(tmp_path / "neither", program)
+    monkeypatch.setitem(sys.modules, "unsloth", ModuleType("unsloth"))
+    told = explained(tmp_path / "one", program)
+    assert "setting  unsloth: offload_embedding=False" in told
+    assert "torch_tensorrt:" not in told
 
 
 def test_the_first_meeting_is_told_when_it_was_an_earlier_one(tmp_path: Path) -> None:

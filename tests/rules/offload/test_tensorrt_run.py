@@ -61,6 +61,16 @@ def test_refit_moves_the_embedding_though_the_setting_says_no(tmp_path: Path) ->
     assert last.site.source.strip() == "deallocate_module(self.original_model)"
 
 
+def test_the_trail_says_one_move_once(tmp_path: Path) -> None:
+    source = f"{COMPILED}engine.refit_gm()  # flagged\n"
+    trail = seen(tmp_path, source, "OFF101").only.trail
+    assert [step.message for step in trail if "# flagged" in step.site.source] == [
+        "LanguageModel.embed.weight moved cuda:0 -> cpu by Tensor.to (1.0 KB)",
+        "LanguageModel.embed.weight and 2 more went cuda:0 -> cpu inside refit_gm()",
+    ]
+    assert len(set(trail)) == len(trail)
+
+
 def test_what_then_meets_is_told_with_the_line(tmp_path: Path) -> None:
     source = f"{COMPILED}engine.refit_gm()  # flagged\nmodel.embed(ids)\n"
     told = seen(tmp_path, source, "OFF101").only.message
