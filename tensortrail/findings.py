@@ -119,6 +119,19 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A setting that a run calls for."""
+
+    setting: Setting
+    findings: tuple[Finding, ...]
+    """Those it takes away."""
+    others: tuple[Setting, ...] = ()
+    """Other ways to the same end."""
+    left: str = ""
+    """Why it is not put into the source; empty if it is."""
+
+
+@dataclass(frozen=True, slots=True)
 class RuleInfo:
     """What reporters may say about a rule (SARIF's rule help, `explain`)."""
 

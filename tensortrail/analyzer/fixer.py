@@ -81,11 +81,15 @@ def allowed(fix: Fix, unsafe: bool) -> bool:
     return fix.safety is Safety.SAFE or (unsafe and fix.safety is Safety.UNSAFE)
 
 
-def unified_diff(path: str, before: bytes, after: bytes) -> str:
+def unified_diff(
+    path: str, before: bytes, after: bytes, heads: tuple[str, str] = ("a/", "b/")
+) -> str:
     shown = path.replace(os.sep, "/")
+    # A name with spaces ends at a tab, else `patch` takes its first word.
+    old, new = (f"{head}{shown}" + "\t" * (" " in shown) for head in heads)
     return "".join(
         line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
-        for line in difflib.unified_diff(_lines(before), _lines(after), f"a/{shown}", f"b/{shown}")
+        for line in difflib.unified_diff(_lines(before), _lines(after), old, new)
     )
 
 
@@ -140,4 +144,6 @@ def _parses(data: bytes) -> bool:
 
 
 def _lines(data: bytes) -> list[str]:
-    return data.decode("utf-8", "replace").splitlines(keepends=True)
+    """Only a line feed ends a line of a diff; `splitlines` knows more."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + [line for line in lines[-1:] if line]

@@ -57,6 +57,10 @@ def _run(arguments: list[str]) -> int:
             from tensortrail.cli.fix import run as fix
 
             return fix(options)
+        if options.command == "settings":
+            from tensortrail.cli.settings import run as settings
+
+            return settings(options)
         from tensortrail.cli.explain import run as explain
 
         return explain(options)

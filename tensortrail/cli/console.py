@@ -32,11 +32,18 @@ def write_text(text: str, stream: TextIO) -> None:
     """Whatever the terminal's encoding, nothing is lost to an exception."""
     if not text.endswith("\n"):
         text += "\n"
+    if getattr(stream, "buffer", None) is None:
+        stream.write(text)
+    else:
+        write_bytes(text.encode(stream.encoding or "utf-8", "backslashreplace"), stream)
+
+
+def write_bytes(data: bytes, stream: TextIO) -> None:
+    """As they are: a patch in another encoding would fit no file."""
     buffer = getattr(stream, "buffer", None)
     if buffer is None:
-        stream.write(text)
+        stream.write(data.decode("utf-8", "replace"))
         return
-    encoding = stream.encoding or "utf-8"
     stream.flush()
-    buffer.write(text.encode(encoding, "backslashreplace"))
+    buffer.write(data)
     buffer.flush()

@@ -24,6 +24,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("trace", help=trace, add_help=False)
     _add_report(commands.add_parser("report", help="show what a recorded run comes to"))
     _add_fix(commands.add_parser("fix", help="apply what a recorded run suggests"))
+    settings = "show the settings that a recorded run calls for, as a patch where it can be one"
+    _add_settings(commands.add_parser("settings", help=settings))
     explain = commands.add_parser("explain", help="show a rule's page, or list the rules")
     explain.add_argument("rule", nargs="?", help="a code (OFF101) or name; none lists all")
     explain.add_argument("--color", choices=("auto", "always", "never"), default="auto")
@@ -79,3 +81,11 @@ def _add_fix(fix: argparse.ArgumentParser) -> None:
     add("--diff", action="store_true", help="show what would change, change nothing")
     add("--unsafe-fixes", action="store_true", help="unsafe ones too")
     add("--select", metavar="CODES", help="fixes of these rules only")
+
+
+def _add_settings(settings: argparse.ArgumentParser) -> None:
+    add = settings.add_argument
+    add("run", nargs="?", default=".tensortrail", metavar="RUN", help="a run's directory or file")
+    add("--apply", action="store_true", help="put them into the source")
+    add("--format", choices=("text", "json"), default="text", help="text is the default")
+    add("--select", metavar="CODES", help="settings of these rules only")

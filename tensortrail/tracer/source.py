@@ -23,6 +23,17 @@ def whole_line(site: Site, not_after: float) -> str:
     return lines[site.line - 1] if 0 < site.line <= len(lines) else ""
 
 
+def changed(file: str, not_after: float) -> str:
+    """Why the file is not the one that ran; "" if it is."""
+    try:
+        status = os.stat(file)
+    except (OSError, ValueError) as error:
+        return f"it cannot be read: {getattr(error, 'strerror', error)}"
+    if not stat.S_ISREG(status.st_mode):
+        return "it is no file"
+    return "it changed since the run" if status.st_mtime > not_after else ""
+
+
 def call(site: Site, function: str, not_after: float) -> Site | None:
     found = _call(site, function, not_after)
     return _place(site, found, not_after) if found else None

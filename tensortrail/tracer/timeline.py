@@ -236,6 +236,9 @@ class RunTimeline:
     def argument(self, site: Site, function: str, position: int = 0) -> Site | None:
         return source.argument(site, function, position, self.started)
 
+    def changed(self, file: str) -> str:
+        return source.changed(file, self.started)
+
     def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
         return source.fix(description, safety, edits)
 

@@ -95,6 +95,15 @@ def test_a_failed_write_leaves_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert os.listdir(tmp_path) == ["a.py"]
 
 
+def test_a_diff_has_the_lines_that_other_tools_see() -> None:
+    """Form feeds and the separators of Unicode end no line of a diff."""
+    diff = unified_diff("a.py", b"x\x0c = '\xe2\x80\xa8'\r\nb\n", b"x\x0c = '\xe2\x80\xa8'\r\nc")
+    assert diff == (
+        "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x\x0c = '\u2028'\r\n-b\n+c\n"
+        "\\ No newline at end of file\n"
+    )
+
+
 def test_previews_and_diffs() -> None:
     data = BAD.encode()
     (first, *_) = with_previews(find("a.py", data), lambda path: data)

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Did, Good, Module, Near, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Near, Rule, Timeline
+from tensortrail.rules.shards._call import keep_whole
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.shards._unbound import used_unbound
 
@@ -192,7 +193,7 @@ def build(module):
                     f"`{event.facts.get('within')}`: {hidden.get('message')}. The "
                     f"{raised.get('type')} it came out as has one text for whatever fails there",
                     confidence=Confidence.HIGH,
-                    settings=KEEP_GROUPS_WHOLE[:1],
+                    settings=keep_whole(timeline, event, _cut_before(timeline, event)),
                     evidence={"raised": f"{raised.get('type')}: {raised.get('message')}"},
                 )
 
@@ -256,6 +257,17 @@ def build(module):
                 (missing, f"`{missing.id}` is used here: UnboundLocalError hides the cause"),
             ],
         )
+
+
+def _cut_before(timeline: Timeline, failed: Event) -> Event | None:
+    """Groups of weights that the failed save had put into different files."""
+    splits = [
+        each
+        for each in timeline.events(Did.HOOK)
+        if each.op == "transformers.split" and each.facts.get("groups")
+        if each.time <= failed.time and each.site == failed.site and each.thread == failed.thread
+    ]
+    return splits[-1] if splits else None
 
 
 def _work_in(module: Module, tried: ast.Try) -> ast.Call | None:

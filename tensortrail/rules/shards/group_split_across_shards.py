@@ -3,8 +3,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Setting, Severity
+from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shards._call import keep_whole
 from tensortrail.rules.shards._saving import (
     KEEP_GROUPS_WHOLE,
     conversions_in_shard_loops,
@@ -118,18 +119,6 @@ def save(split, state_dict):
             + (f". The same holds for {more} more" if more else ""),
             severity=Severity.ERROR,
             confidence=Confidence.HIGH,
-            settings=_keep_whole(event),
+            settings=keep_whole(timeline, event, event),
             evidence={"groups": str(more + 1), "path": str(event.facts.get("path", ""))},
         )
-
-
-def _keep_whole(event: Event) -> tuple[Setting, ...]:
-    used, works = event.facts.get("max_shard_size"), event.facts.get("works")
-    limit = Setting(
-        library="transformers",
-        name="max_shard_size",
-        value=str(works),
-        why=f"bytes: the smallest limit that keeps every group of this model whole (was {used!r})",
-        where="save_pretrained",
-    )
-    return (limit, KEEP_GROUPS_WHOLE[0]) if works else KEEP_GROUPS_WHOLE[:1]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
+from tensortrail.rules.shards._call import of_call
 from tensortrail.rules.shards._saving import is_onload, reads_back
 
 _DELETES = frozenset({"os.remove", "os.unlink", "shutil.rmtree"})
@@ -134,7 +135,9 @@ def save(model, folder, names, source):
                     "is offloaded to the folder it is saved into",
                     severity=Severity.ERROR,
                     confidence=Confidence.HIGH,
-                    settings=[_elsewhere(str(event.facts.get("folder", "")))],
+                    settings=of_call(
+                        timeline, event, _elsewhere(str(event.facts.get("folder", "")))
+                    ),
                     evidence={"file": str(path)},
                 )
 
@@ -143,7 +146,7 @@ def _elsewhere(folder: str) -> Setting:
     return Setting(
         library="transformers",
         name="save_directory",
-        value=f"{folder.rstrip('/')}-resaved",
+        value=repr(f"{folder.rstrip('/')}-resaved"),
         why=f"the offloaded weights are still read from {folder} while the new files are written",
         where="save_pretrained",
     )

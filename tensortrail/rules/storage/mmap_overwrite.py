@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
+from tensortrail.findings import Edit, Finding, Fix, Safety, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import named, size
+from tensortrail.rules._calls import carrier
+from tensortrail.rules._seen import by_line, named, size
 
 _IN_PLACE = ("torch.save",)
 """Writers that truncate the file they are given; others write a new one and rename it."""
@@ -70,6 +71,7 @@ class MmapOverwrite(Rule):
             "dies when they are read",
             about=storages[0],
             fixes=[_elsewhere(timeline, event)],
+            settings=_in_memory(timeline, loads, held),
             evidence={"tensors": str(len(loads)), "mapped": size(held)},
         )
 
@@ -80,6 +82,21 @@ def _is_alive(timeline: Timeline, load: Event, save: Event) -> bool:
         return False
     until = timeline.history(load.storage, save)
     return not any(each.did is Did.FREE and each.storage == load.storage for each in until)
+
+
+def _in_memory(timeline: Timeline, loads: list[Event], held: int) -> Iterator[Setting]:
+    """Where one call has mapped all of them, it can read them as well."""
+    if {each.op for each in loads} == {"torch.load"} and len(by_line(loads)) == 1:
+        yield Setting(
+            library="torch",
+            name="mmap",
+            value="False",
+            why=f"reads the weights into memory, of which they take {size(held)}: the file may be "
+            "written then",
+            where="torch.load",
+            call="load",
+            at=carrier(timeline, loads[0].site, "load"),
+        )
 
 
 def _elsewhere(timeline: Timeline, event: Event) -> Fix | None:

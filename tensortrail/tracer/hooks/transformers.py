@@ -28,6 +28,8 @@ class Save:
     model: Any
     folder: str
     limit: int | str
+    positions: dict[str, int]
+    """Where the call takes its arguments without their names."""
     reverts: bool
     """Weights are brought back to their original format file by file."""
     sources: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -76,7 +78,8 @@ def _saving(recorder: Recorder, saves: Saves) -> Around:
 
 
 def _begun(recorder: Recorder, original: Any, model: Any, args: Any, kwargs: Any) -> Save:
-    given = inspect.signature(original).bind(model, *args, **kwargs)
+    signature = inspect.signature(original)
+    given = signature.bind(model, *args, **kwargs)
     given.apply_defaults()
     of = given.arguments
     recorder.name_module(model)
@@ -85,6 +88,7 @@ def _begun(recorder: Recorder, original: Any, model: Any, args: Any, kwargs: Any
         model,
         path_of(of.get("save_directory")),
         of.get("max_shard_size", ""),
+        {name: place for place, name in enumerate(list(signature.parameters)[1:])},
         bool(of.get("save_original_format")) and bool(places & {"cpu", "disk"}),
     )
 
@@ -134,6 +138,7 @@ def _cut(recorder: Recorder, save: Save, state_dict: Any, split: Any) -> None:
                 name: tensor.numel() * tensor.element_size() for name, tensor in state_dict.items()
             }
             facts["max_shard_size"] = save.limit
+            facts["positions"] = save.positions
             facts["works"] = smallest_limit(sizes, together.values())
             facts["count"], facts["groups"] = len(cut), dict(list(cut.items())[:MOST_GROUPS])
     recorder.note(Did.HOOK, op="transformers.split", facts=facts)
@@ -155,8 +160,9 @@ def _reads_back(recorder: Recorder, save: Save, model: Any, name: str) -> None:
         return
     save.told.add(path)
     fate = "removed" if now is None else "overwritten"
-    facts = {"said": f"reads {name} from {path}, which was {fate} before", "path": path}
-    facts |= {"key": name, "fate": fate, "folder": save.folder}
+    facts: dict[str, Any] = {"said": f"reads {name} from {path}, which was {fate} before"}
+    facts |= {"path": path, "key": name, "fate": fate}
+    facts |= {"folder": save.folder, "positions": save.positions}
     recorder.note(Did.HOOK, op="transformers.load_offloaded_parameter", facts=facts)
 
 
@@ -182,5 +188,6 @@ def _failed(recorder: Recorder, save: Save, error: Exception) -> None:
         "raised": {"type": type(error).__name__, "message": str(error)},
         "hidden": {"type": type(cause).__name__, "message": str(cause)},
         "within": "revert_weight_conversion",
+        "positions": save.positions,
     }
     recorder.note(Did.HOOK, op=SAVE, facts=facts)

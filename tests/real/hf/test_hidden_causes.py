@@ -38,8 +38,12 @@ def test_the_exception_behind_the_fixed_text_is_told(tmp_path: Path) -> None:
     assert isinstance(cause, ValueError)
     assert f"ValueError in `revert_weight_conversion`: {cause}" in seen.only.message
     assert str(seen.error) in seen.only.evidence["raised"]
-    (setting,) = seen.only.settings
-    assert (setting.name, setting.value) == ("save_original_format", "False")
+    limit, original = seen.only.settings
+    assert limit.name == "max_shard_size"
+    assert int(limit.value) > 100_000
+    assert (original.name, original.value) == ("save_original_format", "False")
+    assert limit.at is not None
+    assert limit.at.line == seen.only.site.line
 
 
 def test_a_cause_that_has_nothing_to_do_with_files_is_told_too(tmp_path: Path) -> None:
@@ -48,6 +52,7 @@ def test_a_cause_that_has_nothing_to_do_with_files_is_told_too(tmp_path: Path) -
     assert "different shard files" in str(seen.error)
     assert "MemoryError" in seen.only.message
     assert "no room for the joined weight" in seen.only.message
+    assert [each.name for each in seen.only.settings] == ["save_original_format"]
 
 
 def test_the_groups_of_this_failure_are_told_with_a_size_that_works(tmp_path: Path) -> None:

@@ -29,7 +29,13 @@ def test_the_file_and_the_first_weight_that_is_missing_are_told(tmp_path: Path) 
     assert f"has removed {gone}" in seen.only.message
     assert "`model.embed_tokens.weight`" in seen.only.message
     (setting,) = seen.only.settings
-    assert (setting.name, setting.value) == ("save_directory", f"{tmp_path / 'source'}-resaved")
+    assert (setting.name, setting.value) == (
+        "save_directory",
+        repr(f"{tmp_path / 'source'}-resaved"),
+    )
+    assert (setting.call, setting.position) == ("save_pretrained", 0)
+    assert setting.at is not None
+    assert setting.at.line == seen.only.site.line
 
 
 def test_the_folder_of_the_setting_works(tmp_path: Path) -> None:

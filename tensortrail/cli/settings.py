@@ -1,0 +1,76 @@
+"""`tensortrail settings`: the settings that a recorded run calls for."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from tensortrail.cli import CLEAN, FAILED, FOUND
+from tensortrail.cli.console import fail, say, write_bytes
+
+if TYPE_CHECKING:
+    from tensortrail.analyzer.suggestions import Plan
+
+
+def run(options: Namespace) -> int:
+    from tensortrail.analyzer.suggestions import plan
+    from tensortrail.cli.report import findings_of
+    from tensortrail.tracer.timeline import open_run
+    from tensortrail.tracer.trail.reader import NotATrail
+
+    try:
+        timeline = open_run(options.run)
+    except NotATrail as error:
+        fail(str(error), "a run is recorded by: tensortrail trace script.py")
+        return FAILED
+    report = findings_of(timeline, options.select or "")
+    for problem in report.problems:
+        say(f"tensortrail: {problem}")
+    wanted = plan(report.findings, timeline.changed)
+    failed = _apply(wanted) if options.apply else False
+    _show(wanted, options, report.problems)
+    say(_summary(wanted, options.apply))
+    if failed:
+        return FAILED
+    return FOUND if wanted.left or (wanted.files and not options.apply) else CLEAN
+
+
+def _apply(wanted: Plan) -> bool:
+    from tensortrail.analyzer.atomic import write
+
+    failed = False
+    for path, done in wanted.files:
+        try:
+            write(path, done.after)
+        except OSError as error:
+            say(f"{path}: {error.strerror or error}")
+            failed = True
+    return failed
+
+
+def _show(wanted: Plan, options: Namespace, problems: tuple[str, ...]) -> None:
+    from tensortrail.reporters.suggestions import as_json, as_text
+
+    if options.format == "json":
+        text = as_json(wanted.suggestions, wanted.diff, problems) + "\n"
+    elif options.apply:
+        text = as_text(wanted.left, "")
+    else:
+        text = as_text(wanted.suggestions, wanted.diff)
+    write_bytes(text.encode("utf-8", "surrogateescape"), sys.stdout)
+
+
+def _summary(wanted: Plan, applied: bool) -> str:
+    settings, left, files = len(wanted.suggestions), len(wanted.left), len(wanted.files)
+    if not settings:
+        return "this run calls for no settings"
+    done = "put into" if applied else "in a patch for"
+    return (
+        f"{_count(settings - left, 'setting')} {done} {_count(files, 'file')}, "
+        f"{left} to set by hand"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
