@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from tensortrail.findings import Confidence, Severity, Site
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
@@ -79,6 +80,8 @@ class Operand:
     type_name: str
     shape: tuple[int, ...]
     storage: Storage | None
+    hook: Mapping[str, Any] = field(default_factory=dict)
+    """The hook that should have brought it to another device, and why it did not."""
 
 
 def operands(timeline: Timeline, event: Event) -> list[Operand]:
@@ -90,6 +93,7 @@ def operands(timeline: Timeline, event: Event) -> list[Operand]:
             str(each.get("type", "")),
             tuple(each.get("shape", ())),
             timeline.storage(event.process, each["storage"]) if each.get("storage") else None,
+            each["hook"] if isinstance(each.get("hook"), Mapping) else {},
         )
         for each in (given if isinstance(given, (list, tuple)) else ())
         if isinstance(each, dict)
@@ -102,6 +106,26 @@ def called(timeline: Timeline, operand: Operand) -> str:
         return f"`{timeline.name(operand.storage)}`"
     shape = "x".join(map(str, operand.shape)) or "scalar"
     return f"{operand.type_name or 'tensor'} {shape} (argument {operand.arg})"
+
+
+def not_brought(hook: Mapping[str, Any]) -> str:
+    """Why a hook did not bring a weight, in words."""
+    name, module, device = (str(hook.get(key)) for key in ("hook", "module", "to"))
+    match hook.get("why"):
+        case "removed":
+            where = ""
+            match hook.get("at"):
+                case [str(file), int(line), *_] if file:
+                    where = f" at {os.path.basename(file)}:{line}"
+            return f"{name}, which brought it to {device}, was taken off {module}{where}"
+        case "replaced":
+            return (
+                f"{name} on {module} is not called any more: the module's forward was replaced by "
+                f"{hook.get('by')}"
+            )
+        case _:
+            called = hook.get("called", module)
+            return f"{name} on {module} brings it to {device} only while {called} itself is called"
 
 
 def was_handled(timeline: Timeline, error: Event) -> bool:

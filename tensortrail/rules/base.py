@@ -75,6 +75,8 @@ class Rule:
     """In the default selection. Rules earn it by being right on real trees."""
     passes_clear: ClassVar[bool] = True
     """A run that passed a line without harm speaks against a finding there."""
+    explains: ClassVar[Sequence[str]] = ()
+    """Codes of findings in a run that say less about the same line: they stay unsaid."""
     triggers: ClassVar[Sequence[Trigger]] = ()
     """The file is read closer only if one of these is in it: a word, all words of a tuple, or a
     word on a line of some form. They must over-approximate: the rule can say nothing about a

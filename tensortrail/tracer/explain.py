@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensortrail.findings import Setting, Site
+from tensortrail.rules._seen import not_brought
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.tracer.causes import Cause, Match, match_chain, type_name_of
 from tensortrail.tracer.failures import Failure, Failures
@@ -135,9 +136,13 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
             shape=tuple(told["shape"]),
             placed=placed,
             made=made if told["device"] == odd else None,
-            hook=scene.hook(identity, str(told["device"])) or _left_there(timeline, storage),
+            hook=_hook(told) or scene.hook(identity) or _left_there(timeline, storage),
             odd=told["device"] == odd,
         )
+
+
+def _hook(told: dict[str, Any]) -> str:
+    return not_brought(told["hook"]) if "hook" in told else ""
 
 
 def _left_there(timeline: Timeline | None, storage: Storage | None) -> str:

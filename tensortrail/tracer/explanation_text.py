@@ -74,7 +74,8 @@ def _placed(event: Event) -> str:
     where = f" at {_place(event.site)}" if event.site else ""
     by = f" [{_place(event.by)}]" if event.by and event.site else ""
     path = f" from {inert(str(event.facts['path']))}" if event.facts.get("path") else ""
-    return f"{what}{path}{where}, {inert(event.op)}{by}"
+    hook = f" for {inert(str(event.facts['hook']))}" if event.facts.get("hook") else ""
+    return f"{what}{path}{where}, {inert(event.op)}{by}{hook}"
 
 
 def _place(site: Site) -> str:

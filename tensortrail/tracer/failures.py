@@ -63,6 +63,7 @@ class Failures:
             operand(where, tensor, entry)
             for (where, tensor), entry in zip(found, entries, strict=True)
         ]
+        recorder.onloads.explain(operands, entries)
         op = recorder.op_text(func)
         identities = tuple(id(tensor) for _, tensor in found)
         self.recent.append(Failure(id(error), op, message, operands, identities))

@@ -24,12 +24,22 @@ def findings(timeline: RunTimeline, rules: Iterable[Rule] | None = None) -> Judg
     """What the runtime halves of these rules, or of the default ones, find in a run."""
     found: list[Finding] = []
     problems: list[str] = []
+    explained: set[tuple[str, str, int]] = set()
     for rule in _default() if rules is None else rules:
         try:
-            found += rule.watch(timeline)
+            told = list(rule.watch(timeline))
         except Exception as error:
             problems.append(f"{rule.code} failed on this run: {type(error).__name__}: {error}")
-    found = [_dressed(each, timeline) for each in found]
+            continue
+        found += told
+        explained |= {
+            (code, each.site.file, each.site.line) for each in told for code in rule.explains
+        }
+    found = [
+        _dressed(each, timeline)
+        for each in found
+        if (each.code, each.site.file, each.site.line) not in explained
+    ]
     unique = {(each.code, each.site, each.message): each for each in found}
     ordered = sorted(unique.values(), key=lambda each: each.sort_key)
     return Judged(tuple(ordered), tuple(problems))

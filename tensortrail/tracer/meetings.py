@@ -88,6 +88,7 @@ class Meetings:
         )
         names = [recorder.storages.device_name(device) for device in devices]
         operands = [operand(where, t, entry) for where, t, entry in entries]
+        recorder.onloads.explain(operands, [entry for _, _, entry in entries])
         return odd, {"devices": sorted(names), "operands": operands[:MOST_OPERANDS]}
 
 

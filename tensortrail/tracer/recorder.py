@@ -14,9 +14,11 @@ import torch
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.failures import Failures
 from tensortrail.tracer.focus import Focus
+from tensortrail.tracer.guard import Guard
 from tensortrail.tracer.holders import MOST_LOOKS, holders
 from tensortrail.tracer.interruptions import let_through
 from tensortrail.tracer.meetings import Meeting, Meetings
+from tensortrail.tracer.onloads import Onloads
 from tensortrail.tracer.owned import owned
 from tensortrail.tracer.sites import MOST_SITES, Key, Known, Place, frames, place
 from tensortrail.tracer.storages import Entry, Storages, is_wrapper
@@ -26,6 +28,8 @@ from tensortrail.tracer.unwritten import Unwritten
 from tensortrail.tracer.wrappers import Wrappers
 
 FREE = CODE[Did.FREE]
+BY_HOOKS = {Did.MOVE, Did.COPY, Did.SWAP, Did.LOAD}
+"""What hooks of libraries do to weights; such events say which hook it was."""
 FORK = "fork"
 
 
@@ -46,6 +50,8 @@ class Local(threading.local):
         """The mode of simulated devices below it."""
         self.child = FORK
         """What the next forked child is called."""
+        self.acting = ""
+        """The hook of a library that runs, and on which module."""
 
 
 def _thread_name() -> str:
@@ -66,12 +72,17 @@ class Recorder:
         self.failures = Failures(self)
         self.unwritten = Unwritten(self)
         self.wrappers = Wrappers(self)
+        self.onloads = Onloads(self.storages)
         self.alert = False
         """Whether every operation must be looked at: there is more than one device, or fresh
         memory that nobody wrote into."""
         self.local = Local()
         self.stage: Any = None
         """The rehearsal that is on."""
+        self.guard: Guard | None = None
+        """Whom hooks ask before a step that may destroy data."""
+        self.mapped: set[str] = set()
+        """Files that tensors were mapped from."""
         self.steps = range(0)
         """The steps in which every operation is recorded."""
         self.at_close: list[Callable[[], None]] = []
@@ -96,6 +107,11 @@ class Recorder:
             return
         if self.dead:
             self.storages.bury()
+        if acting := self.local.acting:
+            if did is Did.ASKED:
+                return  # hooks ask at every call
+            if did in BY_HOOKS:
+                facts = {**(facts or {}), "hook": acting}
         self.writer.event(
             CODE[did],
             self.context(),
@@ -256,6 +272,16 @@ class Recorder:
         if self.local.base != "train":
             self.local.base = "train"
             self.local.context = -1
+
+    @contextmanager
+    def acts(self, hook: str) -> Iterator[None]:
+        """What is moved meanwhile is moved by this hook."""
+        local = self.local
+        before, local.acting = local.acting, hook
+        try:
+            yield
+        finally:
+            local.acting = before
 
     # --- names ---------------------------------------------------------------------------
     def name_module(self, module: torch.nn.Module, root: str = "") -> list[Entry]:

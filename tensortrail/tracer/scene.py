@@ -52,8 +52,9 @@ class Scene:
         except (ImportError, AttributeError, ValueError, TypeError):
             return KNOWN.get(name, [])
 
-    def hook(self, identity: int, device: str) -> str:
-        """The hook that moves this parameter when its module is called."""
+    def hook(self, identity: int) -> str:
+        """The hook that moves this parameter when its module is called; for those put on before
+        anything was recorded."""
         owner = self._owners.get(identity)
         if owner is None:
             return ""

@@ -35,7 +35,8 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
         case Did.CREATE:
             return f"made on {device} by {op} ({size(storage.nbytes if storage else 0)})"
         case Did.MOVE:
-            return f"moved {source} -> {device} by {op} ({size(storage.nbytes if storage else 0)})"
+            many = size(storage.nbytes if storage else 0)
+            return f"moved {source} -> {device} by {op} ({many}){_for_hook(event)}"
         case Did.ASKED:
             return f"asked to move by {op}: it was there already"
         case Did.COPY:
@@ -77,6 +78,10 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             return str(facts.get("began") or f"{facts.get('ended')} ended")
         case _:
             return f"{event.did.value} {op}".strip()
+
+
+def _for_hook(event: Event) -> str:
+    return f" for {event.facts['hook']}" if event.facts.get("hook") else ""
 
 
 def _odd(event: Event) -> str:

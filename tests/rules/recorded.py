@@ -91,14 +91,19 @@ def record(
     return program, open_run(folder / "run"), error
 
 
+def found(timeline: RunTimeline, *codes: str) -> tuple[Finding, ...]:
+    """What the rules of these codes find in a run; without any, what all default ones do."""
+    judged = findings(timeline, [all_rules()[code]() for code in codes] or None)
+    assert not judged.problems
+    return judged.findings
+
+
 def watched(folder: Path, source: str, code: str, rehearse: str = "") -> Seen:
     """The program's run, and what the rule of that code finds in it: on the marked lines only."""
     program, timeline, error = record(folder, source, rehearse)
-    judged = findings(timeline, [all_rules()[code]()])
-    assert not judged.problems
     if error is not None and MARK not in source:
         pytest.fail(f"the program raised {error!r}")
-    seen = Seen(program, timeline, judged.findings, error)
+    seen = Seen(program, timeline, found(timeline, code), error)
     marked = {n for n, line in enumerate(dedent(source).splitlines(), 1) if MARK in line}
     told = [f"line {each.site.line}: {each.message}" for each in seen.found]
     assert {each.site.line for each in seen.found} == marked, told

@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 from tensortrail.analyzer.judge import judge
 from tensortrail.analyzer.project import Project
 from tensortrail.findings import Confidence, Finding, Severity, Site
-from tensortrail.rules import Rule, Timeline, all_rules
+from tensortrail.rules import Did, Rule, Timeline, all_rules
 from tensortrail.tracer.judge import findings, merge
 from tests.rules.recorded import WRAPPER, record
 
@@ -40,6 +40,15 @@ class Failing(Rule):
         raise KeyError("no such event")
 
 
+class Explaining(Rule):
+    """Says more than DEV508 about the first line on which something raised."""
+
+    code, name, explains = "ZZZ902", "explaining", ("DEV508",)
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        yield self.seen(timeline, timeline.events(Did.ERROR)[0], "because of this")
+
+
 def static(program: Path, code: str) -> list[Finding]:
     judged = judge(str(program), program.read_bytes(), [all_rules()[code]()], Project())
     return list(judged.findings)
@@ -50,6 +59,27 @@ def test_a_rule_that_fails_ends_only_its_own_work(tmp_path: Path) -> None:
     judged = findings(timeline, [Failing(), all_rules()["NEW306"]()])
     assert [each.code for each in judged.findings] == ["NEW306"]
     assert judged.problems == ("ZZZ901 failed on this run: KeyError: 'no such event'",)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_finding_that_says_more_about_a_line_stands_alone_there(
+    tmp_path: Path, reverse: bool
+) -> None:
+    source = """\
+    import torch
+    for line in "12":
+        try:
+            torch.ones(2, device="meta").tolist()
+        except NotImplementedError:
+            pass
+    torch.ones(2, device="meta").tolist()
+    """
+    _, timeline, _ = record(tmp_path, source)
+    rules = [all_rules()["DEV508"](), Explaining()]
+    judged = findings(timeline, reversed(rules) if reverse else rules)
+    assert [(each.code, each.site.line) for each in judged.findings] == [
+        ("ZZZ902", 4), ("DEV508", 7),
+    ]  # fmt: skip
 
 
 def test_the_default_rules_judge_without_being_named(tmp_path: Path) -> None:

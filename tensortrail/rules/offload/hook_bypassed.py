@@ -1,25 +1,27 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import by_line, operands, was_handled
-
-HOOK = "accelerate.AlignDevicesHook"
+from tensortrail.rules._seen import Operand, by_line, not_brought, operands, was_handled
 
 
 class HookBypassed(Rule):
     """An offloaded weight is used while its module does not run, so its hook did not bring it.
 
     ## What it does
-    Watches the hooks that accelerate puts on offloaded modules. Speaks when an operation gets a
-    weight that its hook has left on meta. Found in recorded runs only.
+    Watches the hooks that accelerate and diffusers put on offloaded modules. Speaks when an
+    operation gets a weight that its hook has left elsewhere: because only a part of the module
+    was used, because the hook had been taken off, or because the module's forward was replaced.
+    Also speaks of a weight that was written while its hook had brought it, and whose new values
+    the hook throws away. Found in recorded runs only.
 
     ## Why is this bad?
     A hook brings the weight before the forward of the module it belongs to and takes it away
     after. Whoever uses `other.weight` directly, in another module's forward or in a helper, gets
-    a placeholder without values. Some operations raise, others give undefined memory.
+    a placeholder without values, or one on the CPU. Some operations raise, others give undefined
+    memory. What is written meanwhile is lost: the hook brings its own copy the next time.
 
     ## Example
     ```python
@@ -36,57 +38,74 @@ class HookBypassed(Rule):
 
     ## References
     - huggingface/accelerate documentation of `align_module_device`
+    - huggingface/diffusers documentation, "Reduce memory usage"
     """
 
     code = "OFF105"
     name = "hook-bypassed"
     severity = Severity.ERROR
+    explains = ("DEV502", "DEV507", "DEV508", "OFF102")
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        hooked = {
-            str(event.facts.get("parameter")): event
-            for event in timeline.events(Did.HOOK)
-            if event.op.startswith(HOOK) and event.storage and event.storage.device == "meta"
-        }
-        if not hooked:
-            return
         for events in by_line(timeline.events(Did.ERROR, Did.MEET)):
             for event in events:
-                if by := _left(timeline, event, hooked):
-                    yield self._used(timeline, event, by)
+                if left := _left(timeline, event):
+                    yield self._used(timeline, event, left)
                     break
+        lost = (each for each in timeline.events(Did.HOOK) if each.facts.get("lost"))
+        for events in by_line(lost):
+            yield self._lost(timeline, events)
 
-    def _used(self, timeline: Timeline, event: Event, by: Event) -> Finding:
-        facts = by.facts
-        name, module = facts.get("parameter"), facts.get("module")
+    def _used(self, timeline: Timeline, event: Event, left: Operand) -> Finding:
+        hook = left.hook
         caught = event.did is Did.ERROR and was_handled(timeline, event)
+        inside = f" in `{function}`" if (function := _function(event)) else ""
         return self.seen(
             timeline,
             event,
-            f"`{event.op}` is given `{name}`, which its hook left on meta: it is on "
-            f"{facts.get('execution_device')} only while `{module}` runs",
+            f"`{event.op}`{inside} is given `{hook.get('parameter')}`, which is on {left.device}: "
+            f"{not_brought(hook)}",
             severity=Severity.WARNING if caught else Severity.ERROR,
             confidence=Confidence.HIGH,
-            about=by.storage,
-            settings=[
-                Setting(
-                    library="accelerate",
-                    name="align_module_device",
-                    value=str(module),
-                    why="brings the weights of this module for as long as the block lasts",
-                    where="around the line that uses the weight",
-                )
-            ],
-            evidence={"kept in": str(facts.get("kept_in") or "memory")},
+            about=left.storage,
+            settings=_settings(hook.get("hook"), str(hook.get("module"))),
+            evidence={"kept in": str(hook.get("kept_in") or "memory")},
+        )
+
+    def _lost(self, timeline: Timeline, events: list[Event]) -> Finding:
+        names = list(dict.fromkeys(str(each.facts.get("parameter")) for each in events))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        kept = str(events[0].facts.get("kept_in") or "memory")
+        return self.seen(
+            timeline,
+            events[0],
+            f"`{names[0]}`{more} was written while its hook had brought it; the hook throws that "
+            f"away and brings the old values from {kept} the next time",
+            severity=Severity.WARNING,
+            confidence=Confidence.HIGH,
+            evidence={"weights": str(len(names)), "kept in": kept},
         )
 
 
-def _left(timeline: Timeline, event: Event, hooked: dict[str, Event]) -> Event | None:
-    """What the hook said of an operand. Its name may begin with the model's class."""
+def _left(timeline: Timeline, event: Event) -> Operand | None:
+    """An operand that a hook should have brought. On the CPU it may serve, if nothing raised."""
     for operand in operands(timeline, event):
-        if operand.device == "meta" and operand.storage is not None:
-            name = timeline.name(operand.storage)
-            by = hooked.get(name) or hooked.get(name.partition(".")[2])
-            if by is not None:
-                return by
+        if operand.hook and (event.did is Did.ERROR or operand.device == "meta"):
+            return operand
     return None
+
+
+def _function(event: Event) -> str:
+    function = event.site.function if event.site else ""
+    return "" if function == "<module>" else function
+
+
+def _settings(hook: object, module: str) -> Iterable[Setting]:
+    if hook == "accelerate.AlignDevicesHook":
+        yield Setting(
+            library="accelerate",
+            name="align_module_device",
+            value=module,
+            why="brings the weights of this module for as long as the block lasts",
+            where="around the line that uses the weight",
+        )

@@ -57,6 +57,7 @@ class UsedAfterOffload(Rule):
     name = "used-after-offload"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
+    explains = ("DEV502", "DEV507", "DEV508")
     triggers = (
         "MutableTorchTensorRTModule",
         "deallocate_module",

@@ -1,9 +1,47 @@
-"""Where the weights of a model that accelerate offloaded are kept."""
+"""What accelerate's hooks bring, and where they keep it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
+
+import torch
+
+from tensortrail.tracer.onloads import Bringer
+
+
+def bringers(module: Any) -> Iterator[Bringer]:
+    """What the hooks on this module bring when it is called."""
+    hook = vars(module).get("_hf_hook")
+    for each in getattr(hook, "hooks", (hook,)):
+        kind = type(each).__name__
+        if kind == "AlignDevicesHook" and each.offload:
+            device, whole = device_name(each.execution_device), bool(each.place_submodules)
+            yield Bringer(f"accelerate.{kind}", device, whole, _keeps(each.weights_map))
+        elif kind == "CpuOffload":
+            yield Bringer(f"accelerate.{kind}", device_name(each.execution_device), True)
+
+
+def _keeps(weights: Any) -> Any:
+    return lambda key: kept_in(weights, key) if weights is not None else ""
+
+
+def weights_of(hook: Any, module: Any) -> Iterator[tuple[str, Any]]:
+    """What an `AlignDevicesHook` brings and takes away again."""
+    whole = bool(hook.place_submodules)
+    yield from module.named_parameters(recurse=whole)
+    if hook.offload_buffers:
+        yield from module.named_buffers(recurse=whole)
+
+
+def device_name(device: Any) -> str:
+    """accelerate also calls a GPU by its number."""
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        return f"cuda:{device}" if isinstance(device, int) else str(device)
+    return f"{found}:0" if found.index is None and found.type not in ("cpu", "meta") else str(found)
 
 
 def source(model: Any, name: str) -> str:

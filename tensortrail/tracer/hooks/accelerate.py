@@ -8,7 +8,8 @@ from typing import Any
 from torch.compiler import is_compiling
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.hooks._offloaded import kept_in, path_of_module
+from tensortrail.tracer.hooks._offloaded import bringers, kept_in, path_of_module, weights_of
+from tensortrail.tracer.hooks._written import Written
 from tensortrail.tracer.patches import Around, Patches
 from tensortrail.tracer.recorder import Recorder
 
@@ -19,41 +20,76 @@ MOST_TOLD = 2
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    from accelerate.hooks import AlignDevicesHook
+    import accelerate.hooks as library
     from accelerate.utils.offload import OffloadedWeightsLoader
 
     told: Counter[str] = Counter()
-    for name, look in (("init_hook", _left), ("pre_forward", _brought), ("post_forward", _left)):
-        patches.wrap(AlignDevicesHook, name, _acting(recorder, look, f"{HOOK}.{name}", told))
+    written = Written(recorder)
+    align, whole = library.AlignDevicesHook, library.CpuOffload
+    patches.wrap(align, "init_hook", _acting(recorder, _Leaving(told)))
+    patches.wrap(align, "pre_forward", _acting(recorder, _Bringing(told, written)))
+    patches.wrap(align, "post_forward", _acting(recorder, _Leaving(told, written)))
+    for owner, name in ((align, "detach_hook"), (whole, "init_hook"), (whole, "pre_forward")):
+        patches.wrap(owner, name, _acting(recorder, _Look()))
+    patches.wrap(library, "add_hook_to_module", _adding(recorder), everywhere=True)
+    patches.wrap(library, "remove_hook_from_module", _removing(recorder), everywhere=True)
     patches.wrap(OffloadedWeightsLoader, "__getitem__", _reading(recorder, told))
+    recorder.onloads.learn(bringers)
 
 
-def _acting(recorder: Recorder, look: Any, op: str, told: Counter[str]) -> Around:
+class _Look:
+    """Nothing before and nothing after: torch's own functions tell of the moves."""
+
+    def before(self, recorder: Recorder, hook: Any, module: Any) -> None: ...
+
+    def after(self, recorder: Recorder, hook: Any, module: Any, op: str) -> None: ...
+
+
+class _Bringing(_Look):
+    def __init__(self, told: Counter[str], written: Written) -> None:
+        self._told, self._written = told, written
+
+    def after(self, recorder: Recorder, hook: Any, module: Any, op: str) -> None:
+        said = f"brought to {hook.execution_device} for the forward of its module"
+        _tell(recorder, hook, module, op, self._told, said)
+        self._written.came(hook, module)
+
+
+class _Leaving(_Look):
+    def __init__(self, told: Counter[str], written: Written | None = None) -> None:
+        self._told, self._written = told, written
+
+    def before(self, recorder: Recorder, hook: Any, module: Any) -> None:
+        if self._written is not None:
+            self._written.goes(hook, module, f"{HOOK}.post_forward")
+
+    def after(self, recorder: Recorder, hook: Any, module: Any, op: str) -> None:
+        said = f"left on meta: it is on {hook.execution_device} only while its module runs"
+        _tell(recorder, hook, module, op, self._told, said)
+
+
+def _acting(recorder: Recorder, look: _Look) -> Around:
     def around(original: Any, hook: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(hook, module, *args, **kwargs)
-        if recorder.active and not is_compiling() and getattr(hook, "offload", False):
-            recorder.guarded(look, hook, module, op, told)
+        if not recorder.active or is_compiling():
+            return original(hook, module, *args, **kwargs)
+        offloads = bool(getattr(hook, "offload", False))
+        if offloads:
+            recorder.guarded(lambda _: look.before(recorder, hook, module))
+        act = f"{type(hook).__name__}.{original.__name__}"
+        with recorder.acts(f"{act} of {recorder.onloads.shown(module)}"):
+            result = original(hook, module, *args, **kwargs)
+        if offloads:
+            recorder.guarded(lambda _: look.after(recorder, hook, module, f"accelerate.{act}"))
         return result
 
     return around
-
-
-def _brought(recorder: Recorder, hook: Any, module: Any, op: str, told: Counter[str]) -> None:
-    said = f"brought to {hook.execution_device} for the forward of its module"
-    _tell(recorder, hook, module, op, told, said)
-
-
-def _left(recorder: Recorder, hook: Any, module: Any, op: str, told: Counter[str]) -> None:
-    said = f"left on meta: it is on {hook.execution_device} only while its module runs"
-    _tell(recorder, hook, module, op, told, said)
 
 
 def _tell(
     recorder: Recorder, hook: Any, module: Any, op: str, told: Counter[str], said: str
 ) -> None:
     path = path_of_module(hook.weights_map) or type(module).__name__
-    whole = bool(getattr(hook, "place_submodules", False))
-    for key, tensor in module.named_parameters(recurse=whole):
+    for key, tensor in weights_of(hook, module):
         entry = recorder.storages.entry(tensor)
         if entry is None:
             continue
@@ -65,6 +101,34 @@ def _tell(
             facts |= {"execution_device": str(hook.execution_device)}
             facts["kept_in"] = kept_in(hook.weights_map, key)
             recorder.note(Did.HOOK, entry, op=op, facts=facts)
+
+
+def _adding(recorder: Recorder) -> Around:
+    def around(original: Any, module: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.active and not is_compiling():
+            weights = getattr(hook, "weights_map", None)
+            path = path_of_module(weights) if weights is not None else ""
+            recorder.guarded(lambda each: each.onloads.put(module, path))
+        return original(module, hook, *args, **kwargs)
+
+    return around
+
+
+def _removing(recorder: Recorder) -> Around:
+    def around(original: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.active and not is_compiling() and "_hf_hook" in vars(module):
+            recorder.guarded(_removed, module)
+        return original(module, *args, **kwargs)
+
+    return around
+
+
+def _removed(recorder: Recorder, module: Any) -> None:
+    path = recorder.onloads.shown(module)
+    for bringer in bringers(module):
+        facts = {"said": f"{bringer.hook} taken off {path}", "module": path}
+        recorder.note(Did.HOOK, op="accelerate.remove_hook_from_module", facts=facts)
+    recorder.onloads.taken(module, recorder.user_here())
 
 
 def _reading(recorder: Recorder, told: Counter[str]) -> Around:

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 from tensortrail.findings import Severity
 from tensortrail.rules import Did
 from tests.rules.offload import stand_in_torch_tensorrt
-from tests.rules.recorded import Seen, record, watched
+from tests.rules.recorded import Seen, found, record, watched
 
 MODEL = """\
 import torch, torch_tensorrt
@@ -86,6 +86,11 @@ def test_a_part_is_used_after_it_was_taken_away(tmp_path: Path, use: str) -> Non
     assert [each.name for each in finding.settings] == ["offload_module_to_cpu"]
 
 
+def test_the_bare_mismatch_stays_unsaid_beside_it(tmp_path: Path) -> None:
+    _, timeline, _ = record(tmp_path, f"{COMPILED}engine.refit_gm()\nmodel.embed(ids)\n", "cuda")
+    assert [each.code for each in found(timeline) if each.site.line == 13] == ["OFF102"]
+
+
 @pytest.mark.parametrize(
     ("use", "mended"),
     [
@@ -97,10 +102,10 @@ def test_the_fix_takes_the_part_back_and_mends_the_program(
     tmp_path: Path, use: str, mended: str
 ) -> None:
     getter = "LanguageModel.get_input_embeddings = lambda self: self.embed"
-    found = seen(tmp_path, f"{COMPILED}{getter}\nengine.refit_gm()\n{use}  # flagged\n", "OFF102")
-    assert mended in found.fixed
+    told = seen(tmp_path, f"{COMPILED}{getter}\nengine.refit_gm()\n{use}  # flagged\n", "OFF102")
+    assert mended in told.fixed
     (tmp_path / "again").mkdir()
-    _, timeline, error = record(tmp_path / "again", found.fixed, rehearse="cuda")
+    _, timeline, error = record(tmp_path / "again", told.fixed, rehearse="cuda")
     assert error is None
     assert not timeline.events(Did.MEET)
 

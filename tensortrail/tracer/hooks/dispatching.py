@@ -1,0 +1,31 @@
+"""accelerate's functions that spread a model over devices and put its hooks on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.compiler import is_compiling
+
+from tensortrail.tracer.patches import Around, Patches
+from tensortrail.tracer.recorder import Recorder
+
+LIBRARY = "accelerate.big_modeling"
+SPREAD = ("cpu_offload", "disk_offload", "cpu_offload_with_hook", "dispatch_model",
+          "load_checkpoint_and_dispatch")  # fmt: skip
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    import accelerate.big_modeling as library
+
+    for name in SPREAD:
+        patches.wrap(library, name, _spreading(recorder, name), everywhere=True)
+
+
+def _spreading(recorder: Recorder, name: str) -> Around:
+    def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(model, *args, **kwargs)
+        with recorder.phase(name), recorder.onloads.within(model):
+            return original(model, *args, **kwargs)
+
+    return around
