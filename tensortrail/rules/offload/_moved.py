@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tensortrail.findings import Setting, Site, Step
+from tensortrail.rules._calls import carrier
 from tensortrail.rules._seen import Operand, called, line_of, named, operands, put_there, size
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 
@@ -65,22 +66,40 @@ def in_library(timeline: Timeline, event: Event) -> Iterator[Step]:
             yield replace(step, message=text)
 
 
-def setting(event: Event) -> list[Setting]:
+def setting(timeline: Timeline, event: Event) -> list[Setting]:
+    """What leaves the module where it was: the setting, if this call asks it, else its way back."""
     facts = event.facts
     if not facts.get("setting"):
         return []
-    call, device = facts["call"], facts["from"]
-    if facts.get("value") is None:
-        why = f"leaves the module on {device} where a call asks it, which `{call}()` does not"
-    elif facts["value"]:
-        why = f"leaves the module on {device}; with True `{call}()` takes it to {facts['to']}"
-    else:
-        why = (
-            f"is what this run used; `{call}()` does not ask it here, so follow the call with "
-            f'.to("{device}") on the module, or on the part of it that is used'
-        )
-    where = "MutableTorchTensorRTModule(...) or torch_tensorrt.compile(...)"
-    return [Setting(str(facts["library"]), str(facts["setting"]), "False", where=where, why=why)]
+    call, name, device = facts["call"], facts["setting"], facts["from"]
+    if not facts.get("value"):
+        given = _given_at(timeline, event)
+        since = f", which is False{place(given)}," if facts.get("value") is False else ""
+        why = f"takes the module back: `{call}()` does not ask `{name}`{since} before it moves it"
+        where_to = f"the module, after `{call}()`{where(event)}"
+        return [Setting("torch", "device", f'"{device}"', why, where_to, call="to")]
+    why = f"leaves the module on {device}; with True `{call}()` takes it to {facts['to']}"
+    takes = str(facts.get("takes") or facts.get("method_of") or "")
+    at = carrier(timeline, _given_at(timeline, event), takes)
+    return [Setting(str(facts["library"]), str(name), "False", why, takes, call=takes, at=at)]
+
+
+def _given_at(timeline: Timeline, event: Event) -> Site | None:
+    """Where this call's settings were given: to itself, or to the object it is a method of."""
+    maker, moved = event.facts.get("method_of"), storages(timeline, event)[:1]
+    if maker is None:
+        return event.site
+    history = timeline.history(moved[0], event) if moved else ()
+    known = {each.storage.number for each in history if each.storage}
+    made = (
+        each.site
+        for each in reversed(timeline.events(Did.HOOK))
+        if each.facts.get("made") == maker
+        and each.process == event.process
+        and each.time <= event.time
+        and known & set(each.facts.get("storages", ()))
+    )
+    return next(made, None)
 
 
 @dataclass(frozen=True)

@@ -286,7 +286,7 @@ def probe(cpu_offload: bool):
                 timeline,
                 event,
                 _moved.against(timeline, event),
-                settings=_moved.setting(event),
+                settings=_moved.setting(timeline, event),
                 evidence={"calls": str(len(events))},
             )
             yield replace(told, trail=(*told.trail, *_moved.in_library(timeline, event)))

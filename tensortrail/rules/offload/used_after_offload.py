@@ -175,7 +175,7 @@ def vocabulary(model: torch.nn.Module):
                 confidence=confidence,
                 about=use.operand.storage,
                 fixes=[taken_back(timeline, use)],
-                settings=_moved.setting(use.mover),
+                settings=_moved.setting(timeline, use.mover),
                 evidence={"operations": str(len(told))},
             )
 

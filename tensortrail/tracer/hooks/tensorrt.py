@@ -9,9 +9,9 @@ import inspect
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from torch.compiler import is_compiling
@@ -25,6 +25,7 @@ from tensortrail.tracer.storages import Entry
 LIBRARY = "torch_tensorrt"
 SETTING = "offload_module_to_cpu"
 MUTABLE = "torch_tensorrt.dynamo.runtime._MutableTorchTensorRTModule"
+MUTABLE_CLASS = "MutableTorchTensorRTModule"
 FREES = "deallocate_module"
 PHASES = {
     "compile": "compile", "refit_gm": "compile", "update_refit_condition": "compile",
@@ -76,10 +77,34 @@ def install(recorder: Recorder, patches: Patches) -> None:
             told = name if name == FREES else _called(path, name)
             phase = "offload" if name == FREES else "compile"
             watch(owner, name, told, phase, _of_function(function))
-    mutable = getattr(sys.modules.get(MUTABLE), "MutableTorchTensorRTModule", None)
-    for name, phase in PHASES.items():
-        if mutable is not None:
+    mutable = getattr(sys.modules.get(MUTABLE), MUTABLE_CLASS, None)
+    if mutable is not None:
+        patches.wrap(mutable, "__init__", _making(recorder))
+        for name, phase in PHASES.items():
             watch(mutable, name, name, phase, _of_mutable)
+
+
+def _making(recorder: Recorder) -> Around:
+    def around(original: Any, wrapper: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(wrapper, *args, **kwargs)
+        if recorder.active and not is_compiling():
+            recorder.guarded(_made, wrapper)
+        return result
+
+    return around
+
+
+def _made(recorder: Recorder, wrapper: Any) -> None:
+    """Where the settings of a wrapper were given: what is called on it later does not tell."""
+    module, value = _of_mutable((wrapper,), {})
+    name = MUTABLE_CLASS
+    facts = {
+        "said": f"is made with {SETTING} {value}",
+        "made": name,
+        "value": value,
+        "storages": _numbers(_placed(recorder, module).values()),
+    }
+    recorder.note(Did.HOOK, op=name, facts=facts)
 
 
 def _called(path: str, name: str) -> str:
@@ -141,10 +166,23 @@ def _ended(recorder: Recorder, call: Call, around: list[Call], result: Any) -> N
             "to": target,
             "count": len(pairs),
             "bytes": sum(new.rest[0] for _, new in pairs),
-            "storages": [new.number for _, new in pairs[:MOST_STORAGES]],
+            "storages": _numbers(new for _, new in pairs),
         }
+        facts |= _takes((around or [call])[0])
         old, new = pairs[0]
         recorder.note(Did.HOOK, new, old, call.name, facts)
+
+
+def _takes(outermost: Call) -> dict[str, str]:
+    """What was given the setting: this function, or the class that it is a method of."""
+    if outermost.name in PHASES:
+        return {"method_of": MUTABLE_CLASS}
+    path, _, name = outermost.name.rpartition(".")
+    return {"takes": name} if path else {}
+
+
+def _numbers(entries: Iterable[Entry]) -> list[int]:
+    return [entry.number for entry in islice(entries, MOST_STORAGES)]
 
 
 def _by_devices(moves: Moves) -> dict[tuple[str, str], Moves]:

@@ -91,8 +91,8 @@ def test_with_a_stand_in_engine_the_call_that_moved_the_embedding_is_named(
     assert f"on cpu since `{call}()` at script.py:{caller}" in used.message
     for each in (moved, used):
         (setting,) = each.settings
-        assert (setting.library, setting.name) == ("torch_tensorrt", "offload_module_to_cpu")
-        assert '.to("cuda:0")' in setting.why
+        assert (setting.call, setting.name, setting.value) == ("to", "device", '"cuda:0"')
+        assert f"`{call}()` does not ask `offload_module_to_cpu`" in setting.why
 
     assert f"moved cuda:0 -> cpu at script.py:{caller}" in seen.told
     assert f"left there by `{call}()`, although `offload_module_to_cpu` is False" in seen.told

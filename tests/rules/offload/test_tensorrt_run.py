@@ -53,8 +53,10 @@ def test_refit_moves_the_embedding_though_the_setting_says_no(tmp_path: Path) ->
     )
     assert finding.severity is Severity.ERROR
     (setting,) = finding.settings
-    assert (setting.name, setting.value) == ("offload_module_to_cpu", "False")
-    assert '.to("cuda:0")' in setting.why
+    assert (setting.call, setting.name, setting.value) == ("to", "device", '"cuda:0"')
+    assert "`refit_gm()` does not ask `offload_module_to_cpu`, which is False at" in setting.why
+    assert "program.py:10" in setting.why
+    assert setting.where == "the module, after `refit_gm()` at program.py:12"
     last = finding.trail[-1]
     assert last.site.file.endswith("_MutableTorchTensorRTModule.py")
     assert last.message == "`refit_gm` calls `deallocate_module` here and does not ask the setting"
@@ -83,7 +85,7 @@ def test_a_part_is_used_after_it_was_taken_away(tmp_path: Path, use: str) -> Non
     finding = seen(tmp_path, source, "OFF102").only
     assert "is on cpu since `refit_gm()` at program.py:12; here it meets" in finding.message
     assert finding.severity is Severity.ERROR
-    assert [each.name for each in finding.settings] == ["offload_module_to_cpu"]
+    assert [each.name for each in finding.settings] == ["device"]
 
 
 def test_the_bare_mismatch_stays_unsaid_beside_it(tmp_path: Path) -> None:
@@ -146,7 +148,25 @@ def test_an_asked_for_offload_whose_part_is_used(tmp_path: Path) -> None:
     call = "torch_tensorrt.compile(model, offload_module_to_cpu=True)"
     finding = seen(tmp_path, f"{MODEL}{call}\nmodel.embed(ids)  # flagged\n", "OFF102").only
     assert "since `torch_tensorrt.dynamo.compile()` at program.py:10" in finding.message
-    assert "leaves the module on cuda:0" in finding.settings[0].why
+    (setting,) = finding.settings
+    assert (setting.name, setting.value, setting.call) == (
+        "offload_module_to_cpu",
+        "False",
+        "compile",
+    )
+    assert "leaves the module on cuda:0" in setting.why
+    assert setting.at is not None
+    assert setting.at.line == 10
+
+
+def test_the_setting_belongs_to_the_call_that_made_the_wrapper(tmp_path: Path) -> None:
+    made = "other = MutableTorchTensorRTModule(torch.nn.Linear(2, 2).cuda())\n"
+    made += "engine = MutableTorchTensorRTModule(model, offload_module_to_cpu=True)\n"
+    use = f"{made}engine.compile()\nmodel.embed(ids)  # flagged\n"
+    (setting,) = seen(tmp_path, f"{MODEL}{use}", "OFF102").only.settings
+    assert setting.call == "MutableTorchTensorRTModule"
+    assert setting.at is not None
+    assert setting.at.line == 11
 
 
 @pytest.mark.parametrize("code", ["OFF101", "OFF102"])
