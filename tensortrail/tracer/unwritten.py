@@ -6,13 +6,15 @@ storage of such a tensor given away could be written through: it is then no long
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.meetings import tensors_in
 from tensortrail.tracer.storages import PLAIN, Entry
 
 if TYPE_CHECKING:
@@ -59,11 +61,13 @@ class Unwritten:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._watched: dict[int, Entry] = {}
+        self._shards: dict[int, Entry] = {}
+        """Storages of distributed tensors. Code reaches these by many objects."""
         self._left = 0
 
     @property
     def some(self) -> bool:
-        return bool(self._watched)
+        return bool(self._watched or self._shards)
 
     def made(self, tensor: Any, looks: int = LOOKS_FOR_A_TENSOR) -> None:
         if type(tensor) not in PLAIN or _others_may_write():
@@ -82,12 +86,49 @@ class Unwritten:
         if self._watched and self._watched.pop(id(tensor), None) is not None:
             self._recorder.refresh()
 
+    def made_shard(self, tensor: Any) -> None:
+        """As `made`, for the part of a distributed tensor that lies here."""
+        entry = self._recorder.storages.entry(tensor)
+        if entry is not None and entry.rest[0] and entry.device != "meta":
+            if len(self._shards) < MOST_WATCHED:
+                self._shards[entry.number] = entry
+            self._left = max(self._left, LOOKS_FOR_A_MODULE)
+            self._recorder.refresh()
+
+    def is_empty_shard(self, entry: Entry) -> bool:
+        return self._shards.get(entry.number) is entry
+
+    def read_shard(self, entry: Entry, op: str) -> None:
+        """Nobody had written into it, in whatever way."""
+        del self._shards[entry.number]
+        self._recorder.refresh()
+        self._recorder.note(Did.UNWRITTEN, entry, op=op)
+
+    @contextmanager
+    def looking_away(self) -> Iterator[None]:
+        """What touches shards now changes nothing in them."""
+        shards, self._shards = self._shards, {}
+        try:
+            yield
+        finally:
+            self._shards = shards
+
+    def given(self, tensors: Iterable[Any]) -> None:
+        """To somebody who writes without a call that could be seen."""
+        for tensor in tensors if self._shards else ():
+            entry = self._recorder.storages.known(tensor)
+            if entry is not None and self._shards.pop(entry.number, None) is not None:
+                self._recorder.refresh()
+
     def look(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         watched = self._watched
         self._left -= 1
         if self._left < 0:
             watched.clear()
+            self._shards.clear()
             self._recorder.refresh()
+        if self._shards and func not in LOOKS:
+            self.given(tensor for _, tensor in tensors_in(args, kwargs))
         for value in (*args, *kwargs.values()):
             if type(value) in (list, tuple):
                 for each in value:

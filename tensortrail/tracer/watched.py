@@ -119,6 +119,8 @@ class DataSwap(Watch):
     def after(
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
     ) -> None:
+        if is_wrapper(args[0]):
+            recorder.wrappers.given_data(func, args[0], args[1])
         recorder.swapped(before, recorder.storages.entry(args[0]), func)
 
 

@@ -44,6 +44,8 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
         case Did.ALIAS:
             return f"on {device} shared by {op}"
         case Did.SWAP:
+            if said := facts.get("said"):
+                return f"on {device}, {said} by {op}"
             return f"on {device} put in place of what was on {source} by {op}"
         case Did.RESIZE:
             return f"resized from {size(facts.get('before', 0))} to {size(facts.get('after', 0))}"
@@ -52,7 +54,7 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
         case Did.SAVE:
             return f"on {device} given to {op}{_path(event)}"
         case Did.LOAD:
-            return f"read onto {device} by {op}{_path(event)}"
+            return f"read onto {device} by {op}{_path(event)}{_cast(event)}"
         case Did.MEET:
             return f"met others on {_listed(facts.get('devices'))} in {op}"
         case Did.ERROR:
@@ -108,6 +110,11 @@ def _by_device(nbytes: object) -> str:
         return str(nbytes)
     return ", ".join(f"{device} ({size(each)})" for device, each in nbytes.items()) or "nowhere"
 
+        case "size":
+            said, held = size(facts.get("bytes")), size(facts.get("held"))
+            return f"({kind}) has a storage of {said}, its inner tensors have {held}"
+        case "data":
+            return f"({kind}) kept its inner tensors when {event.op} gave it others"
 
 def _listed(values: object) -> str:
     return ", ".join(map(str, values)) if isinstance(values, (list, tuple)) else str(values)
@@ -127,6 +134,12 @@ def inert(text: str) -> str:
 
 def short(file: str) -> str:
     """A path as people say it: below the folder they are in, or below a library's."""
+def _cast(event: Event) -> str:
+    cast, replaced = event.facts.get("cast"), event.facts.get("replaced")
+    told = f", {cast}" if cast else ""
+    return told + (f", into another tensor than the one on {replaced}" if replaced else "")
+
+
     for folder in ("site-packages", "dist-packages"):
         _, found, rest = file.rpartition(f"{os.sep}{folder}{os.sep}")
         if found:

@@ -34,6 +34,10 @@ class Wrappers:
         """Called with a class that has an `untyped_storage` of its own, which no mode sees."""
         self._storages: dict[int, weakref.ref[Any]] = {}
         """First inner storage of a wrapper -> what `untyped_storage()` gave last."""
+        self.sizes_asked: Callable[[], None] = lambda: None
+        """Called when the first storage of a wrapper is given away: its size may be asked next."""
+        self._given: dict[int, tuple[weakref.ref[Any], Any, type, int]] = {}
+        """Storages given away, by identity: with the wrapper's entry, its class, its real bytes."""
         self._zeros: dict[int, set[int]] = {}
         """Site -> storages whose address was 0 there."""
 
@@ -109,6 +113,7 @@ class Wrappers:
         entry = self._recorder.storages.entry(tensor)
         if entry is None:
             return
+        self._give(tensor, storage, entry)
         last = self._storages.get(entry.number)
         if len(self._storages) < MOST_TYPES:
             self._storages[entry.number] = weakref.ref(storage)
@@ -120,6 +125,21 @@ class Wrappers:
         elif _is_nowhere(storage):
             self._pointer(func, tensor, "a wrapper tensor has no storage of its own")
 
+    def _give(self, tensor: Any, storage: Any, entry: Any) -> None:
+        if not self._given:
+            self.sizes_asked()
+        entries = self._recorder.storages.entries(tensor)
+        if len(self._given) < MOST_TYPES and entry.key != storage._cdata:
+            real = sum(each.rest[0] for each in entries)
+            self._given[storage._cdata] = (weakref.ref(storage), entry, type(tensor), real)
+
+    def size(self, func: str, storage: Any, nbytes: int) -> None:
+        """The size of a storage was asked: is it a wrapper's that holds other bytes?"""
+        held, entry, kind, real = self._given.get(storage._cdata, (None, None, object, 0))
+        if held is not None and held() is storage and nbytes != real:
+            facts = {"question": "size", "class": class_name(kind), "bytes": nbytes, "held": real}
+            self._note(entry, func, facts, "size", kind)
+
     def set_to_nothing(self, tensor: Any) -> None:
         """`set_(storage)` was given a storage that had no bytes: it was made larger unasked."""
         with torch._C.DisableTorchFunction():
@@ -127,6 +147,16 @@ class Wrappers:
         if wants:
             facts = {"question": "set", "class": class_name(type(tensor)), "bytes": 0}
             self._say(tensor, "Tensor.set_", facts, "set")
+
+    def given_data(self, func: Any, tensor: Any, given: Any) -> None:
+        """`.data = ` of a wrapper: its shape, dtype and device change, its inner tensors do not."""
+        storages = self._recorder.storages
+        own = {each.number for each in storages.entries(tensor)}
+        new = storages.entries(given)
+        if own and new and not own & {each.number for each in new}:
+            kind = type(tensor)
+            facts = {"question": "data", "class": class_name(kind), "storages": [new[0].number]}
+            self._say(tensor, func, facts, "data", kind)
 
     def address(self, func: Any, tensor: Any, address: int) -> None:
         """`data_ptr()` gave this."""
@@ -159,13 +189,15 @@ class Wrappers:
                 recorder.note(Did.POINTER, entry, op=func, facts=facts)
 
     def _say(self, tensor: Any, func: Any, facts: dict[str, Any], *key: Any) -> None:
+        self._note(self._recorder.storages.entry(tensor), func, facts, *key)
+
+    def _note(self, entry: Any, func: Any, facts: dict[str, Any], *key: Any) -> None:
         """Once at each place."""
-        recorder = self._recorder
-        key = (*key, recorder.site_here())
+        key = (*key, self._recorder.site_here())
         if key in self._said or len(self._said) > MOST_TYPES:
             return
         self._said.add(key)
-        recorder.note(Did.WRAPPER, recorder.storages.entry(tensor), op=func, facts=facts)
+        self._recorder.note(Did.WRAPPER, entry, op=func, facts=facts)
 
 
 def class_name(kind: type) -> str:

@@ -12,11 +12,14 @@ class AsyncSaveTorn(Rule):
 
     ## What it does
     Watches the results of `torch.distributed.checkpoint.async_save`. Speaks when one is not
-    done, and nobody waited for it, at the next save or at the end. Found in recorded runs only.
+    done, and nobody waited for it, at the next save or at the end, and when the next save is
+    staged into the memory it is still written from. Found in recorded runs only.
 
     ## Why is this bad?
-    Two saves into one directory mix their files. A save that nobody waits for may fail without a
-    word or be cut off by the end of the program: the checkpoint looks complete and is not.
+    Two saves into one directory mix their files. A stager that keeps its memory for the next
+    save overwrites it: the first checkpoint gets values of both steps. A save that nobody waits
+    for may fail without a word or be cut off by the end of the program: the checkpoint looks
+    complete and is not.
 
     ## Example
     ```python
@@ -48,20 +51,30 @@ class AsyncSaveTorn(Rule):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in by_line(timeline.events(Did.PENDING)):
-            torn = [each for each in events if _is_same_path(each)]
+            torn = [each for each in events if _is_shared(each) or _is_same_path(each)]
             overtaken = [each for each in events if each.op != "exit"]
-            event = (torn or overtaken or events)[0]
+            event = (sorted(torn, key=_is_shared, reverse=True) or overtaken or events)[0]
             path = event.facts.get("path") or "a checkpoint"
             when = f"`{event.op}`" if event.op != "exit" else event.facts.get("next", "the end")
             yield self.seen(
                 timeline,
                 event,
                 f"The asynchronous save of {path} was not done, and nobody had waited for it, "
-                + (f"when {when} began to write there too" if torn else f"at {when}"),
+                + _when(event, when),
                 severity=Severity.ERROR if torn else Severity.WARNING,
                 confidence=Confidence.HIGH if torn else Confidence.MEDIUM,
-                evidence={"saves": str(len(events))},
+                evidence={"saves": str(len({each.facts.get("path") for each in events}))},
             )
+
+
+def _when(event: Event, when: object) -> str:
+    if _is_shared(event):
+        return f"when {when} was staged into the memory that it is written from"
+    return f"when {when} began to write there too" if _is_same_path(event) else f"at {when}"
+
+
+def _is_shared(event: Event) -> bool:
+    return bool(event.facts.get("shared"))
 
 
 def _is_same_path(event: Event) -> bool:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timeline
 from tensortrail.rules._common import in_tests
+from tensortrail.rules._seen import by_line, reader_of, size
 
 _SLOW = re.compile(r"\.cat\(|\.clone\(|\.contiguous\(|\.copy_\(|\.reshape\(|torch\.stack")
 
@@ -17,7 +19,8 @@ class StorageSizeTest(Rule):
     ## What it does
     Flags `untyped_storage().nbytes()` or `.size()` compared with an amount computed from shape,
     strides or elements, where the tensor may be a wrapper subclass. If a storage that is too
-    small only leads to the slow path (`cat`, `clone`), the finding is a note.
+    small only leads to the slow path (`cat`, `clone`), the finding is a note. In a recorded run:
+    a wrapper's storage was compared by a size that its inner tensors do not have.
 
     ## Why is this bad?
     A wrapper's storage has no bytes of its own, or claims the logical ones: the test decides
@@ -101,12 +104,49 @@ def join(t: torch.Tensor, needed):
                 trail=[(sized, "0 bytes, or the logical size, for a wrapper")],
             )
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        asked = (e for e in timeline.events(Did.WRAPPER) if e.facts.get("question") == "size")
+        for events in by_line(each for each in asked if _compares(timeline, each)):
+            event = events[0]
+            said, held = event.facts.get("bytes", 0), event.facts.get("held", 0)
+            kind = str(event.facts.get("class", "")).rpartition(".")[2]
+            yield self.seen(
+                timeline,
+                event,
+                f"`{event.op}` of a `{kind}` says {size(said)} where its inner tensors have "
+                f"{size(held)}, and the answer is compared",
+                confidence=Confidence.HIGH,
+                evidence={"times": str(len(events))},
+            )
+
     def _in_doubt(self, module: Module, compare: ast.Compare, tensor: ast.expr) -> bool:
         value = module.value_of(tensor)
         if value.kinds and not value.may_be(Kind.TENSOR, Kind.PARAMETER, Kind.WRAPPER_TENSOR):
             return False
         asked = " ".join(module.text(guard.test) for guard in module.guards_of(compare))
         return "type(" not in asked and "flat_param" not in module.text(tensor)
+
+
+def _compares(timeline: Timeline, event: Event) -> bool:
+    """The line that got the size compares it; with 0 it only asks whether it is freed."""
+    at = reader_of(event)
+    line = timeline.line(at).strip() if at else ""
+    try:
+        tree = ast.parse(f"{line.removeprefix('el')} pass" if line.endswith(":") else line)
+    except SyntaxError:
+        return False
+    pairs = (
+        (one, other)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for one, other in itertools.permutations((node.left, *node.comparators), 2)
+    )
+    return any(_is_size(one) and not isinstance(other, ast.Constant) for one, other in pairs)
+
+
+def _is_size(node: ast.expr) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in ("nbytes", "size")
 
 
 def _sized_tensor(node: ast.expr | None) -> ast.expr | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.guard import Guard
 from tensortrail.tracer.owned import owned
 from tensortrail.tracer.patches import Around, Patches
 from tensortrail.tracer.recorder import Recorder
@@ -17,6 +19,23 @@ from tensortrail.tracer.recorder import Recorder
 LIBRARY = "torch"
 DEEPEST = 12
 MOST_TENSORS = 100_000
+
+
+class Within(threading.local):
+    """Whether the running thread is in a checkpoint that was told as a whole: its pieces go
+    through `torch.save` and `torch.load`."""
+
+    depth = 0
+
+    def around(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        self.depth += 1
+        try:
+            return original(*args, **kwargs)
+        finally:
+            self.depth -= 1
+
+
+WITHIN = Within()
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -30,21 +49,32 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
     """Around a writer whose argument `what` holds the tensors and `where` names the file."""
 
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active:
+        if not recorder.active or WITHIN.depth:
             return original(*args, **kwargs)
         data = args[what] if len(args) > what else _first(kwargs, "obj", "tensors", "model")
         path = args[where] if len(args) > where else _first(kwargs, "f", "filename")
         with recorder.phase("checkpoint"):
-            recorder.guarded(note_saved, data, path, op)
+            empty = recorder.guarded(note_saved, data, path, op)
+            if recorder.guard is not None and op == "torch.save":
+                _ask(recorder, recorder.guard, path_of(path), bool(empty))
             return original(*args, **kwargs)
 
     return around
 
 
-def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> None:
-    """Say what a writer gets, before it writes: it may not come back."""
+def _ask(recorder: Recorder, guard: Guard, place: str, empty: bool) -> None:
+    """It truncates the file before it writes."""
+    if place in recorder.mapped:
+        guard.ask("STO206")
+    if empty and os.path.exists(place):
+        guard.ask("SHD405", "hook")
+
+
+def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
+    """Say what a writer gets, before it writes: it may not come back. Gives how many of the
+    tensors have no data."""
     place = path_of(path)
-    seen = 0
+    seen = empty = 0
     for key, tensor in tensors_below(data):
         entry = recorder.storages.entry(tensor)
         if entry is None or (seen := seen + 1) > MOST_TENSORS:
@@ -55,14 +85,16 @@ def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> None:
             logical = tensor.numel() * tensor.element_size()
         facts = {"path": place, "key": key, "logical": logical}
         facts["device"] = entry.device
+        empty += entry.device == "meta"
         recorder.note(Did.SAVE, entry, op=op, facts=facts)
     recorder.note(Did.SAVE, op=op, facts={"path": place, "count": seen})
     recorder.writer.flush()
+    return empty
 
 
 def loading(recorder: Recorder, op: str) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active:
+        if not recorder.active or WITHIN.depth:
             return original(*args, **kwargs)
         with recorder.phase("load"):
             result = original(*args, **kwargs)
@@ -74,14 +106,25 @@ def loading(recorder: Recorder, op: str) -> Around:
     return around
 
 
-def note_loaded(recorder: Recorder, data: Any, path: Any, op: str, mapped: bool) -> None:
+def note_loaded(
+    recorder: Recorder,
+    data: Any,
+    path: Any,
+    op: str,
+    mapped: bool,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """`more` facts by key, where they are known; other keys were not read then."""
     place = path_of(path)
+    if mapped:
+        recorder.mapped.add(place)
     for key, tensor in tensors_below(data):
-        if entry := recorder.storages.entry(tensor):
+        known = {} if more is None else more.get(key)
+        if known is not None and (entry := recorder.storages.entry(tensor)):
             if not entry.name:
                 recorder.storages.name(entry, key)
             facts = {"path": place, "key": key, "mapped": mapped and entry.device == "cpu"}
-            recorder.note(Did.LOAD, entry, op=op, facts=facts)
+            recorder.note(Did.LOAD, entry, op=op, facts={**facts, **known})
     recorder.refresh()
 
 

@@ -28,7 +28,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def overridden(owner: type) -> None:
         patches.wrap(owner, "untyped_storage", _giving(recorder))
 
+    def sizes_asked() -> None:
+        for name in ("nbytes", "size"):
+            patches.wrap(storage, name, _sizing(recorder, name))
+
     recorder.wrappers.overridden = overridden
+    recorder.wrappers.sizes_asked = sizes_asked
 
 
 def _giving(recorder: Recorder) -> Around:
@@ -43,6 +48,20 @@ def _giving(recorder: Recorder) -> Around:
 
 def _given_away(recorder: Recorder, tensor: Any, storage: Any) -> None:
     recorder.wrappers.storage("Tensor.untyped_storage", tensor, storage)
+
+
+def _sizing(recorder: Recorder, name: str) -> Around:
+    def around(original: Any, storage: Any) -> Any:
+        nbytes = original(storage)
+        if recorder.active and not is_compiling():
+            recorder.guarded(_sized, name, storage, nbytes)
+        return nbytes
+
+    return around
+
+
+def _sized(recorder: Recorder, name: str, storage: Any, nbytes: int) -> None:
+    recorder.wrappers.size(f"UntypedStorage.{name}", storage, nbytes)
 
 
 def _resizing(recorder: Recorder) -> Around:
@@ -85,7 +104,7 @@ def _moved(recorder: Recorder, old: Any, new: Any, name: str) -> None:
 
 def _setting(recorder: Recorder) -> Around:
     def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not recorder.active:
+        if is_compiling() or not recorder.active or _pretends():
             return original(tensor, *args, **kwargs)
         old = recorder.guarded(_entry, tensor)
         empty = bool(args) and recorder.guarded(_is_empty, args[0])
@@ -96,6 +115,11 @@ def _setting(recorder: Recorder) -> Around:
         return result
 
     return around
+
+
+def _pretends() -> bool:
+    """Fake tensors stand for others: what they are set to is nobody's memory."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
 
 
 def _entry(recorder: Recorder, tensor: Any) -> Any:

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Setting, Severity
+from tensortrail.rules import Did, Event, Rule, Storage, Timeline
+from tensortrail.rules._seen import by_line, named
+
+
+class PartedParameter(Rule):
+    """Two holders of one parameter have come apart: what one writes, the other never reads.
+
+    ## What it does
+    Watches whose memory is used. Speaks when an optimizer steps over parameters that
+    `fully_shard` has replaced, when FSDP2 gathers other memory than the parameter of the module
+    has, and when `.data = ` gives a wrapper subclass (a `DTensor`, a quantized weight) new data:
+    only its shape, dtype and device change, its inner tensors stay. Found in recorded runs only.
+
+    ## Why is this bad?
+    Nothing raises. The optimizer trains weights that no forward uses, or a weight that was set
+    or loaded never arrives: the loss stays where it was, and the checkpoint holds the other half.
+
+    ## Example
+    ```python
+    optimizer = torch.optim.AdamW(model.parameters())
+    fully_shard(model)
+    ```
+    Use instead:
+    ```python
+    fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters())
+    ```
+    To give a sharded parameter other values, write into it under `torch.no_grad()`:
+    `parameter.copy_(values)`, or load a state dict.
+
+    ## Fix safety
+    No fix is offered: which of the two is meant is known to the program only.
+
+    ## References
+    - pytorch/pytorch documentation of `torch.distributed.fsdp.fully_shard`
+    """
+
+    code = "STO209"
+    name = "parted-parameter"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        parted = (each for each in timeline.events(Did.HOOK, Did.WRAPPER) if _how(each))
+        for events in by_line(parted):
+            how = _how(events[0])
+            same = [each for each in events if _how(each) == how]
+            event = same[0]
+            storages = [each.storage for each in same if each.storage]
+            yield self.seen(
+                timeline,
+                event,
+                _told(timeline, event, how, storages),
+                settings=_settings(event) if how == "optimizer" else (),
+                evidence={"parameters": str(len({each.key for each in storages}))},
+            )
+
+
+def _how(event: Event) -> str:
+    if event.did is Did.WRAPPER:
+        return "data" if event.facts.get("question") == "data" else ""
+    return str(event.facts.get("parted", ""))
+
+
+def _told(timeline: Timeline, event: Event, how: str, storages: list[Storage]) -> str:
+    what = named(timeline, storages)
+    are, have = ("is", "has") if what.count("`") == 2 else ("are", "have")
+    match how:
+        case "optimizer":
+            return (
+                f"`{event.op}` goes over {what} as {'it was' if are == 'is' else 'they were'} "
+                "before `fully_shard`: the shards that the model computes with are not trained"
+            )
+        case "replaced":
+            return (
+                f"{what} {have} been put into a sharded module, but FSDP2 gathers the "
+                f"parameter that was there before: these values are not used"
+            )
+        case "local":
+            return (
+                f"the local part of {what} was exchanged, but FSDP2 gathers the memory that "
+                "was there before: these values are not used"
+            )
+    kind = str(event.facts.get("class", "")).rpartition(".")[2]
+    return (
+        f"`.data = ` leaves the inner tensors of {what}, a `{kind}`, as they were: the values "
+        "that it was given are not there"
+    )
+
+
+def _settings(event: Event) -> list[Setting]:
+    return [
+        Setting(
+            library="torch",
+            name="optimizer",
+            value="torch.optim...(model.parameters())",
+            why="it holds the parameters that the model had when it was made",
+            where="after the last fully_shard",
+        )
+    ]

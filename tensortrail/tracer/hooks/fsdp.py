@@ -1,0 +1,106 @@
+"""FSDP2: which parameters are sharded, gathered and freed, and whose memory it goes on with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+from torch.nn import Module
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from tensortrail.tracer.hooks._shards import Shards
+from tensortrail.tracer.owned import owned
+from tensortrail.tracer.patches import Around, Patches
+from tensortrail.tracer.recorder import Recorder
+
+LIBRARY = "torch.distributed.fsdp._fully_shard._fully_shard"
+CHANGES = {"_to_unsharded": "unshard", "_to_sharded": "reshard",
+           "_to_sharded_post_forward": "reshard"}  # fmt: skip
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    from torch.distributed.fsdp._fully_shard import _fully_shard
+    from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
+    from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
+
+    shards = Shards(recorder)
+    patches.wrap(_fully_shard, "fully_shard", _before(recorder, shards.name), everywhere=True)
+    patches.wrap(FSDPParam, "_init_sharded_param", _sharding(recorder, shards))
+    patches.wrap(FSDPParam, "reset_sharded_param", _resetting(recorder, shards))
+    patches.wrap(FSDPParamGroup, "unshard", _before(recorder, shards.before_gathering))
+    for method, op in CHANGES.items():
+        patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, op))
+    patches.wrap(Module, "to_empty", _emptying(recorder))
+
+    def stepping(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if recorder.active and not is_compiling():
+            recorder.guarded(lambda _: shards.before_step(optimizer))
+
+    recorder.at_close.append(register_optimizer_step_pre_hook(stepping).remove)
+
+
+def _before(recorder: Recorder, look: Any) -> Around:
+    """Look at the first argument, then call."""
+
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if args and recorder.active and not is_compiling():
+            recorder.guarded(lambda _: look(args[0]))
+        return original(*args, **kwargs)
+
+    return around
+
+
+def _sharding(recorder: Recorder, shards: Shards) -> Around:
+    def around(original: Any, sharded: Any, param: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(sharded, param, *args, **kwargs)
+        whole = recorder.storages.entries(param)
+        result = original(sharded, param, *args, **kwargs)
+        recorder.guarded(lambda _: shards.sharded(sharded, whole))
+        return result
+
+    return around
+
+
+def _resetting(recorder: Recorder, shards: Shards) -> Around:
+    def around(original: Any, sharded: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(sharded, *args, **kwargs)
+        before = recorder.guarded(lambda _: shards.held(sharded))
+        with recorder.unwritten.looking_away():
+            result = original(sharded, *args, **kwargs)
+        if before is not None:
+            recorder.guarded(lambda _: shards.reset(sharded, before))
+        return result
+
+    return around
+
+
+def _changing(recorder: Recorder, shards: Shards, op: str) -> Around:
+    def around(original: Any, group: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(group)
+        was = group._sharded_state
+        result = original(group)
+        if group._sharded_state is not was:
+            recorder.guarded(lambda _: shards.changed(group, op))
+        return result
+
+    return around
+
+
+def _emptying(recorder: Recorder) -> Around:
+    def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
+        result = original(module, *args, **kwargs)
+        if recorder.active and not is_compiling():
+            recorder.guarded(_emptied, module)
+        return result
+
+    return around
+
+
+def _emptied(recorder: Recorder, module: Module) -> None:
+    for _, tensor in owned(module):
+        if isinstance(tensor, torch.distributed.tensor.DTensor):
+            recorder.unwritten.made_shard(tensor)
