@@ -37,6 +37,8 @@ class Did(str, Enum):
     WORKER = "worker"  # a thread or process began
     EARLY = "early"  # a copy to the host was read before anybody waited for it
     OP = "op"  # any operation, when all were asked for
+    USED = "used"  # a stream used storage before a race; facts: does, stream
+    RACE = "race"  # what came next, and waited for nobody; facts: does, stream
 
 
 @dataclass(frozen=True, slots=True)

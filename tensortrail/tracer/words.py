@@ -72,6 +72,8 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             return _odd(event)
         case Did.EARLY:
             return f"read by {op} before the copy from {facts.get('device')} was waited for"
+        case Did.USED | Did.RACE:
+            return _on_stream(event)
         case Did.HOOK:
             return str(event.facts.get("said") or f"acted on by {op}")
         case Did.PENDING:
@@ -84,6 +86,13 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
 
 def _for_hook(event: Event) -> str:
     return f" for {event.facts['hook']}" if event.facts.get("hook") else ""
+
+
+def _on_stream(event: Event) -> str:
+    facts, by = event.facts, f" by {event.op}" * bool(event.op)
+    told = f"{facts.get('does', 'used')} on {facts.get('stream', 'a stream')}{by}"
+    library = event.by if event.site else None
+    return f"{told} [{short(library.file)}:{library.line}]" if library else told
 
 
 def _odd(event: Event) -> str:

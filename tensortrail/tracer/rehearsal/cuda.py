@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.rehearsal import streams as simulated
+from tensortrail.tracer.rehearsal.current import Streams, Within
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulation import Simulation
 from tensortrail.tracer.rehearsal.statistics import nested
@@ -24,7 +25,7 @@ Functions = dict[str, Callable[..., Any]]
 
 def install(simulation: Simulation, replaced: Replacements) -> None:
     device = _device(simulation)
-    streams = simulated.Streams(simulation)
+    streams = simulation.streams
     for name, function in {**device, **_memory(simulation), **_rest(simulation)}.items():
         replaced.put(torch._C, f"_cuda_{name}", function)
     for name, function in _accelerator(simulation, device, streams).items():
@@ -47,6 +48,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         replaced.put(owner, "graph_pool_handle", lambda: (0, 0))
     for owner in (torch._C, torch.cuda):
         replaced.put(owner, "_CudaDeviceProperties", Properties)
+    replaced.put(torch.cuda, "StreamContext", Within)
     simulated.install(simulation, replaced)
 
 
@@ -84,7 +86,7 @@ def _device(simulation: Simulation) -> Functions:
         "maybeExchangeDevice": exchange,
         "getDeviceCount": lambda: simulation.spec.count,
         "canDeviceAccessPeer": lambda device, peer: device != peer,
-        "synchronize": lambda: simulation.synchronized(simulation.device),
+        "synchronize": lambda: simulation.order.host_waits_for_all(simulation.device),
         "ipc_collect": lambda: None,
         "getArchFlags": lambda: f"sm_{CAPABILITY[0]}{CAPABILITY[1]}",
     }
@@ -127,9 +129,7 @@ def _rest(simulation: Simulation) -> Functions:
     }
 
 
-def _python(
-    simulation: Simulation, device: Functions, streams: simulated.Streams
-) -> dict[str, Any]:
+def _python(simulation: Simulation, device: Functions, streams: Streams) -> dict[str, Any]:
     """Names of `torch.cuda` itself, where its own code would ask the driver."""
 
     def properties(index: int) -> Any:
@@ -157,7 +157,7 @@ def _python(
         "current_stream": streams.current,
         "default_stream": streams.default,
         "set_stream": streams.set_current,
-        "stream": streams.within,
+        "stream": Within,
         "utilization": lambda device=None: 0,
         "memory_usage": lambda device=None: 0,
         "temperature": lambda device=None: 40,
@@ -196,9 +196,7 @@ def _marks() -> Any:
     )
 
 
-def _accelerator(
-    simulation: Simulation, device: Functions, streams: simulated.Streams
-) -> Functions:
+def _accelerator(simulation: Simulation, device: Functions, streams: Streams) -> Functions:
     memory = simulation.memory
 
     def here() -> torch.device:
@@ -212,7 +210,7 @@ def _accelerator(
         "maybeExchangeDevice": device["maybeExchangeDevice"],
         "getStream": streams.current,
         "setStream": streams.set_current,
-        "synchronizeDevice": simulation.synchronized,
+        "synchronizeDevice": simulation.order.host_waits_for_all,
         "isAllocatorInitialized": lambda: True,
         "emptyCache": lambda *_: None,
         "emptyHostCache": lambda *_: None,

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from tensortrail.tracer.rehearsal.order import Order
+
 BLOCK = 512
 """A GPU's allocator gives memory in blocks of this size."""
 HOLDERS_SHOWN = 8
@@ -20,12 +22,16 @@ RefusedMemory: type[Exception] = torch.OutOfMemoryError
 class Held(weakref.ref):  # type: ignore[type-arg]
     """A storage that lies on a simulated device."""
 
-    __slots__ = ("dtype", "index", "key", "nbytes", "shape")
+    __slots__ = ("dtype", "index", "key", "nbytes", "shape", "time", "uses")
     key: int
     index: int
     nbytes: int
     dtype: torch.dtype
     shape: tuple[int, ...]
+    time: int
+    """In the device's default stream, when it was made."""
+    uses: Any
+    """What streams did with it, once there are several."""
 
 
 @dataclass(slots=True)
@@ -47,8 +53,9 @@ class Count:
 
 
 class Memory:
-    def __init__(self, count: int, size: int, limited: bool) -> None:
+    def __init__(self, count: int, size: int, limited: bool, order: Order) -> None:
         self.size = size
+        self._order = order
         self.usable = [size if limited else None for _ in range(count)]
         """Bytes a device gives at most; None where going over is not rehearsed."""
         self.bytes = [Count() for _ in range(count)]
@@ -56,6 +63,9 @@ class Memory:
         self.refused = [0] * count
         self.names: Callable[[], Callable[[Any], str]] = lambda: lambda storage: ""
         """Gives what the trail calls a storage; asked when memory is refused."""
+        self.born: Callable[[Held, bool], None] | None = None
+        self.died: Callable[[Held], None] | None = None
+        """Told what memory is given, and whether something is written there; what comes back."""
         self._held: dict[int, Held] = {}
         self._lock = threading.RLock()
 
@@ -63,6 +73,9 @@ class Memory:
         """Which device the storage lies on; None for the host."""
         held = self._held.get(storage._cdata)
         return held.index if held is not None else None
+
+    def held(self, storage: Any) -> Held | None:
+        return self._held.get(storage._cdata)
 
     def ask(self, index: int, nbytes: int) -> None:
         """Raise as a GPU would if this much more does not fit."""
@@ -89,9 +102,12 @@ class Memory:
             held = Held(storage, self._freed)
             held.key, held.index, held.nbytes = key, index, _blocks(nbytes)
             held.dtype, held.shape = tensor.dtype, tensor.shape
+            held.time, held.uses = self._order.queue(index).time, None
             self._held[key] = held
             self.bytes[index].add(held.nbytes)
             self.blocks[index].add(1)
+        if self.born is not None:
+            self.born(held, True)
 
     def resized(self, storage: Any) -> None:
         with self._lock:
@@ -100,7 +116,11 @@ class Memory:
                 count = self.bytes[held.index]
                 count.take(held.nbytes)
                 count.add(held.nbytes + more)
+                if self.died is not None:
+                    self.died(held)
                 held.nbytes += more
+                if self.born is not None and more > 0:
+                    self.born(held, False)
 
     def reset_peak(self, index: int) -> None:
         for count in (self.bytes[index], self.blocks[index]):
@@ -115,6 +135,8 @@ class Memory:
             del self._held[held.key]
             self.bytes[held.index].take(held.nbytes)
             self.blocks[held.index].take(1)
+            if self.died is not None:
+                self.died(held)
 
     def _refused(self, index: int, nbytes: int) -> Exception:
         self.refused[index] += 1

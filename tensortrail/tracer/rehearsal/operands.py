@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from tensortrail.tracer.rehearsal.tensor import SimTensor
+
+INDEXING = ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index",
+            "_unsafe_index_put")  # fmt: skip
+DEPENDS_ON_VALUES = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
 
 
 def by_autograd(device: Any) -> bool:
@@ -46,3 +51,22 @@ def operands(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str
             for each in value:
                 if isinstance(each, Tensor):
                     yield name, each
+
+
+def waits(func: Any, named: Sequence[tuple[str, Tensor]]) -> bool:
+    """Whether a GPU's kernel lets the host wait: what it gives depends on values."""
+    if not _may_wait(func):
+        return False
+    if func._schema.name.partition("::")[2] not in INDEXING:
+        return True
+    return any(
+        name == "indices"
+        and (tensor.dtype in (torch.bool, torch.uint8) or not isinstance(tensor, SimTensor))
+        for name, tensor in named
+    )
+
+
+@functools.cache
+def _may_wait(func: Any) -> bool:
+    name = func._schema.name.partition("::")[2]
+    return name in INDEXING or not DEPENDS_ON_VALUES.isdisjoint(func.tags)

@@ -8,32 +8,27 @@ from typing import Any
 
 import torch
 
+from tensortrail.tracer.rehearsal.order import Order, Queue
+
 READS_NOTHING = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like",
                  "new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided",
                  "is_pinned", "set_", "resize_", "detach", "lift_fresh")  # fmt: skip
 ON_THE_STREAM = ("copy_", "_to_copy", "index", "index_put_", "_index_put_impl_")
 """Operations on a device take host tensors over in the order of the stream."""
+NONE: tuple[Any, int, Callable[[], Any]] = (None, 0, lambda: None)
 
 
 class Pending:
-    def __init__(self) -> None:
-        self._copies: dict[int, tuple[int, Any]] = {}
-        """Storage of the host copy -> device it comes from, and a weak reference to it."""
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._copies: dict[int, tuple[Queue, int, Any]] = {}
+        """Storage of the host copy -> the stream that makes it, when, and a weak reference."""
         self.told: Callable[[Any, Any, int], None] = lambda func, tensor, index: None
         """Called when a pending copy is read; the recorder listens."""
 
-    def add(self, copy: torch.Tensor, index: int) -> None:
+    def add(self, copy: torch.Tensor, queue: Queue) -> None:
         storage = copy.untyped_storage()
-        self._copies[storage._cdata] = (index, weakref.ref(storage))
-
-    def done(self, index: int | None = None) -> None:
-        """The device caught up: its copies, or all, have arrived."""
-        if self._copies:
-            self._copies = {
-                key: each
-                for key, each in self._copies.items()
-                if index is not None and each[0] != index
-            }
+        self._copies[storage._cdata] = (queue, queue.time, weakref.ref(storage))
 
     def read(self, func: Any, named: Sequence[tuple[str, torch.Tensor]], on_device: bool) -> None:
         if not self._copies or func.is_view:
@@ -47,6 +42,6 @@ class Pending:
     def host_read(self, func: Any, tensor: torch.Tensor) -> None:
         if self._copies and type(tensor) is torch.Tensor and tensor.layout is torch.strided:
             storage = tensor.untyped_storage()
-            found = self._copies.pop(storage._cdata, None)
-            if found is not None and found[1]() is storage:
-                self.told(func, tensor, found[0])
+            queue, time, copied = self._copies.pop(storage._cdata, NONE)
+            if copied() is storage and not self._order.host_is_past(queue, time):
+                self.told(func, tensor, queue.device)

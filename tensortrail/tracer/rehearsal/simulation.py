@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -13,66 +12,52 @@ from torch._C import DisableTorchFunction
 from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal import mixed, placement, state
+from tensortrail.tracer.rehearsal.current import Streams
+from tensortrail.tracer.rehearsal.devices import Devices
 from tensortrail.tracer.rehearsal.identity import become
 from tensortrail.tracer.rehearsal.kernels import compute
 from tensortrail.tracer.rehearsal.memory import Memory
-from tensortrail.tracer.rehearsal.operands import by_autograd, inner_of, operands, unwrapped
+from tensortrail.tracer.rehearsal.operands import (
+    by_autograd,
+    inner_of,
+    operands,
+    unwrapped,
+    waits,
+)
+from tensortrail.tracer.rehearsal.order import Order
 from tensortrail.tracer.rehearsal.pending import Pending
 from tensortrail.tracer.rehearsal.pinned import Pinned
+from tensortrail.tracer.rehearsal.races import Races
 from tensortrail.tracer.rehearsal.spec import Spec
 from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
 
 aten = torch.ops.aten
 BACKWARD = (Tensor.backward, torch.autograd.grad)
 """What autograd makes is for tensors of any device."""
-FORKED = (
-    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
-    "use the 'spawn' start method"
-)
 NESTED = "nested tensors of this layout are not simulated: use layout=torch.jagged in a rehearsal"
-READS = {aten._local_scalar_dense.default, aten.equal.default, aten.is_nonzero.default}
+MOVES = "Tensor.to"
 
 
-class Simulation:
+class Simulation(Devices):
     def __init__(self, spec: Spec) -> None:
-        self.spec = spec
-        self.memory = Memory(spec.count, spec.memory, spec.limited)
-        self.pending = Pending()
+        super().__init__(spec)
+        self.order = Order()
+        self.memory = Memory(spec.count, spec.memory, spec.limited, self.order)
+        self.pending = Pending(self.order)
         self.pinned = Pinned()
+        self.streams = Streams(self)
+        self.races = Races(self.order, self.memory, self.streams.known_queue)
         self._here = threading.local()
-        self._used_by = 0
 
-    # --- devices -------------------------------------------------------------------------
-    @property
-    def device(self) -> int:
-        return getattr(self._here, "device", 0)
+    def synchronized(self, index: int) -> None:
+        """The host waits for what the current stream of a device was given."""
+        self.order.host_waits(self.order.mark(self.streams.queue(index)))
 
-    @device.setter
-    def device(self, index: int) -> None:
-        self.checked(index)
-        self._here.device = index
-
-    def checked(self, index: int) -> int:
-        if not 0 <= index < self.spec.count:
-            raise torch.AcceleratorError(
-                "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have "
-                f"enough GPUs? (rehearsing {self.spec.count})"
-            )
-        return index
-
-    def index_of(self, device: Any) -> int | None:
-        """Which simulated device is meant; None for another kind of device."""
-        if type(device) is int:
-            return self.checked(device)
-        device = torch.device(device) if not isinstance(device, torch.device) else device
-        if device.type != "cuda":
-            return None
-        if self._used_by not in (0, os.getpid()):
-            raise RuntimeError(FORKED)
-        return self.checked(self.device if device.index is None else device.index)
-
-    def synchronized(self, index: int | None = None) -> None:
-        self.pending.done(index)
+    def follows(self, index: int, other: int) -> None:
+        """What the device does next comes after what the other one was given."""
+        if index != other:
+            queue, before = self.streams.queue(index), self.streams.queue(other)
+            self.order.wait(queue, self.order.mark(before))
 
     # --- operations ----------------------------------------------------------------------
     def run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -88,7 +73,9 @@ class Simulation:
         if len(sims) != len(named) or any(sim.index != sims[0].index for sim in sims):
             placement.check(func, named)
         self.pending.read(func, named, True)
-        if func in READS:
+        if self.races.on:
+            self.races.ran(func, named)
+        if sims and waits(func, named):
             self.synchronized(sims[0].index)
         if index is None and device is not None and self._home(device) is not None:
             index = sims[0].index  # it takes ours for the host's, and asks for more like it
@@ -150,7 +137,7 @@ class Simulation:
         result = self.pinned.run(func, unwrapped(args), kwargs)
         if func is aten._to_copy.default and isinstance(result, Tensor) and not result.is_meta:
             if kwargs.get("non_blocking"):
-                self.pending.add(self.pinned.hold(result), home)
+                self.pending.add(self.pinned.hold(result), self.streams.queue(home))
             else:
                 self.synchronized(home)
         return result
@@ -159,11 +146,15 @@ class Simulation:
         target, source = args[0], args[1]
         non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
         inner_of(target).copy_(inner_of(source))
-        if isinstance(source, SimTensor) and not isinstance(target, SimTensor):
+        if not isinstance(target, SimTensor):
             if non_blocking and self.pinned.holds(target):
-                self.pending.add(target, source.index)
+                self.pending.add(target, self.streams.queue(source.index))
             else:
                 self.synchronized(source.index)
+        elif isinstance(source, SimTensor):
+            self.follows(target.index, source.index)
+        elif not non_blocking:
+            self.synchronized(target.index)
         return target
 
     def _packed(self, result: Any, index: int) -> Any:
@@ -192,7 +183,7 @@ class Simulation:
         return type(result).__tensor_unflatten__(inside, context, size, stride)
 
     def wrap(self, inner: Tensor, index: int, like: Any = None) -> Any:
-        self._used_by = self._used_by or os.getpid()
+        self.taken()
         if inner.is_nested:
             raise NotImplementedError(NESTED)
         if inner.layout is torch.strided:
@@ -255,37 +246,24 @@ class Simulation:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if target is not None and inner.layout is torch.strided:
             self.memory.ask(target, inner.numel() * inner.element_size())
+        if self.races.on:
+            self.races.moves(tensor, MOVES)
+        if source is not None and target is not None:
+            self.follows(source, target)
         with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
             copied = inner.detach().clone()
         if target is None:
             if source is not None and non_blocking:
-                self.pending.add(self.pinned.hold(copied), source)
+                self.pending.add(self.pinned.hold(copied), self.streams.queue(source))
             elif source is not None:
                 self.synchronized(source)
             return copied
-        return self.wrap(copied, target)
-
-    def plain_devices(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The same with the index of the current device where a device came without one."""
-        args = tuple(self._indexed(each) for each in args)
-        if "device" in kwargs:
-            kwargs = {**kwargs, "device": self._indexed(kwargs["device"], number=True)}
-        return args, kwargs
-
-    def target(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """As `plain_devices` for `.to(...)`, whose first argument may be a device's number."""
-        if args and type(args[0]) is int:
-            args = (torch.device("cuda", self.checked(args[0])), *args[1:])
-        return self.plain_devices(args, kwargs)
-
-    def _indexed(self, value: Any, number: bool = False) -> Any:
-        if isinstance(value, str) and value.startswith("cuda"):
-            return torch.device("cuda", self.index_of(value) or 0)
-        if isinstance(value, torch.device) and value.type == "cuda":
-            return torch.device("cuda", self.index_of(value) or 0)
-        if number and type(value) is int:
-            return torch.device("cuda", self.checked(value))
-        return value
+        if source is not None:
+            self.follows(target, source)
+        made = self.wrap(copied, target)
+        if source is None and not non_blocking:
+            self.synchronized(target)
+        return made
 
     def typed(self, tensor: Tensor, dtype: Any, non_blocking: bool) -> Any:
         """`tensor.type("torch.cuda.HalfTensor")`"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,6 +28,7 @@ from tensortrail.tracer.rehearsal import (
 from tensortrail.tracer.rehearsal.distributed import install as install_groups
 from tensortrail.tracer.rehearsal.modes import UNSHAPED, AskMode, ComputeMode, moved, to_cuda
 from tensortrail.tracer.rehearsal.parallel import install as install_parallel
+from tensortrail.tracer.rehearsal.races import Listener, Use
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.spec import Spec
@@ -86,12 +87,21 @@ class Rehearsal:
             if not recorder.often(Did.EARLY, func, 1):
                 recorder.note(Did.EARLY, entry, op=func, facts={"device": f"cuda:{index}"})
 
+        def raced(entry: Any, uses: Sequence[Use]) -> None:
+            for use in uses:
+                did = Did.RACE if use is uses[-1] else Did.USED
+                facts = {"does": use.does, "stream": str(use.queue)}
+                recorder.note_at(use.site, did, entry, op=recorder.op_text(use.op), facts=facts)
+
         def names() -> Callable[[Any], str]:
             recorder.guarded(name_what_lives)
             return lambda storage: getattr(recorder.storages.of_storage(storage), "name", "")
 
         recorder.storages.locate = locate
         self.simulation.memory.names = names
+        self.simulation.races.listener = Listener(
+            recorder.site_here, recorder.storages.entry, raced, recorder.trouble
+        )
         self.simulation.pending.told = lambda *read: recorder.guarded(lambda _: early(*read))
 
     def arm(self) -> AskMode:
@@ -105,6 +115,7 @@ class Rehearsal:
 
     def stop(self) -> None:
         legacy.forget_default_device()
+        self.simulation.races.end()
         self._replaced.undo()
         PLAIN.difference_update((SimTensor, SimParameter))
         state.current = None

@@ -32,6 +32,8 @@ def cuda(device: Any = None) -> torch.device:
 def host_values(tensor: Any) -> torch.Tensor:
     """The values, for a read that a GPU would wait for."""
     simulation = required()
+    if simulation.races.on:
+        simulation.races.used(tensor, "Tensor.item")
     simulation.synchronized(tensor.index)
     inner: torch.Tensor = tensor.inner
     return inner.detach()

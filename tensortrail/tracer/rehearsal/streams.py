@@ -1,23 +1,34 @@
 """Streams and events: on the simulated device all work is done at once, in order.
 
-What can still be seen is whether somebody waited: a copy to the host that was not waited for
-stays pending (see `pending`)."""
+What can still be seen is whether somebody waited (see `order`): for a copy to the host that is
+read (`pending`), and for what another stream did (`races`)."""
 
 from __future__ import annotations
 
 import itertools
 import time
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.order import Clock
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.simulation import Simulation
+from tensortrail.tracer.rehearsal.tensor import SimTensor
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.rehearsal.current import Streams
+    from tensortrail.tracer.rehearsal.simulation import Simulation
 
 CUDA = 1
 """The number of the device type in C++."""
 _numbers = itertools.count(0x1000, 0x100)
+NOT_ON_A_DEVICE = (
+    "Could not run 'aten::record_stream' with arguments from the 'CPU' backend: the tensor lies on "
+    "the host"
+)
 
 
 class Stream:
@@ -28,26 +39,33 @@ class Stream:
 
     def __init__(self, device: Any = None, priority: int = 0, **known: Any) -> None:
         simulation = state.required()
-        index = simulation.device if device is None else device
+        index = known.get("device_index", simulation.device) if device is None else device
         self.device_index = (
             simulation.checked(index) if isinstance(index, int) else simulation.index_of(index) or 0
         )
         self.device = torch.device("cuda", self.device_index)
         self.priority = priority
         self.cuda_stream = self.stream_id = known.get("stream_id", next(_numbers))
+        self.queue = simulation.order.queue(self.device_index, self.stream_id)
+        if not self.queue.is_default:
+            simulation.races.begin()
 
     def synchronize(self) -> None:
-        state.required().synchronized(self.device_index)
+        _host_waits(_marked(self))
 
     def query(self) -> bool:
+        _host_waits(_marked(self))  # who hears that the work is done has waited for it
         return True
 
     def is_capturing(self) -> bool:
         return False
 
-    def wait_stream(self, stream: Any) -> None: ...
+    def wait_stream(self, stream: Any) -> None:
+        state.required().order.wait(self.queue, _marked(stream))
 
-    def wait_event(self, event: Any) -> None: ...
+    def wait_event(self, event: Any) -> None:
+        _streams().catch_up()
+        state.required().order.wait(self.queue, event.marked)
 
     def record_event(self, event: Any = None) -> Any:
         event = Event() if event is None else event
@@ -83,6 +101,8 @@ class Event:
         self._timed = enable_timing
         self._at = 0.0
         self._index = 0
+        self.marked: Clock = {}
+        """What the stream was given before; nothing as long as it was not recorded."""
 
     @property
     def device(self) -> torch.device:
@@ -90,14 +110,19 @@ class Event:
 
     def record(self, stream: Any = None) -> None:
         self._at = time.perf_counter()
-        self._index = stream.device_index if stream is not None else state.required().device
+        stream = _streams().current() if stream is None else stream
+        self._index = stream.device_index
+        self.marked = _marked(stream)
 
     def synchronize(self) -> None:
-        state.required().synchronized(self._index)
+        _host_waits(self.marked)
 
-    def wait(self, stream: Any = None) -> None: ...
+    def wait(self, stream: Any = None) -> None:
+        stream = _streams().current() if stream is None else stream
+        state.required().order.wait(stream.queue, self.marked)
 
     def query(self) -> bool:
+        _host_waits(self.marked)
         return True
 
     def elapsed_time(self, end_event: Event) -> float:
@@ -120,66 +145,43 @@ class ExternalStream(Stream):
         raise NotImplementedError("streams of other libraries are not simulated")
 
 
-class Streams:
-    def __init__(self, simulation: Simulation) -> None:
-        global _installed
-        _installed = self
-        self._simulation = simulation
-        self._default: dict[int, Stream] = {}
-        self._current: dict[int, Stream] = {}
-
-    def default(self, device: Any = None) -> Stream:
-        index = self._index(device)
-        if index not in self._default:
-            self._default[index] = Stream(index, stream_id=0)
-        return self._default[index]
-
-    def current(self, device: Any = None) -> Stream:
-        index = self._index(device)
-        return self._current.get(index) or self.default(index)
-
-    def set_current(self, stream: Any, here: bool = True) -> None:
-        """A stream of another device makes that device the current one."""
-        if stream is not None:
-            self._current[stream.device_index] = stream
-            if here:
-                self._simulation.device = stream.device_index
-
-    def within(self, stream: Any) -> Any:
-        return _Within(stream)
-
-    def _index(self, device: Any) -> int:
-        if device is None:
-            return self._simulation.device
-        return device if isinstance(device, int) else self._simulation.index_of(device) or 0
-
-
-class _Within:
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __enter__(self) -> Any:
-        return self._stream.__enter__() if self._stream is not None else None
-
-    def __exit__(self, *error: Any) -> None:
-        if self._stream is not None:
-            self._stream.__exit__(*error)
-
-
-_installed: Streams | None = None
-
-
 def _streams() -> Streams:
-    assert _installed is not None
-    return _installed
+    return state.required().streams
+
+
+def _marked(stream: Stream) -> Clock:
+    simulation = state.required()
+    simulation.streams.catch_up()
+    return simulation.order.mark(stream.queue)
+
+
+def _host_waits(marked: Clock) -> None:
+    state.required().order.host_waits(marked)
+
+
+def record_stream(tensor: Tensor, stream: Stream) -> None:
+    """The memory of the tensor is not given away before the stream is done with it."""
+    inside = list(_inside(tensor))
+    if not inside:
+        raise NotImplementedError(NOT_ON_A_DEVICE)
+    for each in inside:
+        state.required().races.kept_for(each, stream.queue)
+
+
+def _inside(tensor: Any) -> Iterator[SimTensor]:
+    if isinstance(tensor, SimTensor):
+        yield tensor
+    elif hasattr(tensor, "__tensor_flatten__"):
+        for name in tensor.__tensor_flatten__()[0]:
+            yield from _inside(getattr(tensor, name))
 
 
 def install(simulation: Simulation, replaced: Replacements) -> None:
+    replaced.put(Tensor, "record_stream", record_stream)
     for owner in (torch.cuda, torch.cuda.streams):
         replaced.put(owner, "Stream", Stream)
         replaced.put(owner, "Event", Event)
         replaced.put(owner, "ExternalStream", ExternalStream)
-    replaced.put(torch.cuda, "StreamContext", _Within)
     for name, plain, ours in (("Stream", torch.Stream, Stream), ("Event", torch.Event, Event)):
         replaced.put(torch, name, _for_any_device(simulation, plain, ours))
 

@@ -181,8 +181,6 @@ class SimTensor(Tensor):  # type: ignore[misc]
         name = f"torch.cuda.{type_name(self.dtype)}"
         raise RuntimeError(f"cannot pin '{name}' only dense CPU tensors can be pinned")
 
-    def record_stream(self, stream: Any) -> None: ...
-
     @answers(Tensor.type)
     def type(self, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
         if dtype is None:
@@ -223,6 +221,8 @@ class SimTensor(Tensor):  # type: ignore[misc]
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
                 "protocol at the moment."
             )
+        if state.required().races.on:
+            state.required().races.moves(self, "copy.deepcopy")
         inner = self.inner.__deepcopy__(memo)
         made = state.required().wrap(inner, self.index, like=self)
         made.requires_grad_(self.requires_grad)

@@ -28,6 +28,15 @@ RACES = {
         "host = gpu.to('cpu', non_blocking=True)\ntorch.cuda.synchronize(1)\n"
         "host.sum()  # flagged\n"
     ),
+    "another stream was waited for": (
+        "with torch.cuda.stream(torch.cuda.Stream()):\n"
+        "    host = gpu.to('cpu', non_blocking=True)\n"
+        "torch.cuda.current_stream().synchronize()\nhost.sum()  # flagged\n"
+    ),
+    "an event from before": (
+        "early = torch.cuda.current_stream().record_event()\n"
+        "host = gpu.to('cpu', non_blocking=True)\nearly.synchronize()\nhost.sum()  # flagged\n"
+    ),
 }
 WAITED = {
     "blocking": "host = gpu.to('cpu')\nhost.sum()\n",
@@ -45,6 +54,16 @@ WAITED = {
     ),
     "a value of the device": (
         "host = gpu.to('cpu', non_blocking=True)\nloss = gpu.sum().item()\nhost.sum()\n"
+    ),
+    "a stream that waited for the other": (
+        "side = torch.cuda.Stream()\nwith torch.cuda.stream(side):\n"
+        "    host = gpu.to('cpu', non_blocking=True)\n"
+        "torch.cuda.current_stream().wait_stream(side)\n"
+        "torch.cuda.current_stream().synchronize()\nhost.sum()\n"
+    ),
+    "a choice by values": ("host = gpu.to('cpu', non_blocking=True)\ngpu[gpu > 2]\nhost.sum()\n"),
+    "a copy to the device that blocks": (
+        "host = gpu.to('cpu', non_blocking=True)\nthere = torch.ones(2).cuda()\nhost.sum()\n"
     ),
     "pageable memory": (
         "host = torch.empty(2, 3)\nhost.copy_(gpu, non_blocking=True)\nhost.sum()\n"

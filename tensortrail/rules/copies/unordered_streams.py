@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules._seen import by_line, line_of, size
+from tensortrail.rules.timeline import Storage
+
+
+class UnorderedStreams(Rule):
+    """Two streams use the same memory and neither waits for the other.
+
+    ## What it does
+    Follows which stream wrote, read and owns each storage, and who waited for whom: events,
+    `wait_stream`, synchronisation, blocking copies, autograd. Speaks when a stream reads or writes
+    what another one wrote, or writes what another one reads, and nothing puts one after the other;
+    and when memory goes back to the stream it came from, and is given to the next tensor there,
+    while another stream may still use it. Found in rehearsed runs (`tensortrail trace --rehearse`),
+    where all work is done in order and the race is still seen.
+
+    ## Why is this bad?
+    Streams run side by side. `torch.cuda.Stream()` does not wait for the default stream, nor the
+    default stream for it: a kernel reads what is half written, or what was there before. Memory
+    is given away again as soon as the last tensor on it is gone, to work of the stream on which it
+    was allocated: a kernel of another stream then reads a stranger's values. No error is raised.
+
+    ## Example
+    ```python
+    with torch.cuda.stream(side):
+        batch = next(loader).cuda(non_blocking=True)
+    loss = model(batch)
+    ```
+    Use instead:
+    ```python
+    with torch.cuda.stream(side):
+        batch = next(loader).cuda(non_blocking=True)
+    torch.cuda.current_stream().wait_stream(side)
+    batch.record_stream(torch.cuda.current_stream())
+    loss = model(batch)
+    ```
+
+    ## Fix safety
+    No fix is offered: `a.wait_stream(b)` belongs after the last work that `b` is given for `a`, and
+    as late as `a` allows; only the program's author knows what is to overlap.
+
+    ## References
+    - pytorch/pytorch, CUDA semantics: streams, and streams of backward passes
+    - pytorch/pytorch documentation of `torch.Tensor.record_stream`
+    """
+
+    code = "XFR603"
+    name = "unordered-streams"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in by_line(timeline.events(Did.RACE)):
+            event = events[0]
+            again = event.facts.get("does") == "given away again"
+            told = self._given_again(timeline, event) if again else self._raced(timeline, event)
+            yield replace(told, evidence={**told.evidence, "races": str(len(events))})
+
+    def _raced(self, timeline: Timeline, event: Event) -> Finding:
+        before = _used(timeline, event, "written", "read")
+        mine = str(event.facts.get("stream"))
+        does, did = str(event.facts.get("does")), _does(before)
+        other = str(before.facts.get("stream")) if before else "another stream"
+        return self.seen(
+            timeline,
+            event,
+            f"{_what(timeline, event.storage)} is {does} on {mine} by {_op(event)}, and nothing "
+            f"makes that wait for {other}, where it was {did}{_place(before)}: on a GPU the two "
+            "run side by side. Before this, let the stream wait: `.wait_stream(...)` or an event",
+        )
+
+    def _given_again(self, timeline: Timeline, event: Event) -> Finding:
+        use = _used(timeline, event, "written", "read")
+        gone = _used(timeline, event, "freed")
+        home, user = event.facts.get("stream"), use.facts.get("stream") if use else "another stream"
+        found = self.seen(
+            timeline,
+            event,
+            f"{_what(timeline, event.storage)}, memory of {home}, is {_does(use)} on {user} and "
+            f"freed{_place(gone)} before its own stream waited for that: there it may be given to "
+            f"the next tensor{_place(event)} while {user} still uses it. Call "
+            f"`.record_stream(...)` with {user}, or let {home} wait before it is freed",
+            confidence=Confidence.MEDIUM,
+        )
+        at = line_of(use) if use else None
+        return replace(found, site=at or found.site)
+
+
+def _used(timeline: Timeline, event: Event, *does: str) -> Event | None:
+    if event.storage is None:
+        return None
+    history = timeline.history(event.storage, event)
+    found = (each for each in reversed(history) if each.did is Did.USED)
+    return next((each for each in found if each.facts.get("does") in does), None)
+
+
+def _does(use: Event | None) -> str:
+    return str(use.facts.get("does")) if use else "used"
+
+
+def _what(timeline: Timeline, storage: Storage | None) -> str:
+    return f"`{timeline.name(storage)}` ({size(storage.nbytes)})" if storage else "A tensor"
+
+
+def _op(event: Event) -> str:
+    return event.op.removeprefix("aten.") or "an operation"
+
+
+def _place(event: Event | None) -> str:
+    at = line_of(event) if event is not None else None
+    return f" at {os.path.basename(at.file)}:{at.line}" if at else ""
