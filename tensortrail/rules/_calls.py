@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Timeline
 
@@ -12,3 +14,12 @@ def carrier(timeline: Timeline, site: Site | None, function: str) -> Site | None
     if site is None:
         return None
     return timeline.call(site, function) or (None if timeline.line(site) else site)
+
+
+def gives(call: Site, name: str) -> bool:
+    """Whether the call has an argument of this name, as it stands in the source."""
+    try:
+        shown = ast.parse(f"({call.source})", mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    return isinstance(shown, ast.Call) and any(each.arg == name for each in shown.keywords)

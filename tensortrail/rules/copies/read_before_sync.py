@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Did, Rule, Timeline
+from tensortrail.findings import Confidence, Finding, Setting, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules._calls import carrier, gives
 from tensortrail.rules._seen import by_line, size
+
+_COPIES = (Did.MOVE, Did.COPY)
 
 
 class ReadBeforeSync(Rule):
@@ -61,5 +64,27 @@ class ReadBeforeSync(Rule):
                 f"{event.facts.get('device', 'the device')} was waited for: on a GPU the host may "
                 "still see what was there before",
                 confidence=Confidence.HIGH,
+                settings=_waited_for(timeline, event),
                 evidence={"reads": str(len(events))},
             )
+
+
+def _waited_for(timeline: Timeline, read: Event) -> Iterator[Setting]:
+    """The copy that is read, as one that is waited for."""
+    history = timeline.history(read.storage, read) if read.storage else ()
+    copies = [each for each in history if each.storage == read.storage and each.did in _COPIES]
+    if not copies or copies[-1].by is not None:
+        return
+    function = copies[-1].op.rpartition(".")[2]
+    at = carrier(timeline, copies[-1].site, function)
+    if at is not None and gives(at, "non_blocking"):
+        device = read.facts.get("device", "the device")
+        yield Setting(
+            library="torch",
+            name="non_blocking",
+            value="False",
+            why=f"waits until the copy from {device} is done, before the host goes on and reads it",
+            where=f"Tensor.{function}",
+            call=function,
+            at=at,
+        )

@@ -15,6 +15,7 @@ from tensortrail.rules._seen import (
     weight,
 )
 from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, meta_operand
+from tensortrail.rules.devices._placing import where_needed
 
 
 class DeviceMismatch(Rule):
@@ -96,6 +97,7 @@ class DeviceMismatch(Rule):
             severity=severity,
             confidence=confidence,
             about=odd.storage if odd else None,
+            settings=where_needed(timeline, event, odd, _others(given, odd)) if odd else (),
             evidence={"operations": str(len(events))},
         )
 
@@ -109,6 +111,10 @@ def _odd(given: Sequence[Operand]) -> Operand | None:
     """The one that is probably in the wrong place: on meta, or else on the CPU."""
     ranked = sorted(given, key=lambda each: (each.device != "meta", each.device != "cpu"))
     return ranked[0] if ranked else None
+
+
+def _others(given: Sequence[Operand], odd: Operand) -> list[str]:
+    return list(dict.fromkeys(each.device for each in given if each.device != odd.device))
 
 
 def _places(timeline: Timeline, given: Sequence[Operand]) -> Iterator[str]:

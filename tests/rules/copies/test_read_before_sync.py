@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.findings import Severity
+from tests.rules.mending import mended
 from tests.rules.recorded import watched
 
 START = "import torch\ngpu = torch.arange(6., device='cuda').view(2, 3)\n"
@@ -89,6 +90,22 @@ def test_read_too_early(program: str, tmp_path: Path) -> None:
     assert seen.only.severity is Severity.ERROR
     assert "before its copy from cuda:0 was waited for" in seen.only.message
     assert "before the copy from cuda:0 was waited for" in seen.steps
+
+
+@pytest.mark.parametrize("name", ["to", "copy_ into pinned memory", "numpy"])
+def test_the_copy_can_be_waited_for(name: str, tmp_path: Path) -> None:
+    seen = watched(tmp_path, START + RACES[name], "XFR601", rehearse="cuda:2")
+    after = mended(seen)
+    assert after == START + RACES[name].replace("non_blocking=True", "non_blocking=False")
+    (tmp_path / "again").mkdir()
+    unmarked = after.replace("  # flagged", "")
+    assert not watched(tmp_path / "again", unmarked, "XFR601", rehearse="cuda:2").found
+
+
+def test_a_copy_that_is_not_in_sight_has_no_setting(tmp_path: Path) -> None:
+    source = START + "how = {'non_blocking': True}\nhost = gpu.to('cpu', **how)\n"
+    seen = watched(tmp_path, f"{source}host.sum()  # flagged\n", "XFR601", rehearse="cuda:2")
+    assert not seen.only.settings
 
 
 @pytest.mark.parametrize("program", WAITED.values(), ids=WAITED)
