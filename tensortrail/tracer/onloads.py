@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import torch
 from torch.nn import Module
 
 from tensortrail.tracer.owned import owned
@@ -31,8 +32,8 @@ class Bringer(NamedTuple):
     """Where it brings them."""
     whole: bool
     """Also those of the modules below."""
-    kept_in: Callable[[str], str] = lambda key: ""
-    """The file it reads a weight from, "" if it is in memory."""
+    kept_in: Callable[[str], str | None] = lambda key: ""
+    """The file it reads a weight from, "" if it is in memory, None if it knows no such weight."""
     leader: Module | None = None
     """Whose call brings them, if it is another module."""
 
@@ -51,9 +52,12 @@ class Known:
     removed: Place | None = None
 
 
-class Paths(threading.local):
+class Here(threading.local):
+    """What a thread is spreading over devices just now."""
+
     def __init__(self) -> None:
-        self.of: dict[int, str] = {}
+        self.paths: dict[int, str] = {}
+        self.depth = 0
 
 
 class Onloads:
@@ -61,7 +65,7 @@ class Onloads:
         self._storages = storages
         self._asks: list[Asks] = []
         self._known: dict[int, Known] = {}
-        self._paths = Paths()
+        self._here = Here()
         self._looks = 0
 
     def learn(self, asks: Asks) -> None:
@@ -71,26 +75,36 @@ class Onloads:
     @contextmanager
     def within(self, model: Module) -> Iterator[None]:
         """Modules that get hooks meanwhile are parts of this model."""
-        paths = self._paths
-        before, paths.of = paths.of, {id(each): path for path, each in model.named_modules()}
+        here = self._here
+        before, here.paths = here.paths, {id(each): path for path, each in model.named_modules()}
         try:
             yield
         finally:
-            paths.of = before
+            here.paths = before
+
+    @contextmanager
+    def spreading(self) -> Iterator[bool]:
+        """Whether it is the outermost of the functions that do it: that one knows what was asked
+        for, and is done when all are."""
+        self._here.depth += 1
+        try:
+            yield self._here.depth == 1
+        finally:
+            self._here.depth -= 1
 
     def put(self, module: Module, path: str = "") -> None:
         """It got a hook. The path is that in the model, "" for the model itself."""
-        path = path or self._paths.of.get(id(module), "") or self.path(module)
+        path = path or self._here.paths.get(id(module), "") or self.path(module)
         self._known[id(module)] = Known(weakref.ref(module), path)
 
     def taken(self, module: Module, where: Place | None) -> None:
         """To be called before the hooks go."""
-        if (known := self._of(module)) is not None and (there := self._bringers(module)):
+        if (known := self._put_on(module)) is not None and (there := self.of(module)):
             known.bringers = tuple(Bringer(each.hook, each.device, each.whole) for each in there)
             known.removed = where
 
     def path(self, module: Module) -> str:
-        known = self._of(module)
+        known = self._put_on(module)
         return known.path if known else ""
 
     def shown(self, module: Module) -> str:
@@ -99,8 +113,8 @@ class Onloads:
     def hooks(self, root: Module) -> Iterator[tuple[str, Module, Bringer]]:
         """Those on the module and below it, with the paths of their modules."""
         for module in root.modules() if self._known else ():
-            if (known := self._of(module)) is not None and known.removed is None:
-                for bringer in self._bringers(module):
+            if (known := self._put_on(module)) is not None and known.removed is None:
+                for bringer in self.of(module):
                     yield known.path, module, bringer
 
     def explain(self, operands: Sequence[dict[str, Any]], entries: Sequence[Entry | None]) -> None:
@@ -125,7 +139,7 @@ class Onloads:
     def _should_bring(
         self, known: Known, module: Module, entry: Entry
     ) -> tuple[str, Bringer] | None:
-        for bringer in known.bringers if known.removed else self._bringers(module):
+        for bringer in known.bringers if known.removed else self.of(module):
             if bringer.device == entry.device:
                 continue
             for key, tensor in _weights(module, bringer.whole):
@@ -142,7 +156,7 @@ class Onloads:
             "called": self.path(leader) or shown,
             "parameter": f"{known.path}.{key}" if known.path else key,
             "to": bringer.device,
-            "kept_in": bringer.kept_in(key),
+            "kept_in": bringer.kept_in(key) or "",
         }
         if known.removed is not None:
             return facts | {"why": "removed", "at": list(known.removed)}
@@ -150,12 +164,22 @@ class Onloads:
             return facts | {"why": "replaced", "by": forward}
         return facts | {"why": "bypassed"}
 
-    def _bringers(self, module: Module) -> tuple[Bringer, ...]:
+    def of(self, module: Module) -> tuple[Bringer, ...]:
+        """What the hooks that are on it now bring."""
         return tuple(bringer for asks in self._asks for bringer in asks(module))
 
-    def _of(self, module: Module) -> Known | None:
+    def _put_on(self, module: Module) -> Known | None:
         known = self._known.get(id(module))
         return known if known is not None and known.module() is module else None
+
+
+def device_name(device: Any) -> str:
+    """As torch says it. Libraries also call a GPU by its number, and know "disk"."""
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        return f"cuda:{device}" if isinstance(device, int) else str(device)
+    return f"{found}:0" if found.index is None and found.type not in ("cpu", "meta") else str(found)
 
 
 def _depth(path: str) -> int:

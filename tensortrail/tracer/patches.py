@@ -103,10 +103,13 @@ class Patches:
         if original is None or (name in self._given and not always):
             return
 
+        own = vars(owner).get(name)
+        if isinstance(own, classmethod):
+            original = own.__func__  # the class it is called on comes as the first argument
         wrapped = wrapper(original, around, self.compiled, always)
-        self._originals[id(wrapped)] = original
-        static = isinstance(vars(owner).get(name), staticmethod)
-        self._add(owner, name, staticmethod(wrapped) if static else wrapped, always)
+        self._originals[id(wrapped)] = self.original(original)
+        kind = type(own) if isinstance(own, (classmethod, staticmethod)) else None
+        self._add(owner, name, kind(wrapped) if kind else wrapped, always)
         if everywhere:
             for module in list(sys.modules.values()):
                 namespace = getattr(module, "__dict__", None)

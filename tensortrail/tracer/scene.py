@@ -61,10 +61,11 @@ class Scene:
         path, module = owner
         hook = getattr(module, "_hf_hook", None)
         if hook is not None:
-            target = getattr(hook, "execution_device", None)
+            target, kind = getattr(hook, "execution_device", None), type(hook).__name__
+            if getattr(hook, "offload", True):
+                return f"{kind} on {path} moves it to {target} only while {path} itself is called"
             return (
-                f"{type(hook).__name__} on {path} moves it to {target} only while {path} itself "
-                "is called"
+                f"{kind} on {path} sends inputs to {target} and leaves its weights where they are"
             )
         hooked = next((p for p, m in self._roots if _has_hooks(m)), "")
         return f"{hooked} is dispatched by hooks, but {path} has none" if hooked else ""

@@ -5,25 +5,29 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Module, Rule, Timeline
+from tensortrail.rules.offload import _placed
 
 _CONFIG = re.compile(r"(^|\.)(zero_)?offload\w*_(config|cfg|policy)$")
 _POLICY = re.compile(r"(^|\.)OffloadPolicy$")
 
 
 class OffloadFlagMisread(Rule):
-    """An offload setting is read as something it is not.
+    """An offload setting is read as something it is not, or has not the effect it says.
 
     ## What it does
     Flags the truth (or `is not None`) of an offload configuration object that turns offloading
     on, where the object itself can say "none"; the truth of an `OffloadPolicy`, which is always
     true; and one offload configuration passed where another of the same call is meant
     (`offload_param_config=offload_optimizer_config`); and a setting that a function accepts and
-    never reads.
+    never reads. In a recorded run: a device map after whose use weights lie elsewhere (tied ones
+    have one place, whatever the map says), or are left on meta with no hook that knows their
+    values, or whose entries name no part of the model or split a block that must not be.
 
     ## Why is this bad?
     A configuration with `device="none"` exists and is true: offloading starts although it was
-    switched off. `bool(OffloadPolicy())` is True although it means "do not offload".
+    switched off. `bool(OffloadPolicy())` is True although it means "do not offload". A weight
+    that lies elsewhere than its module's inputs are sent to ends in a mismatch at the first call.
 
     ## Example
     ```python
@@ -47,6 +51,7 @@ class OffloadFlagMisread(Rule):
     code = "OFF104"
     name = "offload-flag-misread"
     severity = Severity.ERROR
+    passes_clear = False
     triggers = ("offload", "OffloadPolicy")
     shape = (
         re.compile(rb"offload_\w*(config|cfg)(\s+is\s+not\s+None)?\s*:"),
@@ -145,6 +150,24 @@ def shard(model, offload_policy: OffloadPolicy):
             yield from self._mixed_up(module, call)
         for function in module.nodes(ast.FunctionDef):
             yield from self._never_read(module, function)
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in _placed.placements(timeline):
+            told = list(_placed.differences(event))
+            for kind in dict.fromkeys(each.get("kind") for each in told):
+                alike = [each for each in told if each.get("kind") == kind]
+                first, *others = map(_placed.sentence, alike)
+                more = f" (and {len(others)} more)" if others else ""
+                lost = kind == _placed.NOWHERE
+                yield self.seen(
+                    timeline,
+                    event,
+                    f"{first}{more}",
+                    severity=Severity.ERROR if lost else Severity.WARNING,
+                    confidence=Confidence.HIGH,
+                    settings=_placed.corrected(timeline, event, alike),
+                    evidence={"model": str(event.facts.get("model")), "entries": str(len(alike))},
+                )
 
     def _never_read(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:
         """A yes-or-no offload setting that a function takes and does nothing with."""

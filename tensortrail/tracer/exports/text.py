@@ -9,7 +9,9 @@ from typing import Any
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer import words
+from tensortrail.tracer.exports.placements import placed
 from tensortrail.tracer.exports.summary import Summary
+from tensortrail.tracer.ranks import differences, shared_devices
 from tensortrail.tracer.timeline import RunTimeline
 
 ROWS = 12
@@ -46,8 +48,10 @@ def render(timeline: RunTimeline, *, color: bool = False, width: int = 100) -> s
 
 def _parts(timeline: RunTimeline, summary: Summary) -> Iterator[Any]:
     yield _head(timeline, summary)
+    yield from _ranks(timeline)
     yield from _moves(summary)
     yield from _devices(summary, timeline)
+    yield from _placements(timeline)
     yield from _phases(summary)
     yield from _meetings(summary, timeline)
     yield from _errors(summary)
@@ -96,6 +100,19 @@ def _cells(*values: Any) -> list[Any]:
     return [Text(words.inert(str(value))) for value in values]
 
 
+def _ranks(timeline: RunTimeline) -> Iterator[Any]:
+    found = differences(timeline)
+    if found:
+        table = _table("Where ranks differ", ("only", "left"), ("where", "left"), ("what", "left"))
+        for each in found[:ROWS]:
+            times = f" and {each.count - 1} more" if each.count > 1 else ""
+            table.add_row(*_cells(", ".join(each.ranks), place(each.site), each.what + times))
+        yield table
+        if len(found) > ROWS:
+            yield f"  and {len(found) - ROWS} more"
+    yield from shared_devices(timeline)
+
+
 def _moves(summary: Summary) -> Iterator[Any]:
     moves = summary.moves_by_line
     if not moves:
@@ -131,6 +148,22 @@ def _devices(summary: Summary, timeline: RunTimeline) -> Iterator[Any]:
         row = (use.device, words.size(use.nbytes), use.count, words.size(use.peak), line, largest)
         table.add_row(*_cells(*row))
     yield table
+
+
+def _placements(timeline: RunTimeline) -> Iterator[Any]:
+    for event, rows, differing in placed(timeline):
+        table = _table(
+            f"Placement of {event.facts.get('model')} at {_where(event)}", ("modules", "left"),
+            ("declared", "left"), ("lies on", "left"), ("bytes", "right"), ("brought by", "left"),
+        )  # fmt: skip
+        for row in rows[:ROWS]:
+            lies = row.lies or "-"
+            size = words.size(row.nbytes) if row.nbytes else ""
+            table.add_row(*_cells(row.modules, row.declared, lies, size, row.hooks))
+        yield table
+        if len(rows) > ROWS:
+            yield f"  and {len(rows) - ROWS} more"
+        yield from (words.inert(f"  differs: {each}") for each in differing[:ROWS])
 
 
 def _sparkline(values: tuple[int, ...]) -> str:

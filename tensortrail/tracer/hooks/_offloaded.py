@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
-
-from tensortrail.tracer.onloads import Bringer
+from tensortrail.tracer.onloads import Bringer, device_name
 
 
 def bringers(module: Any) -> Iterator[Bringer]:
@@ -23,8 +21,12 @@ def bringers(module: Any) -> Iterator[Bringer]:
             yield Bringer(f"accelerate.{kind}", device_name(each.execution_device), True)
 
 
-def _keeps(weights: Any) -> Any:
-    return lambda key: kept_in(weights, key) if weights is not None else ""
+def _keeps(weights: Any) -> Callable[[str], str | None]:
+    def keeps(key: str) -> str | None:
+        whole, name = _unprefixed(weights, key)
+        return kept_in(weights, key) if whole is None or name in whole else None
+
+    return keeps
 
 
 def weights_of(hook: Any, module: Any) -> Iterator[tuple[str, Any]]:
@@ -33,15 +35,6 @@ def weights_of(hook: Any, module: Any) -> Iterator[tuple[str, Any]]:
     yield from module.named_parameters(recurse=whole)
     if hook.offload_buffers:
         yield from module.named_buffers(recurse=whole)
-
-
-def device_name(device: Any) -> str:
-    """accelerate also calls a GPU by its number."""
-    try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError):
-        return f"cuda:{device}" if isinstance(device, int) else str(device)
-    return f"{found}:0" if found.index is None and found.type not in ("cpu", "meta") else str(found)
 
 
 def source(model: Any, name: str) -> str:

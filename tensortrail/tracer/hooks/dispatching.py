@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from torch.compiler import is_compiling
 
 from tensortrail.tracer.patches import Around, Patches
+from tensortrail.tracer.placements import note_placement
 from tensortrail.tracer.recorder import Recorder
 
 LIBRARY = "accelerate.big_modeling"
@@ -25,7 +27,19 @@ def _spreading(recorder: Recorder, name: str) -> Around:
     def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.active or is_compiling():
             return original(model, *args, **kwargs)
-        with recorder.phase(name), recorder.onloads.within(model):
-            return original(model, *args, **kwargs)
+        onloads = recorder.onloads
+        with recorder.phase(name), onloads.within(model), onloads.spreading() as outermost:
+            result = original(model, *args, **kwargs)
+        if outermost:
+            recorder.guarded(_placed, original, name, model, args, kwargs)
+        return result
 
     return around
+
+
+def _placed(
+    recorder: Recorder, original: Any, name: str, model: Any, args: Any, kwargs: Any
+) -> None:
+    given = inspect.signature(original).bind(model, *args, **kwargs).arguments
+    if (declared := given.get("device_map")) is not None:
+        note_placement(recorder, model, declared, None, f"accelerate.{name}")

@@ -1,0 +1,98 @@
+"""Where models were to lie and where they do, in a recorded run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tensortrail.findings import Setting
+from tensortrail.rules._calls import carrier
+from tensortrail.rules.timeline import Did, Event, Timeline
+
+DISK = "disk"
+ELSEWHERE, NOWHERE, SPLIT, UNKNOWN = "elsewhere", "nowhere", "split", "unknown"
+"""How what was declared and what is can differ."""
+
+
+def placements(timeline: Timeline) -> Iterator[Event]:
+    for event in timeline.events(Did.HOOK):
+        if isinstance(event.facts.get("rows"), (list, tuple)):
+            yield event
+
+
+def differences(event: Event) -> Iterator[Mapping[str, Any]]:
+    told = event.facts.get("differences")
+    yield from (each for each in told or () if isinstance(each, Mapping))
+
+
+def sentence(difference: Mapping[str, Any]) -> str:
+    module, declared = f"`{difference.get('module')}`", difference.get("declared")
+    lies, why = difference.get("lies"), difference.get("why")
+    match difference.get("kind"):
+        case "elsewhere":
+            because = f": it is {why}" if why else ""
+            return f"{module} was to lie on {declared} and lies on {lies}{because}"
+        case "nowhere":
+            return f"{module} was to lie on {declared} and is on meta, and no hook knows its values"
+        case "split":
+            return f"{module}, a {why} that must not be split, lies on {lies}"
+        case _:
+            return f"{module} is in the device map ({declared}), and the model has no such part"
+
+
+def corrected(
+    timeline: Timeline, event: Event, differing: Sequence[Mapping[str, Any]]
+) -> list[Setting]:
+    """The device map with which nothing differs in this way."""
+    if event.facts.get("more_rows"):
+        return []
+    library, _, call = event.op.rpartition(".")
+    declared = {
+        str(row.get("module")): row.get("declared")
+        for row in event.facts["rows"]
+        if isinstance(row, Mapping)
+    }
+    wanted = dict(declared)
+    whys = [_mend(wanted, each) for each in differing]
+    if wanted == declared:
+        return []
+    return [
+        Setting(
+            library=library,
+            name="device_map",
+            value=repr(wanted),
+            why="; ".join(dict.fromkeys(filter(None, whys))),
+            where=call,
+            call=call,
+            at=carrier(timeline, event.site, call),
+        )
+    ]
+
+
+def _mend(wanted: dict[str, Any], difference: Mapping[str, Any]) -> str:
+    module, lies = str(difference.get("module")), str(difference.get("lies"))
+    match difference.get("kind"):
+        case "elsewhere" if difference.get("why"):
+            wanted[_entry(wanted, module)] = lies
+            return f"keeps {module} where the weight is that it is {difference['why']}"
+        case "nowhere":
+            if beside := difference.get("instead"):
+                wanted.pop(_entry(wanted, module), None)
+                wanted.update(beside)
+            entry = module.rpartition(".")[0] or module
+            wanted[entry] = next((p for p in wanted.values() if p != "disk"), "cpu")
+            return f"keeps {entry} in memory: nothing on disk has its values"
+        case "split":
+            parts = [each for each in wanted if each.startswith(f"{module}.")]
+            places = [wanted.pop(each) for each in parts]
+            wanted[module] = max(places, key=places.count)
+            return f"keeps {module} in one piece"
+        case "unknown":
+            wanted.pop(module, None)
+            return f"leaves out {module}, which the model does not have"
+    return ""
+
+
+def _entry(device_map: Mapping[str, Any], name: str) -> str:
+    fitting = [key for key in device_map if not key or name == key or name.startswith(f"{key}.")]
+    return max(fitting, key=len, default=name)
