@@ -90,6 +90,8 @@ class Setting:
     """The call that should carry it, where it is known."""
     position: int = -1
     """Where the call takes it without its name as well; -1 if nowhere."""
+    imports: str = ""
+    """The import that `value` needs: `from package import name`."""
 
     @property
     def place(self) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tensortrail.analyzer.arguments import with_argument
+from tensortrail.analyzer.importing import with_import
 from tensortrail.analyzer.origins import Refused, call_at, name_of, origin
 from tensortrail.analyzer.source import Source
 from tensortrail.findings import Setting
@@ -29,7 +30,7 @@ class _Change:
     """Of the call that starts there; "" for the value of a dict display."""
 
 
-def patched(path: str, data: bytes, settings: Iterable[Setting]) -> Patched:
+def patched(path: str, data: bytes, settings: Sequence[Setting]) -> Patched:
     """The file with these settings, as far as nothing has to be guessed."""
     changes: list[_Change] = []
     refused: list[tuple[Setting, str]] = []
@@ -44,9 +45,17 @@ def patched(path: str, data: bytes, settings: Iterable[Setting]) -> Patched:
         try:
             if not change.function and any(_is_in(other, change) for other in changes):
                 raise Refused("another setting changes a part of it")
-            after = _made(path, after, change)
+            made = _made(path, after, change)
+            if change.setting.imports:
+                with_import(path, made, change.setting.imports)
+            after = made
         except Refused as why:
             refused.append((change.setting, str(why)))
+    left = [setting for setting, _ in refused]
+    for statement in sorted(
+        {each.imports for each in settings if each.imports and each not in left}
+    ):
+        after = with_import(path, after, statement)
     return Patched(data, after, tuple(refused))
 
 

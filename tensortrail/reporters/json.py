@@ -43,6 +43,8 @@ def setting(given: Setting) -> dict[str, Any]:
         told["at"] = {"file": given.at.file, "line": given.at.line}
     if given.position >= 0:
         told["position"] = given.position
+    if given.imports:
+        told["imports"] = given.imports
     return told
 
 

@@ -39,7 +39,7 @@ def _told(each: Suggestion) -> dict[str, Any]:
         "or": [told(other) for other in each.others],
         "in_patch": not each.left,
         "left": inert(each.left),
-        "snippet": inert(snippet(each.setting)),
+        "snippet": inert(snippet(each.setting), keep="\n"),
     }
 
 
@@ -58,7 +58,7 @@ def _by_hand(each: Suggestion) -> Iterator[str]:
         yield from _reasons(each)
         place = f", {each.setting.place}" if each.setting.place else ""
         yield inert(f"#   by hand{place}: {each.left}")
-        yield inert(snippet(each.setting))
+        yield inert(snippet(each.setting), keep="\n")
 
 
 def snippet(setting: Setting) -> str:
@@ -66,5 +66,6 @@ def snippet(setting: Setting) -> str:
     if setting.where == "environment":
         return f"export {setting.name}={shlex.quote(setting.value)}"
     if setting.call:
-        return f"{setting.call}(..., {setting.name}={setting.value})"
+        first = f"{setting.imports}\n" if setting.imports else ""
+        return f"{first}{setting.call}(..., {setting.name}={setting.value})"
     return f"{setting.name} = {setting.value}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
 
@@ -152,3 +153,19 @@ def test_marks_and_line_ends_stay(head: bytes, newline: str) -> None:
     added = "    max_shard_size=7,\n)\nprint".replace("\n", newline).encode()
     assert done.after == data.replace(f"){newline}print".encode(), added)
     ast.parse(done.after)
+
+
+STAGER = Setting(
+    "torch", "how", "C()", "", call="save", at=Site("a.py", 3), imports="from a.b import C"
+)
+
+
+def test_what_a_value_needs_is_imported_once() -> None:
+    other = replace(STAGER, at=Site("a.py", 4))
+    source = "import x\n\nsave()\nsave()\n"
+    done = patched("a.py", source.encode(), [STAGER, other])
+    assert done.after.decode() == "import x\nfrom a.b import C\n\nsave(how=C())\nsave(how=C())\n"
+
+
+def test_without_the_import_the_value_is_left_out() -> None:
+    assert refusal("C = 1\n\nsave()\n", STAGER) == "C is another thing in this file"

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Severity
+from tensortrail.findings import Finding, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import by_line, named
+from tensortrail.rules._calls import carrier
+from tensortrail.rules._seen import by_line, named, size
 
 _PLAIN = frozenset({
     "torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer",
@@ -45,7 +46,11 @@ class StagedAsOtherType(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        changed = [each for each in timeline.events(Did.STAGE) if _changed(each)]
+        changed = [
+            each
+            for each in timeline.events(Did.STAGE)
+            if _changed(each) and not _was_given_values(timeline, each)
+        ]
         for events in by_line(changed):
             event = events[0]
             sources = {str(each.facts.get("key")): each.other for each in events if each.other}
@@ -56,10 +61,33 @@ class StagedAsOtherType(Rule):
                 f"{named(timeline, sources.values())}, of type `{kind}`, "
                 f"{'is' if len(sources) == 1 else 'are'} staged as `{staged}`: "
                 "the checkpoint gets memory without their values",
+                settings=_kept(timeline, event),
                 evidence={"tensors": str(len(sources)), "stagings": str(len(events))},
             )
+
+
+def _kept(timeline: Timeline, event: Event) -> Iterator[Setting]:
+    """A stager that asks the subclass for its values, and not for an empty one of its kind."""
+    together = [each.other for each in timeline.events(Did.STAGE) if each.site == event.site]
+    held = sum({each.key: each.nbytes for each in together if each}.values())
+    yield Setting(
+        library="torch",
+        name="async_stager",
+        value="BlockingAsyncStager()",
+        why=f"copies the values ({size(held)}) to the CPU before `async_save` returns",
+        where="torch.distributed.checkpoint.async_save",
+        call="async_save",
+        at=carrier(timeline, event.site, "async_save"),
+        imports="from torch.distributed.checkpoint.staging import BlockingAsyncStager",
+    )
 
 
 def _changed(event: Event) -> bool:
     kind, staged = event.facts.get("type"), event.facts.get("staged")
     return bool(kind and staged) and kind not in _PLAIN and kind != staged
+
+
+def _was_given_values(timeline: Timeline, staged: Event) -> bool:
+    """Some stagers write the values into a plain tensor: nothing is lost by that."""
+    history = timeline.history(staged.storage, staged) if staged.storage else ()
+    return any(each.did is Did.COPY and each.storage == staged.storage for each in history)

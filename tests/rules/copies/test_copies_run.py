@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.findings import Confidence, Severity
+from tests.rules.mending import mended
 from tests.rules.recorded import WRAPPER, watched
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
@@ -118,6 +119,30 @@ def test_a_library_class_is_staged_as_a_plain_tensor(tmp_path: Path) -> None:
     assert dict(finding.evidence) == {"tensors": "1", "stagings": "2"}
     assert "5: weight made on cpu by torch.full" in seen.steps
     assert "staged on cpu for an asynchronous save" in seen.steps
+
+
+def test_another_stager_keeps_the_values(tmp_path: Path) -> None:
+    pytest.importorskip("torchao")
+    source = """\
+import torch
+import torch.distributed.checkpoint as dcp
+from torchao.float8.fsdp_utils import LinearMMConfig
+from torchao.float8.fsdp_utils import WeightWithDynamicFloat8CastTensor as Weight
+state = {"weight": Weight(torch.full((64, 64), 3.0), LinearMMConfig(), torch.float8_e4m3fn)}
+dcp.async_save(state, checkpoint_id=folder + "/a").result()"""
+    seen = watched(tmp_path, f"{source}  # flagged\n", "XFR604")
+    assert "copies the values (16.4 KB) to the CPU" in seen.only.settings[0].why
+    after = mended(seen)
+    assert "import BlockingAsyncStager\nstate = " in after
+    assert "async_stager=BlockingAsyncStager())" in after
+    (tmp_path / "again").mkdir()
+    loads = """
+read = {"weight": torch.zeros(64, 64)}
+dcp.load(read, checkpoint_id=folder + "/a")
+assert torch.equal(read["weight"], torch.full((64, 64), 3.0))
+"""
+    unmarked = after.replace("  # flagged", "")
+    assert not watched(tmp_path / "again", unmarked + loads, "XFR604").found
 
 
 def test_tensors_that_are_staged_as_what_they_are(tmp_path: Path) -> None:
