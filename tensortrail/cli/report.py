@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
@@ -37,7 +38,10 @@ def run(options: Namespace) -> int:
         return _to_file(timeline, options)
     if format == "jsonl":
         return _jsonl(timeline, options.output)
+    from tensortrail.tracer.ranks import unended
+
     report = findings_of(timeline, options.select or "")
+    report = replace(report, problems=(*unended(timeline), *report.problems))
     color = options.output is None and wants_color(options.color, sys.stdout)
     width = shutil.get_terminal_size((100, 40)).columns
     from tensortrail.reporters import render

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Site
 from tensortrail.rules import Rule, all_rules
-from tensortrail.tracer import source
+from tensortrail.tracer import ranks, source
 from tensortrail.tracer.timeline import RunTimeline
 
 
@@ -22,10 +22,20 @@ class Judged:
 
 def findings(timeline: RunTimeline, rules: Iterable[Rule] | None = None) -> Judged:
     """What the runtime halves of these rules, or of the default ones, find in a run."""
+    chosen = list(_default() if rules is None else rules)
+    judged = [(rank, _of_rank(rank, chosen)) for rank in timeline.by_rank()]
+    if len(judged) == 1:
+        return judged[0][1]
+    found = ranks.merged([(rank, each.findings) for rank, each in judged])
+    problems = dict.fromkeys(problem for _, each in judged for problem in each.problems)
+    return Judged(tuple(sorted(found, key=lambda each: each.sort_key)), tuple(problems))
+
+
+def _of_rank(timeline: RunTimeline, rules: Iterable[Rule]) -> Judged:
     found: list[Finding] = []
     problems: list[str] = []
     explained: set[tuple[str, str, int]] = set()
-    for rule in _default() if rules is None else rules:
+    for rule in rules:
         try:
             told = list(rule.watch(timeline))
         except Exception as error:

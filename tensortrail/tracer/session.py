@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import platform
 import sys
 import threading
 import time
@@ -188,12 +189,14 @@ def run_name() -> str:
 
 
 def _header(run: str, argv: list[str] | None) -> dict[str, Any]:
-    rank = os.environ.get("RANK", "")
     return {
         "version": __version__,
         "run": run,
         "pid": os.getpid(),
-        "rank": int(rank) if rank.isdigit() else None,
+        "rank": _number("RANK"),
+        "local_rank": _number("LOCAL_RANK"),
+        "host": platform.node(),
+        "visible": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
         "argv": argv if argv is not None else list(sys.argv),
         "cwd": os.getcwd(),
         "python": sys.version.split()[0],
@@ -208,6 +211,11 @@ def _new_writer(
     rank = header.get("rank")
     stem = f"{time.time_ns() // 1_000_000:x}-{os.getpid()}"
     name = f"{stem}{SUFFIX}" if rank is None else f"rank{rank}-{stem}{SUFFIX}"
+def _number(variable: str) -> int | None:
+    value = os.environ.get(variable, "")
+    return int(value) if value.isdigit() else None
+
+
     return TrailWriter(os.path.join(directory, name), header, limit, first_storage)
 
 

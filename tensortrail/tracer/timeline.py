@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import heapq
 import math
 import os
@@ -110,6 +111,31 @@ class RunTimeline:
         self.processes = [Process(part, label, began) for part, label in _labelled(parts)]
         self._by_label = {process.label: process for process in self.processes}
 
+    @property
+    def rank(self) -> int | None:
+        """Of its first process."""
+        rank = self.processes[0].part.header.get("rank")
+        return rank if isinstance(rank, int) else None
+
+    @property
+    def label(self) -> str:
+        """Of a rank and its children."""
+        return self.processes[0].label if self.rank is None else f"rank {self.rank}"
+
+    def by_rank(self) -> list[RunTimeline]:
+        """A timeline for each rank, with its children, and one for what has no rank; this one if
+        there is nothing to part."""
+        ranks: dict[Any, list[Process]] = {}
+        for process in self.processes:
+            ranks.setdefault(process.part.header.get("rank"), []).append(process)
+        return [self._of(each) for each in ranks.values()] if len(ranks) > 1 else [self]
+
+    def _of(self, processes: list[Process]) -> RunTimeline:
+        made = copy.copy(self)
+        made.processes = processes
+        made.parts = [each.part for each in processes]
+        return made
+
     def events(self, *kinds: Did) -> Sequence[Event]:
         return list(self.iterate(*kinds))
 
@@ -149,7 +175,8 @@ class RunTimeline:
         if number >= (header.get("first_storage") or 0):
             return None
         pid = header.get("parent")
-        return next((each for each in self.processes if each.part.header.get("pid") == pid), None)
+        everyone = self._by_label.values()
+        return next((each for each in everyone if each.part.header.get("pid") == pid), None)
 
     def after(self, event: Event) -> Iterator[Event]:
         process = self._by_label[event.process]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from tensortrail.rules.timeline import Did
@@ -60,6 +60,13 @@ class Lives:
     """The bytes after the last resize."""
     levels: Mapping[int, Level]
     """By device, as the number of a text."""
+    rank: str = ""
+    """Whose devices these are; empty where there is one rank only."""
+
+    def place(self, device: int) -> str:
+        """What the device is called: that of another rank is another one."""
+        name = self.process.part.text(device) or "?"
+        return f"{name} ({self.rank})" if self.rank else name
 
     def device(self, number: int) -> int:
         return int(self.process.part.storages.get(number, _UNKNOWN)[2])
@@ -71,7 +78,12 @@ class Lives:
 
 @without_collector()
 def lives(timeline: RunTimeline) -> list[Lives]:
-    return [_lives(process) for process in timeline.processes]
+    ranks = timeline.by_rank()
+    return [
+        replace(_lives(process), rank=rank.label if len(ranks) > 1 else "")
+        for rank in ranks
+        for process in rank.processes
+    ]
 
 
 def _lives(process: Process) -> Lives:
@@ -107,7 +119,7 @@ def _lives(process: Process) -> Lives:
                 freed[number] = micros
             else:
                 resized[number] = after
-    for number in (0, *inherited):
+    for number in {0, *inherited}:
         del born[number]
     return Lives(process, born, freed, resized, levels)
 
@@ -119,11 +131,11 @@ def _after(row: Row) -> int:
 
 @without_collector()
 def levels(everything: Iterable[Lives]) -> dict[str, Level]:
-    """The bytes on every device over time, all processes together."""
+    """The bytes on every device over time, all processes of a rank together."""
     found: dict[str, list[Level]] = defaultdict(list)
     for of in everything:
         for device, level in of.levels.items():
-            found[of.process.part.text(device) or "?"].append(level)
+            found[of.place(device)].append(level)
     return {device: _together(each) for device, each in sorted(found.items())}
 
 

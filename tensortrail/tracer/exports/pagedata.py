@@ -15,6 +15,7 @@ from tensortrail.tracer.exports.flat import plain
 from tensortrail.tracer.exports.naming import names
 from tensortrail.tracer.exports.phases import Phase
 from tensortrail.tracer.exports.summary import Summary
+from tensortrail.tracer.ranks import differences, shared_devices, unended
 from tensortrail.tracer.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import EVENT, KINDS, Row
 from tensortrail.tracer.trail.reader import without_collector
@@ -63,6 +64,12 @@ class PageData:
                 self._trouble(event)
                 for event in (*summary.errors, *summary.meetings)[:MOST_TROUBLES]
             ],
+            "differences": [
+                [self.site(each.site), each.what, ", ".join(each.ranks),
+                 ", ".join(each.others), each.count]
+                for each in differences(self.timeline)[:MOST_LINES]
+            ],
+            "sharedDevices": list(shared_devices(self.timeline)),
             "meetings": len(summary.meetings),
             "errors": len(summary.errors),
             "storages": [row for each in chosen for row in self._storages(each)],
@@ -109,7 +116,7 @@ class PageData:
                 key: str(header[key]) for key in ("cwd", "python", "torch") if header.get(key)
             },
             "trouble": list(self.timeline.trouble),
-            "unclosed": [p.label for p in self.timeline.processes if not p.part.closed],
+            "unended": list(unended(self.timeline)),
             "dropped": dropped,
         }
 
@@ -175,7 +182,7 @@ class PageData:
                 self.timeline.processes.index(process),
                 number,
                 self.text(known.get(number, "")),
-                self.text(storage.device),
+                self.text(lives.place(lives.device(number))),
                 storage.nbytes,
                 self.text(storage.dtype),
                 self.text("x".join(map(str, storage.shape))),

@@ -40,20 +40,32 @@ class _Stretch:
 
 
 def phases(timeline: RunTimeline, on_device: Mapping[str, Level], seconds: float) -> list[Phase]:
+    ranks = timeline.by_rank()
     found = []
-    for process in timeline.processes:
+    for rank, process in ((each, process) for each in ranks for process in each.processes):
+        own = _own(on_device, rank.label) if len(ranks) > 1 else on_device
         for each in _stretches(process):
             if each.repeats:
                 continue
             ended = each.end >= 0
             end = each.end if ended else seconds
-            peaks = {name: level.peak_between(each.start, end) for name, level in on_device.items()}
+            peaks = {name: level.peak_between(each.start, end) for name, level in own.items()}
             found.append(
                 Phase(
                     each.name, process.label, each.thread, each.start, end, each.depth, peaks, ended
                 )
             )
     return sorted(found, key=lambda each: (each.start, each.process, each.thread, each.depth))
+
+
+def _own(on_device: Mapping[str, Level], rank: str) -> Mapping[str, Level]:
+    """The devices of that rank."""
+    ending = f" ({rank})"
+    return {
+        name.removesuffix(ending): level
+        for name, level in on_device.items()
+        if name.endswith(ending)
+    }
 
 
 def _stretches(process: Process) -> Iterator[_Stretch]:

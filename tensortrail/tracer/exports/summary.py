@@ -172,7 +172,7 @@ def alive_by_device(
         for number in of.born.keys() - of.freed.keys():
             by_device[of.device(number)].append((of.last_bytes(number), number, of.process))
         for device_text, found_there in by_device.items():
-            alive[of.process.part.text(device_text) or "?"] += found_there
+            alive[of.place(device_text)] += found_there
     found = []
     for device in alive.keys() | on_device.keys():
         living, level = alive[device], on_device.get(device, Level())

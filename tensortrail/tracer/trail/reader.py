@@ -179,6 +179,8 @@ def _of_form(rows: list[Row], form: tuple[type, ...]) -> list[Row]:
 def _note(part: Part, note: dict[Any, Any]) -> None:
     if "version" in note:
         part.header = _header(note)
+    elif type(rank := note.get("rank")) is int:
+        part.header = {**part.header, "rank": rank}
     if "end" in note:
         part.closed = True
         dropped = note.get("dropped")
@@ -187,8 +189,8 @@ def _note(part: Part, note: dict[Any, Any]) -> None:
 
 
 LONGEST_LABEL = 200
-TEXTS = ("version", "run", "cwd", "python", "torch", "thread", "worker")
-NUMBERS = ("pid", "rank", "parent", "limit", "first_storage")
+TEXTS = ("version", "run", "cwd", "python", "torch", "thread", "worker", "host", "visible")
+NUMBERS = ("pid", "rank", "local_rank", "parent", "limit", "first_storage")
 
 
 def _header(note: dict[Any, Any]) -> dict[str, Any]:

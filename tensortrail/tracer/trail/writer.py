@@ -30,6 +30,7 @@ from tensortrail.tracer.trail.thinning import Thinner
 
 ROWS_A_FRAME = 4096
 FLUSH_AFTER = 100_000  # microseconds
+SOON = 20_000
 CLOSING_PATIENCE = 5  # seconds
 LONGEST_TEXT = 1000
 MOST_TEXTS = 200_000
@@ -155,6 +156,12 @@ class TrailWriter:
         if len(rows) >= self._rows_a_frame or now >= self._due:
             self.flush()
 
+    def flush_before_waiting(self) -> None:
+        """Who waits for other processes may wait for ever."""
+        now = (time.perf_counter_ns() - self._began) // 1000
+        if self._rows and now >= self._due - FLUSH_AFTER + SOON:
+            self.flush()
+
     def flush(self) -> None:
         if self._lock.acquire(blocking=False):  # else another thread is at it
             try:
@@ -163,6 +170,14 @@ class TrailWriter:
             finally:
                 self._lock.release()
             self.flushed()
+
+    def learn(self, facts: Mapping[str, Any]) -> None:
+        """What the header could not know when the file was begun."""
+        if self._file.is_open and self._lock.acquire(timeout=CLOSING_PATIENCE):
+            try:
+                self._note(facts)
+            finally:
+                self._lock.release()
 
     def close(self) -> None:
         sole = self._lock.acquire(timeout=CLOSING_PATIENCE)

@@ -115,17 +115,31 @@ def test_meetings_errors_and_counts(tmp_path: Path, monkeypatch: Patch) -> None:
     assert sum(summary.counts.values()) == 10
 
 
-def test_processes_add_up(tmp_path: Path, monkeypatch: Patch) -> None:
-    for rank in range(2):
-        run = Recording(tmp_path, monkeypatch, f"r{rank}", rank=rank)
+def _two(folder: Path, monkeypatch: Patch, *headers: dict[str, object]) -> Summary:
+    """The run of two processes that do the same."""
+    for place, header in enumerate(headers):
+        run = Recording(folder, monkeypatch, f"p{place}", **header)
         source = run.storage("cpu", 8)
         run.did(Did.CREATE, source, site=NOWHERE, at=0)
         run.did(Did.MOVE, run.storage("cuda:0", 8), source, op="to", at=1)
         run.writer.close()
-    summary = Summary(open_run(tmp_path))
+    return Summary(open_run(folder))
+
+
+def test_processes_of_a_rank_add_up(tmp_path: Path, monkeypatch: Patch) -> None:
+    summary = _two(tmp_path, monkeypatch, {"rank": 1}, {"rank": 1, "worker": "loader"})
     assert [(m.count, m.nbytes) for m in summary.moves_by_line] == [(2, 16)]
     assert summary.levels["cuda:0"].peak == 16
     assert [use.count for use in summary.alive_by_device] == [2, 2]
+
+
+def test_devices_of_ranks_are_different_ones(tmp_path: Path, monkeypatch: Patch) -> None:
+    summary = _two(tmp_path, monkeypatch, {"rank": 0}, {"rank": 1})
+    assert [(m.count, m.nbytes) for m in summary.moves_by_line] == [(2, 16)]
+    devices = ["cpu (rank 0)", "cpu (rank 1)", "cuda:0 (rank 0)", "cuda:0 (rank 1)"]
+    assert sorted(summary.levels) == devices
+    assert [summary.levels[each].peak for each in devices] == [8, 8, 8, 8]
+    assert [use.count for use in summary.alive_by_device] == [1, 1, 1, 1]
 
 
 def test_a_forked_process_does_not_hold_what_its_parent_holds(

@@ -4,6 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const text = (number) => data.texts[number] ?? "";
 const ENDS_BADLY = new Set(["error", "meet", "unwritten", "pending"]);
 const WITHOUT_MEMORY = new Set(["meta", "disk"]);
+const hasMemory = (device) => !WITHOUT_MEMORY.has(device.split(" ")[0]);
 
 class Run {
   constructor() {
@@ -15,7 +16,7 @@ class Run {
       short: shortened(text(file), this.folder),
     }));
     this.devices = data.devices;
-    const real = this.devices.map((each) => each.name).filter((name) => !WITHOUT_MEMORY.has(name)).sort();
+    const real = this.devices.map((each) => each.name).filter(hasMemory).sort();
     this.colours = new Map(real.map((name, place) => [name, `c${place % 8}`]));
     this.phases = data.phases.map(([name, where, start, end, depth, ended]) => (
       { name: text(name), where: text(where), start, end, depth, ended }));
@@ -32,7 +33,7 @@ class Run {
   }
 
   colour(name) {
-    return this.colours.get(name) || "ghostly";
+    return this.colours.get(name) || this.colours.get(`${name} (rank 0)`) || "ghostly";
   }
 
   paint(name) {

@@ -1,10 +1,9 @@
 // The parts of the page that are text and tables.
 
 function overview() {
-  const { argv, started, seconds, events, facts, trouble, unclosed, dropped } = run;
+  const { argv, started, seconds, events, facts, trouble, unended, dropped } = run;
   const fact = (value, what) => el("span", {}, el("b", {}, value), ` ${what}`);
-  const notices = [...trouble];
-  if (unclosed.length) notices.push(`The recording of ${unclosed.join("; ")} was not closed: the run may have gone on.`);
+  const notices = [...trouble, ...unended, ...data.sharedDevices];
   const lost = Object.entries(dropped).map(([kind, number]) => count(number, `${kind} event`));
   if (lost.length) notices.push(`The size limit was reached: ${lost.join(", ")} are not in the trail.`);
   return el("section", { id: "run", "aria-label": "The run" },
@@ -21,7 +20,7 @@ function overview() {
 }
 
 function deviceCard(use) {
-  const ghostly = WITHOUT_MEMORY.has(use.name);
+  const ghostly = !hasMemory(use.name);
   return el("div", { class: `card device ${run.colour(use.name)}` },
     device(use.name),
     el("dl", {},
@@ -92,6 +91,18 @@ function troubleCard(each) {
           el("td", {}, device(operand.device ?? "?")),
           el("td", { class: "mono" }, [operand.type, operand.dtype, shape].filter(Boolean).join(" ")));
       })))));
+}
+
+function ranks() {
+  if (!data.differences.length) return null;
+  const row = ([site, what, those, others, times]) => el("tr", {},
+    el("td", {}, those), el("td", { class: "soft" }, others), el("td", {}, place(run.sites[site]), source(run.sites[site])),
+    el("td", {}, prose(what), times > 1 && el("span", { class: "soft" }, ` and ${times - 1} more`)));
+  return section("ranks", "Where ranks differ", count(data.differences.length, "place"),
+    "What only some of the ranks did at a line, in the order of time. A rank that saves or prints alone is well; one that moves a tensor alone is mostly not.",
+    el("div", { class: "card scroll" }, el("table", {},
+      el("thead", {}, el("tr", {}, ["only", "not", "your line", "what"].map((each) => el("th", {}, each)))),
+      el("tbody", {}, data.differences.map(row)))));
 }
 
 function moves() {

@@ -1,0 +1,98 @@
+"""Collectives: who is in which, so that a rank that waits for another can be told."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+
+from tensortrail.tracer import session
+from tensortrail.tracer.meetings import tensors_in
+from tensortrail.tracer.patches import Around, Patches
+from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.sites import frames
+from tensortrail.tracer.trail.standing import Standing
+
+LIBRARY = "torch.distributed.distributed_c10d"
+NAMES = (
+    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
+    "all_to_all_single", "all_gather_coalesced", "all_reduce_coalesced", "barrier",
+    "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather",
+    "gather_object", "init_process_group", "irecv", "isend", "monitored_barrier", "new_group",
+    "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
+    "scatter_object_list", "send", "send_object_list", "_broadcast_coalesced",
+)  # fmt: skip
+
+
+class Depth(threading.local):
+    """Collectives call each other: the outermost is the one that people know."""
+
+    inside = False
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    module = sys.modules[LIBRARY]
+    depth, standing = Depth(), Standing(recorder.writer.path)
+    around = _around(recorder, depth, standing)
+    patches.wrap(module, "init_process_group", _joining(recorder))
+    patches.wrap(torch.distributed, "init_process_group", _joining(recorder))
+    for name in NAMES:
+        for owner in (module, torch.distributed):
+            patches.wrap(owner, name, around)
+    recorder.at_close.append(standing.close)
+
+    def forked() -> None:
+        standing.forget(recorder.writer.path)
+
+    recorder.at_fork.append(forked)
+
+
+def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if depth.inside or not recorder.active or is_compiling():
+            return original(*args, **kwargs)
+        depth.inside = True
+        recorder.unwritten.given(_tensors(args, kwargs))
+        said = recorder.guarded(_began, standing, original.__name__)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            depth.inside = False
+            if said is not None:
+                standing.ended(said)
+
+    return around
+
+
+def _joining(recorder: Recorder) -> Around:
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        if recorder.active:
+            recorder.guarded(_joined)
+        return result
+
+    return around
+
+
+def _joined(recorder: Recorder) -> None:
+    """Processes that the program starts by itself learn their rank only now."""
+    running = session.running()
+    if running is not None and running.header.get("rank") is None:
+        running.header["rank"] = rank = torch.distributed.get_rank()
+        recorder.writer.learn({"rank": rank})
+
+
+def _began(recorder: Recorder, standing: Standing, op: str) -> Any:
+    user, by = frames(sys._getframe(1))
+    frame = user or by
+    recorder.writer.flush_before_waiting()
+    place = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
+    return standing.began(op, *place)
+
+
+def _tensors(args: Any, kwargs: Any) -> Iterator[Any]:
+    return (tensor for _, tensor in tensors_in(args, kwargs))
