@@ -7,6 +7,7 @@ from typing import Any
 
 from tensortrail.findings import Setting
 from tensortrail.rules._calls import carrier
+from tensortrail.rules._seen import size
 from tensortrail.rules.timeline import Did, Event, Timeline
 
 DISK = "disk"
@@ -40,33 +41,47 @@ def sentence(difference: Mapping[str, Any]) -> str:
             return f"{module} is in the device map ({declared}), and the model has no such part"
 
 
+def kept_on(timeline: Timeline, use: Event, module: str, device: str) -> Iterator[Setting]:
+    """The device map that leaves this module where it is used, if it has an entry of its own."""
+    for event in reversed([each for each in placements(timeline) if each.time <= use.time]):
+        row = next((each for each in _rows(event) if each.get("module") == module), None)
+        if row is not None and event.process == use.process and not event.facts.get("more_rows"):
+            nbytes = row.get("nbytes")
+            takes = f", which takes {size(nbytes)} there" if isinstance(nbytes, int) else ""
+            wanted = {str(each.get("module")): each.get("declared") for each in _rows(event)}
+            yield _map(timeline, event, wanted | {module: device}, f"keeps it on {device}{takes}")
+            return
+
+
+def _rows(event: Event) -> Iterator[Mapping[str, Any]]:
+    yield from (each for each in event.facts["rows"] if isinstance(each, Mapping))
+
+
 def corrected(
     timeline: Timeline, event: Event, differing: Sequence[Mapping[str, Any]]
 ) -> list[Setting]:
     """The device map with which nothing differs in this way."""
     if event.facts.get("more_rows"):
         return []
-    library, _, call = event.op.rpartition(".")
-    declared = {
-        str(row.get("module")): row.get("declared")
-        for row in event.facts["rows"]
-        if isinstance(row, Mapping)
-    }
+    declared = {str(row.get("module")): row.get("declared") for row in _rows(event)}
     wanted = dict(declared)
     whys = [_mend(wanted, each) for each in differing]
     if wanted == declared:
         return []
-    return [
-        Setting(
-            library=library,
-            name="device_map",
-            value=repr(wanted),
-            why="; ".join(dict.fromkeys(filter(None, whys))),
-            where=call,
-            call=call,
-            at=carrier(timeline, event.site, call),
-        )
-    ]
+    return [_map(timeline, event, wanted, "; ".join(dict.fromkeys(filter(None, whys))))]
+
+
+def _map(timeline: Timeline, event: Event, wanted: Mapping[str, Any], why: str) -> Setting:
+    library, _, call = event.op.rpartition(".")
+    return Setting(
+        library=library,
+        name="device_map",
+        value=repr(wanted),
+        why=why,
+        where=call,
+        call=call,
+        at=carrier(timeline, event.site, call),
+    )
 
 
 def _mend(wanted: dict[str, Any], difference: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules._seen import Operand, by_line, not_brought, operands, was_handled
+from tensortrail.rules.offload._placed import kept_on
 
 
 class HookBypassed(Rule):
@@ -68,7 +69,7 @@ class HookBypassed(Rule):
             severity=Severity.WARNING if caught else Severity.ERROR,
             confidence=Confidence.HIGH,
             about=left.storage,
-            settings=_settings(hook.get("hook"), str(hook.get("module"))),
+            settings=_settings(timeline, event, left),
             evidence={"kept in": str(hook.get("kept_in") or "memory")},
         )
 
@@ -90,7 +91,8 @@ class HookBypassed(Rule):
 def _left(timeline: Timeline, event: Event) -> Operand | None:
     """An operand that a hook should have brought. On the CPU it may serve, if nothing raised."""
     for operand in operands(timeline, event):
-        if operand.hook and (event.did is Did.ERROR or operand.device == "meta"):
+        brings = operand.hook and operand.hook.get("why") != "moved"
+        if brings and (event.did is Did.ERROR or operand.device == "meta"):
             return operand
     return None
 
@@ -100,12 +102,16 @@ def _function(event: Event) -> str:
     return "" if function == "<module>" else function
 
 
-def _settings(hook: object, module: str) -> Iterable[Setting]:
-    if hook == "accelerate.AlignDevicesHook":
-        yield Setting(
-            library="accelerate",
-            name="align_module_device",
-            value=module,
-            why="brings the weights of this module for as long as the block lasts",
-            where="around the line that uses the weight",
-        )
+def _settings(timeline: Timeline, event: Event, left: Operand) -> Iterable[Setting]:
+    if left.hook.get("hook") != "accelerate.AlignDevicesHook":
+        return
+    module, device = (str(left.hook.get(key)) for key in ("module", "to"))
+    if left.hook.get("why") == "bypassed":
+        yield from kept_on(timeline, event, module, device)
+    yield Setting(
+        library="accelerate",
+        name="align_module_device",
+        value=module,
+        why="brings the weights of this module for as long as the block lasts",
+        where="around the line that uses the weight",
+    )

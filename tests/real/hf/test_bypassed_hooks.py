@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ for _name in ("torch", "accelerate", "transformers.modeling_utils"):
 from tensortrail.findings import Severity  # noqa: E402
 from tensortrail.rules import Did  # noqa: E402
 from tests.real.hf.models import program  # noqa: E402
+from tests.rules.mending import mended  # noqa: E402
 from tests.rules.recorded import record, watched  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -38,8 +40,22 @@ def test_a_weight_read_outside_of_its_module_is_told(
     assert "`lm_head.weight`, which is on meta: accelerate.AlignDevicesHook" in seen.only.message
     assert "brings it to cpu only while lm_head itself is called" in seen.only.message
     assert seen.only.evidence["kept in"] == str(tmp_path / "source" / "model.safetensors")
-    (setting,) = seen.only.settings
+    *maps, setting = seen.only.settings
     assert (setting.name, setting.value) == ("align_module_device", "lm_head")
+    assert [each.name for each in maps] == (["device_map"] if "lm_head" in device_map else [])
+
+
+def test_the_device_map_that_leaves_it_there(tmp_path: Path) -> None:
+    seen = watched(tmp_path, program("Llama", f"{RUN}{READ}  # flagged", MIXED), "OFF105")
+    setting = seen.only.settings[0]
+    wanted = ast.literal_eval(setting.value)
+    assert wanted == ast.literal_eval(MIXED) | {"lm_head": "cpu"}
+    assert setting.why == "keeps it on cpu, which takes 16.4 KB there"
+    assert setting.at is not None
+    assert setting.at.line == 4
+    (tmp_path / "again").mkdir()
+    unmarked = mended(seen).replace("  # flagged", "")
+    assert not watched(tmp_path / "again", unmarked, "OFF105").found
 
 
 def test_a_weight_that_another_operation_takes_silently_is_told(tmp_path: Path) -> None:
