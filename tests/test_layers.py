@@ -18,7 +18,7 @@ MAY_USE = {
     "analyzer": {"findings", "rules", "analyzer"},
     "tracer": {"findings", "rules", "tracer"},
     "doctor": {"findings", "rules", "doctor"},
-    "testing": {"findings", "rules", "analyzer"},
+    "testing": {"findings", "rules", "analyzer", "doctor"},
     "cli": {"findings", "rules", "analyzer", "tracer", "doctor", "reporters", "config", "cli"},
     "editor": {"findings", "rules", "analyzer", "config", "editor"},
     "__main__": {"cli"},
@@ -30,6 +30,7 @@ LIBRARIES = {
     "reporters": {"rich"},
     "analyzer": {"libcst", "pathspec"},
     "tracer": {"torch", "rich"},
+    "doctor": {"torch"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

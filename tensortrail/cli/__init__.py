@@ -61,6 +61,10 @@ def _run(arguments: list[str]) -> int:
             from tensortrail.cli.settings import run as settings
 
             return settings(options)
+        if options.command == "doctor":
+            from tensortrail.cli.doctor import run as doctor
+
+            return doctor(options)
         from tensortrail.cli.explain import run as explain
 
         return explain(options)

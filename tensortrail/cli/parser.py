@@ -26,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     _add_fix(commands.add_parser("fix", help="apply what a recorded run suggests"))
     settings = "show the settings that a recorded run calls for, as a patch where it can be one"
     _add_settings(commands.add_parser("settings", help=settings))
+    _add_doctor(commands.add_parser("doctor", help="find out what would go wrong, before it does"))
     explain = commands.add_parser("explain", help="show a rule's page, or list the rules")
     explain.add_argument("rule", nargs="?", help="a code (OFF101) or name; none lists all")
     explain.add_argument("--color", choices=("auto", "always", "never"), default="auto")
@@ -89,3 +90,17 @@ def _add_settings(settings: argparse.ArgumentParser) -> None:
     add("--apply", action="store_true", help="put them into the source")
     add("--format", choices=("text", "json"), default="text", help="text is the default")
     add("--select", metavar="CODES", help="settings of these rules only")
+
+
+def _add_doctor(doctor: argparse.ArgumentParser) -> None:
+    commands = doctor.add_subparsers(dest="doctor", required=True, metavar="WHAT")
+    told = "what checkpoints, sharding and offloading need of a tensor subclass, and what it does"
+    add = commands.add_parser("subclass", help=told, description=told).add_argument
+    add("subclass", metavar="CLASS", help="module:Class, or module:factory() that makes a tensor")
+    add("--make", default="", metavar="FUNCTION", help="module:function that makes a new tensor")
+    add("--use", action="append", default=[], metavar="USE", help="only this: staging, FSDP2, ...")
+    add("--except-for", action="append", default=[], metavar="OP", help="a row may fail")
+    add("--rehearse", default="", metavar="DEVICES", help="simulate these: cuda, cuda:2")
+    add("--format", choices=("text", "json"), default="text")
+    add("-o", "--output", metavar="FILE", help="write there")
+    add("--color", choices=("auto", "always", "never"), default="auto")

@@ -1,0 +1,74 @@
+"""Some operations on a tensor without storage kill the process: they run in a child of it."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from multiprocessing import Pipe
+from typing import TypeVar
+
+import torch
+
+PATIENCE = 120.0
+"""Seconds for one job."""
+R = TypeVar("R")
+
+
+def can_isolate() -> bool:
+    """A GPU that is in use already is of no use in a child."""
+    return hasattr(os, "fork") and not torch.cuda.is_initialized()
+
+
+def each_survived(
+    jobs: Sequence[Callable[[], R]], lost: Callable[[int, str], R], isolate: bool
+) -> list[R]:
+    """What the jobs give, in order; `lost` speaks for one that took its process down."""
+    if not isolate:
+        return [job() for job in jobs]
+    results: list[R] = []
+    while len(results) < len(jobs):
+        done, fate = _in_a_child(jobs[len(results) :])
+        results += done
+        if len(results) < len(jobs):
+            results.append(lost(len(results), fate))
+    return results
+
+
+def _in_a_child(jobs: Sequence[Callable[[], R]]) -> tuple[list[R], str]:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ours, theirs = Pipe(duplex=False)
+    child = os.fork()
+    if not child:
+        try:
+            faulthandler.disable()
+            torch.set_num_threads(1)  # threads of the parent are not there any more
+            for job in jobs:
+                theirs.send(job())
+        finally:
+            os._exit(0)
+    theirs.close()
+    results: list[R] = []
+    fate = ""
+    try:
+        while len(results) < len(jobs):
+            if not ours.poll(PATIENCE):
+                os.kill(child, signal.SIGKILL)
+                fate = f"does not come back within {PATIENCE:.0f} s"
+                break
+            results.append(ours.recv())
+    except EOFError:
+        pass
+    finally:
+        ours.close()
+        status = os.waitpid(child, 0)[1]
+    return results, fate or _fate(status)
+
+
+def _fate(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return f"kills the process ({signal.Signals(os.WTERMSIG(status)).name})"
+    return "ends the process"
