@@ -11,8 +11,10 @@ import pytest
 
 pytest.importorskip("torch")
 
+from tensortrail.analyzer.suggestions import plan
 from tensortrail.findings import Severity
 from tensortrail.rules import Did
+from tests.rules.mending import mended
 from tests.rules.offload import stand_in_torch_tensorrt
 from tests.rules.recorded import Seen, found, record, watched
 
@@ -157,6 +159,33 @@ def test_an_asked_for_offload_whose_part_is_used(tmp_path: Path) -> None:
     assert "leaves the module on cuda:0" in setting.why
     assert setting.at is not None
     assert setting.at.line == 10
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "engine = torch_tensorrt.compile(model, offload_module_to_cpu=True)",
+        "engine = MutableTorchTensorRTModule(model, offload_module_to_cpu=True)\nengine.compile()",
+        "how = {'offload_module_to_cpu': True}\nengine = torch_tensorrt.compile(model, **how)",
+    ],
+)
+def test_the_program_with_the_setting_works(tmp_path: Path, call: str) -> None:
+    pytest.importorskip("libcst")
+    used = seen(tmp_path, f"{MODEL}{call}\nmodel.embed(ids)  # flagged\n", "OFF102")
+    after = mended(used)
+    assert after == used.program.read_text().replace("True", "False")
+    (tmp_path / "again").mkdir()
+    assert not seen(tmp_path / "again", after.replace("  # flagged", ""), "OFF102").found
+
+
+def test_what_no_setting_mends_is_left_to_the_hand(tmp_path: Path) -> None:
+    """`refit_gm` does not ask the setting: giving it would change nothing."""
+    pytest.importorskip("libcst")
+    use = f"{COMPILED}engine.refit_gm()\nmodel.embed(ids)  # flagged\n"
+    wanted = plan(seen(tmp_path, use, "OFF102").found, lambda path: "")
+    (left,) = wanted.left
+    assert not wanted.files
+    assert (left.setting.call, left.setting.value) == ("to", '"cuda:0"')
 
 
 def test_the_setting_belongs_to_the_call_that_made_the_wrapper(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""`tensortrail settings` on real saves of transformers: the patched script loads what it saves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+for _name in ("torch", "accelerate", "transformers.modeling_utils", "libcst"):
+    pytest.importorskip(_name)
+
+from tests.real.hf.models import program  # noqa: E402
+
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+CUT = 'model.save_pretrained(folder + "/again", max_shard_size="100KB")\n'
+OPTIONS = 'options = {"max_shard_size": "100KB"}\n'
+CUT_BY_OPTIONS = 'model.save_pretrained(\n    folder + "/again",\n    **options,\n)\n'
+LOADS = 'again = t.NomicBertModel.from_pretrained(folder + "/again")\n'
+SAME = """\
+import torch
+ids = torch.tensor([[1, 2, 3]])
+with torch.no_grad():
+    assert torch.equal(made.eval()(ids)[0], again.eval()(ids)[0])
+"""
+
+
+def tensortrail(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tensortrail", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("save", [CUT, CUT_BY_OPTIONS], ids=["argument", "dict"])
+def test_the_patched_script_saves_a_checkpoint_that_loads(tmp_path: Path, save: str) -> None:
+    script = tmp_path / "save.py"
+    head = f"folder = {str(tmp_path)!r}\n{OPTIONS if save is CUT_BY_OPTIONS else ''}"
+    script.write_text(head + program("NomicBert", save + LOADS + SAME))
+    failed = tensortrail(tmp_path, "trace", "--directory", "run", "save.py")
+    assert failed.returncode == 1
+    assert "ignore_mismatched_sizes" in failed.stderr
+
+    told = tensortrail(tmp_path, "settings", "run", "--select", "SHD402")
+    assert told.returncode == 1
+    assert told.stdout.startswith("# SHD402 save.py:")
+    assert "smallest limit that keeps every group of this model whole" in told.stdout
+    assert "#   or transformers save_original_format=False" in told.stdout
+    patch = subprocess.run(
+        ["patch", "-p0"], cwd=tmp_path, input=told.stdout, text=True, capture_output=True
+    )
+    assert patch.returncode == 0, patch.stdout
+    assert "100KB" not in script.read_text()
+
+    mended = tensortrail(tmp_path, "trace", "--directory", "mended", "save.py")
+    assert mended.returncode == 0, mended.stderr
+    found = tensortrail(tmp_path, "report", "mended", "--format", "json")
+    assert not [each for each in json.loads(found.stdout) if each["code"] == "SHD402"]
