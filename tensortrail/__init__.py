@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensortrail.tracer.guard import Stopped
+
 if TYPE_CHECKING:
     import os
 
     from tensortrail.tracer.api import Run
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "trace"]
+__all__ = ["Stopped", "__version__", "trace"]
 
 
 def trace(
@@ -20,10 +22,13 @@ def trace(
     max_size: str = "1GB",
     ops: str = "",
     rehearse: str = "",
+    guard: bool = False,
 ) -> Run:
     """Record which tensor is where: `with tensortrail.trace("runs/x") as run: ...`.
 
-    `focus`, `max_size`, `ops` and `rehearse` are those of `tensortrail trace --help`."""
+    `focus`, `max_size`, `ops`, `rehearse` and `guard` are those of `tensortrail trace --help`."""
     from tensortrail.tracer.api import Run
 
-    return Run(directory, focus=focus, max_size=max_size, ops=ops, rehearse=rehearse)
+    return Run(
+        directory, focus=focus, max_size=max_size, ops=ops, rehearse=rehearse, guard=guard
+    )

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail, say, wants_color
+from tensortrail.tracer.guard import Stopped
 
 if TYPE_CHECKING:
     from tensortrail.tracer.session import Session
 
 USAGE = """tensortrail trace [options] script.py [arguments ...]
        tensortrail trace [options] -m module [arguments ...]"""
-FAILED, FOUND = 2, 1
+FAILED, FOUND, STOPPED = 2, 1, 3
 DOORS = (os.path.join("torch", "_compile.py"), os.path.join("torch", "_dynamo", "eval_frame.py"))
 """Where torch shuts the compiler out before it calls a mode."""
 
@@ -38,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
     add("--ops", default="", metavar="STEPS", help="every operation too, in these steps: 3 or 3-5")
     add("--max-size", default="1GB", metavar="SIZE", help="of each process's trail (1GB)")
     add("--check", action="store_true", help="exit with 1 if the run shows a risk")
+    add("--guard", action="store_true", help="stop it (exit 3) before a step that destroys data")
     add("--select", default="", metavar="CODES", help="with --check: only these rules")
     add("--quiet", action="store_true", help="no summary at the end")
     add("--color", choices=("auto", "always", "never"), default="auto")
@@ -85,7 +87,13 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
         spec = parse_spec(options.rehearse) if options.rehearse else None
         loaded = programs.module(name) if options.module else programs.script(name)
         running = session.begin(
-            options.directory, focus, limit, argv=program, steps=steps, rehearse=spec
+            options.directory,
+            focus,
+            limit,
+            argv=program,
+            steps=steps,
+            rehearse=spec,
+            guard=options.guard,
         )
     except (FocusError, SpecError, programs.NoProgram) as error:
         fail(str(error))
@@ -107,6 +115,10 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     except SystemExit as leaving:
         ending.code = leaving.code
         raise
+    except Stopped as stop:
+        ending.code = STOPPED
+        _told(stop, running, wants_color(options.color, sys.stderr))
+        sys.exit(STOPPED)
     except BaseException as error:
         ending.code = 1
         _told(error, running, wants_color(options.color, sys.stderr))
@@ -118,7 +130,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
 
 def _told(error: BaseException, running: Session, color: bool) -> None:
     """The traceback without frames of ours, and the explanation under it."""
-    text = running.explained(error, color)
+    text = "" if isinstance(error, Stopped) else running.explained(error, color)
     _clean(error)
     sys.excepthook(type(error), error, error.__traceback__)
     if text:
@@ -182,14 +194,14 @@ class Ending:
             return
         if trouble := running.trouble:
             say(f"tensortrail: {trouble}")
-        if self._options.quiet and not self._options.check:
-            return
-        found = self._close()
-        if self._options.check and found and self.code in (0, None):
+        found = self._close() if self._options.check or not self._options.quiet else 0
+        guard = running.recorder.guard
+        stopped = guard is not None and guard.stopped  # elsewhere than in the main thread
+        if (stopped or (self._options.check and found)) and self.code in (0, None):
             sys.stdout.flush()
             sys.stderr.flush()
             # The only way left to change the code: everything else has run.
-            os._exit(FOUND)
+            os._exit(STOPPED if stopped else FOUND)
 
     def _close(self) -> int:
         from tensortrail.cli.report import findings_of

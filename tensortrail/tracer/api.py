@@ -26,12 +26,14 @@ class Run(AbstractContextManager["Run"]):
         max_size: str,
         ops: str,
         rehearse: str,
+        guard: bool,
     ) -> None:
         self._asked = directory
         self._focus = parse_focus(focus)
         self._limit = parse_size(max_size)
         self._steps = parse_steps(ops)
         self._devices = parse_spec(rehearse) if rehearse else None
+        self._guard = guard
         self._session: session.Session | None = None
         self.directory = ""
         """Where the trail is."""
@@ -40,7 +42,12 @@ class Run(AbstractContextManager["Run"]):
 
     def __enter__(self) -> Run:
         begun = session.begin(
-            self._asked, self._focus, self._limit, steps=self._steps, rehearse=self._devices
+            self._asked,
+            self._focus,
+            self._limit,
+            steps=self._steps,
+            rehearse=self._devices,
+            guard=self._guard,
         )
         self._session, self.directory = begun, begun.directory
         return self

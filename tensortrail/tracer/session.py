@@ -19,6 +19,7 @@ from tensortrail import __version__
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.arming import arm, disarm
 from tensortrail.tracer.focus import Focus
+from tensortrail.tracer.guard import Guard
 from tensortrail.tracer.hooks import all_hooks
 from tensortrail.tracer.late import LateHooks
 from tensortrail.tracer.naming import name_what_lives
@@ -54,12 +55,16 @@ class Session:
         limit: int,
         steps: range = range(0),
         rehearse: Spec | None = None,
+        guard: bool = False,
     ) -> None:
         self.directory = directory
         self.header = dict(header)
         self.limit = limit
         self.recorder = Recorder(_new_writer(directory, self.header, limit), focus)
         self.recorder.steps = steps
+        if guard:
+            self.header["guard"] = True
+            self.recorder.guard = Guard(self.recorder)
         self._rehearse = rehearse
         self._patches = Patches()
         self.recorder.at_fork.append(self._patches.forked)
@@ -155,6 +160,7 @@ def begin(
     argv: list[str] | None = None,
     steps: range = range(0),
     rehearse: Spec | None = None,
+    guard: bool = False,
 ) -> Session:
     """Start recording in this process. Raises OSError if the directory cannot be written."""
     if _running is not None:
@@ -162,7 +168,7 @@ def begin(
     run = run_name()
     chosen = os.path.abspath(directory or os.path.join(DEFAULT_DIRECTORY, run))
     Path(chosen).mkdir(parents=True, exist_ok=True)
-    session = Session(chosen, _header(run, argv), focus or Focus(), limit, steps, rehearse)
+    session = Session(chosen, _header(run, argv), focus or Focus(), limit, steps, rehearse, guard)
     session.start()
     return session
 
@@ -172,7 +178,8 @@ def resume(directory: str, header: Mapping[str, Any], focus: Focus) -> Session |
     with suppress(Exception):
         own = {**header, "pid": os.getpid()}
         spec = parse_spec(own["rehearse"]) if own.get("rehearse") else None
-        session = Session(directory, own, focus, int(header["limit"]), rehearse=spec)
+        guard = bool(own.get("guard"))
+        session = Session(directory, own, focus, int(header["limit"]), rehearse=spec, guard=guard)
         OWNERS["<string>"] = LIBRARY  # what starts a spawned child is no line of the user's
         session.recorder.local.started_by = own.pop("started_by")
         session.start()
