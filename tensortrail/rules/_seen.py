@@ -123,6 +123,8 @@ def not_brought(hook: Mapping[str, Any]) -> str:
                 f"{name} on {module} is not called any more: the module's forward was replaced by "
                 f"{hook.get('by')}"
             )
+        case "moved":
+            return f"{name} on {module} sends inputs to {device} and leaves weights where they are"
         case _:
             called = hook.get("called", module)
             return f"{name} on {module} brings it to {device} only while {called} itself is called"

@@ -36,6 +36,8 @@ class Bringer(NamedTuple):
     """The file it reads a weight from, "" if it is in memory, None if it knows no such weight."""
     leader: Module | None = None
     """Whose call brings them, if it is another module."""
+    stays: bool = False
+    """It only sends inputs there: the weights have to be there already."""
 
 
 Asks = Callable[[Module], Iterator[Bringer]]
@@ -62,7 +64,7 @@ class Here(threading.local):
 
 class Onloads:
     def __init__(self, storages: Storages) -> None:
-        self._storages = storages
+        self.storages = storages
         self._asks: list[Asks] = []
         self._known: dict[int, Known] = {}
         self._here = Here()
@@ -117,6 +119,23 @@ class Onloads:
                 for bringer in self.of(module):
                     yield known.path, module, bringer
 
+    def away(self, root: Module) -> list[tuple[str, str, str]]:
+        """Parts whose hooks count on weights that somebody moved: path, device, device now."""
+        found = []
+        for path, module, bringer in self.hooks(root):
+            if not bringer.stays:
+                continue
+            for _, tensor in _weights(module, whole=False):
+                entry = self.storages.known(tensor)
+                if entry is not None and entry.device not in (bringer.device, "meta"):
+                    found.append((path or type(module).__name__, bringer.device, entry.device))
+                    break
+        return found
+
+    def lies_on(self, module: Module, device: str) -> bool:
+        first = next((self.storages.known(tensor) for _, tensor in owned(module)), None)
+        return first is not None and first.device == device
+
     def explain(self, operands: Sequence[dict[str, Any]], entries: Sequence[Entry | None]) -> None:
         """Operands that a hook should have brought to the others' device get its story."""
         if self._known:
@@ -143,7 +162,7 @@ class Onloads:
             if bringer.device == entry.device:
                 continue
             for key, tensor in _weights(module, bringer.whole):
-                if self._storages.known(tensor) is entry:
+                if self.storages.known(tensor) is entry:
                     return key, bringer
         return None
 
@@ -162,6 +181,8 @@ class Onloads:
             return facts | {"why": "removed", "at": list(known.removed)}
         if forward := _put_in_place_of_the_hook(leader):
             return facts | {"why": "replaced", "by": forward}
+        if bringer.stays:
+            return facts | {"why": "moved"}
         return facts | {"why": "bypassed"}
 
     def of(self, module: Module) -> tuple[Bringer, ...]:

@@ -84,6 +84,8 @@ class Patches:
         self._lock = threading.Lock()
         self._pauses = 0
         self._given: set[str] = set()
+        self._sought: dict[int, tuple[Any, Any, Any, bool]] = {}
+        self._gathering = False
         self._originals: dict[int, Any] = {}
         self.compiled = Compiled()
 
@@ -111,12 +113,32 @@ class Patches:
         kind = type(own) if isinstance(own, (classmethod, staticmethod)) else None
         self._add(owner, name, kind(wrapped) if kind else wrapped, always)
         if everywhere:
-            for module in list(sys.modules.values()):
-                namespace = getattr(module, "__dict__", None)
-                if isinstance(namespace, dict) and module is not owner:
-                    for key, value in list(namespace.items()):
-                        if value is original:
-                            self._add(module, key, wrapped, always)
+            self._sought[id(original)] = (original, owner, wrapped, always)
+            if not self._gathering:
+                self._take_over()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Modules are looked through once for all that is wrapped everywhere meanwhile."""
+        self._gathering = True
+        try:
+            yield
+        finally:
+            self._gathering = False
+            self._take_over()
+
+    def _take_over(self) -> None:
+        """Wrap what modules took by `from ... import`."""
+        sought, self._sought = self._sought, {}
+        for module in list(sys.modules.values()) if sought else ():
+            namespace = getattr(module, "__dict__", None)
+            for key, value in list(namespace.items()) if isinstance(namespace, dict) else ():
+                # One function may be wrapped more than once.
+                while (found := sought.get(id(value))) is not None and found[0] is value:
+                    _, owner, wrapped, always = found
+                    if module is not owner:
+                        self._add(module, key, wrapped, always)
+                    value = wrapped
 
     def replace(self, owner: Any, name: str, function: Any) -> None:
         """As `wrap` with `always`, by a function that does it all, where each call counts."""

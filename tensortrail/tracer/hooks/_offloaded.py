@@ -17,6 +17,9 @@ def bringers(module: Any) -> Iterator[Bringer]:
         if kind == "AlignDevicesHook" and each.offload:
             device, whole = device_name(each.execution_device), bool(each.place_submodules)
             yield Bringer(f"accelerate.{kind}", device, whole, _keeps(each.weights_map))
+        elif kind == "AlignDevicesHook" and each.execution_device is not None:
+            device = device_name(each.execution_device)
+            yield Bringer(f"accelerate.{kind}", device, False, stays=True)
         elif kind == "CpuOffload":
             yield Bringer(f"accelerate.{kind}", device_name(each.execution_device), True)
 

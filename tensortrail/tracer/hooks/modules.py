@@ -10,6 +10,7 @@ from torch.compiler import is_compiling
 from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.hooks._by_hand import moved_by_hand
 from tensortrail.tracer.owned import owned
 from tensortrail.tracer.patches import Around, Patches
 from tensortrail.tracer.recorder import Recorder
@@ -63,6 +64,8 @@ def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
         "holders": recorder.holders(held) if _worth_telling(held) else [],
         "storages": [entry.number for entry in held[:20]],
     }
+    if not recorder.local.acting:
+        facts |= moved_by_hand(recorder, module)
     recorder.note(Did.MODULE, after[0] if after else None, op="Module._apply", facts=facts)
 
 

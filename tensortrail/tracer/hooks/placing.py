@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from tensortrail.tracer.hooks._by_hand import refusing
 from tensortrail.tracer.patches import Around, Patches
 from tensortrail.tracer.placements import note_placement
 from tensortrail.tracer.recorder import Recorder
@@ -28,6 +29,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(library, "_get_device_map", _choosing(loading))
     around = _loading(recorder, loading)
     patches.wrap(library.PreTrainedModel, "from_pretrained", around)
+    for name in ("to", "cuda"):
+        moving = refusing(recorder, "transformers", _kind)
+        patches.wrap(library.PreTrainedModel, name, moving)
 
 
 def _choosing(loading: Loading) -> Around:
@@ -60,3 +64,8 @@ def _loading(recorder: Recorder, loading: Loading) -> Around:
             loading.chosen.pop()
 
     return around
+
+
+def _kind(model: Any) -> str:
+    method = getattr(model, "quantization_method", None)
+    return f"quantized ({getattr(method, 'value', method)})" if method is not None else ""

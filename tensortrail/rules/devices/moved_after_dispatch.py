@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Setting, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules._seen import by_line, operands, was_handled, weight
+from tensortrail.rules.devices._errors import is_move
+
+
+class MovedAfterDispatch(Rule):
+    """A dispatched, offloaded or quantized model is moved by hand.
+
+    ## What it does
+    Speaks of `.to()`, `.cuda()` and the like on a model, or on a part of one, whose weights have
+    their places by a device map, by offloading hooks or by quantization: where the library refuses,
+    where it only warns or does nothing, and where weights are elsewhere afterwards than the hooks
+    send inputs to. Found in recorded runs only.
+
+    ## Why is this bad?
+    Hooks own the place of every weight. What lies on the CPU or on disk cannot be moved at all.
+    What lies on another GPU is moved, and its hook goes on sending inputs to the old place: the
+    next call raises. A model that is offloaded as a whole stays on the device, and the memory
+    that offloading was to save is gone.
+
+    ## Example
+    ```python
+    model = AutoModel.from_pretrained(name, device_map="auto")
+    model.to("cuda")
+    ```
+    Use instead:
+    ```python
+    model = AutoModel.from_pretrained(name, device_map={"": "cuda:0"})
+    ```
+
+    ## Fix safety
+    No fix is offered: either the map or the move is not what was meant.
+
+    ## References
+    - huggingface/accelerate documentation, "Handling big models for inference"
+    - huggingface/diffusers documentation, "Reduce memory usage"
+    """
+
+    code = "DEV509"
+    name = "moved-after-dispatch"
+    severity = Severity.ERROR
+    explains = ("DEV507", "OFF105")
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        asked = (each for each in timeline.events(Did.HOOK) if "refused" in each.facts)
+        for events in by_line(asked):
+            yield self._refused(timeline, events)
+        modules = timeline.events(Did.MODULE)
+        for events in by_line(each for each in modules if each.facts.get("away")):
+            yield self._away(timeline, events[0])
+        for events in by_line(each for each in modules if each.facts.get("brought")):
+            yield self._brought(timeline, events[0])
+        errors = timeline.events(Did.ERROR)
+        for events in by_line(each for each in errors if _moves_what_a_hook_brings(timeline, each)):
+            severity, confidence = weight(timeline, events)
+            yield self._part(timeline, events[0], severity, confidence)
+
+    def _refused(self, timeline: Timeline, events: list[Event]) -> Finding:
+        event = events[0]
+        facts, how = event.facts, event.op.rpartition(".")[2]
+        message = str(facts.get("refused"))
+        does = f"refuses: {message}" if message else "does nothing"
+        caught = was_handled(timeline, event)
+        return self.seen(
+            timeline,
+            event,
+            f"`{facts.get('model')}` is {facts.get('kind')}: `.{how}` {does}",
+            severity=Severity.ERROR if message and not caught else Severity.WARNING,
+            confidence=Confidence.HIGH,
+            evidence={"attempts": str(len(events))},
+        )
+
+    def _away(self, timeline: Timeline, event: Event) -> Finding:
+        parts, count = event.facts["away"], int(event.facts.get("parts", 0))
+        module, device, now = parts[0]
+        more = f" and {count - 1} more" if count > 1 else ""
+        return self.seen(
+            timeline,
+            event,
+            f"`{event.facts.get('class')}` was dispatched and is moved here: `{module}`{more} is "
+            f"on {now} now, and its hook sends inputs to {device}",
+            settings=[_one_device(str(now))] if count > 1 else [],
+            evidence={"parts": str(count)},
+        )
+
+    def _brought(self, timeline: Timeline, event: Event) -> Finding:
+        module, device = event.facts["brought"][0]
+        return self.seen(
+            timeline,
+            event,
+            f"`{module}` is offloaded as a whole and is moved to {device} by hand: it stays there "
+            "until its hook offloads it again, and takes the memory that offloading was to save",
+            severity=Severity.NOTE,
+        )
+
+    def _part(
+        self, timeline: Timeline, event: Event, severity: Severity, confidence: Confidence
+    ) -> Finding:
+        hook = next(each.hook for each in operands(timeline, event) if each.hook)
+        return self.seen(
+            timeline,
+            event,
+            f"`{hook.get('parameter')}` is offloaded and cannot be moved: {hook.get('hook')} "
+            f"brings it to {hook.get('to')} when {hook.get('called')} is called",
+            severity=severity,
+            confidence=confidence,
+        )
+
+
+def _one_device(device: str) -> Setting:
+    return Setting(
+        library="accelerate",
+        name="device_map",
+        value=repr({"": device}),
+        why=f"puts the whole model on {device} in the first place",
+        where="where the model is loaded or dispatched",
+    )
+
+
+def _moves_what_a_hook_brings(timeline: Timeline, event: Event) -> bool:
+    """A move of a module ends in its tensors' moves, in torch's own code."""
+    by = event.by.function if event.by else ""
+    if not is_move(event) or not by.startswith("Module."):
+        return False
+    return any(each.hook and each.device == "meta" for each in operands(timeline, event))
