@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
-if not torch.distributed.is_available():
-    pytest.skip("torch without distributed", allow_module_level=True)
 
 from tensortrail.findings import Confidence, Severity
 from tests.rules.recorded import watched
@@ -185,6 +183,10 @@ for _ in range(2):
     model(x).sum().backward()
 """,
 }
+
+pytestmark = pytest.mark.skipif(
+    not torch.distributed.is_available(), reason="torch without distributed"
+)
 
 
 @pytest.mark.parametrize("program", RIGHT.values(), ids=RIGHT)

@@ -1,0 +1,58 @@
+"""Programs of two ranks, each recorded into one run."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parents[2]
+TRACE = [sys.executable, "-m", "tensortrail", "trace", "--directory", "run"]
+
+
+def launched(folder: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """By torchrun, as people do."""
+    (folder / "prog.py").write_text(source)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    trace = [*TRACE[1:], *options]
+    return subprocess.run(
+        [*launcher, "--standalone", *trace, "prog.py"], cwd=folder, env=environment(),
+        capture_output=True, text=True, timeout=180,
+    )  # fmt: skip
+
+
+def started(folder: Path, source: str) -> list[subprocess.Popen[str]]:
+    """Without a launcher, which would end one when the other ends."""
+    (folder / "prog.py").write_text(source)
+    shared = environment() | {
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
+        "TORCHELASTIC_RUN_ID": "both",
+    }  # fmt: skip
+    return [
+        subprocess.Popen(
+            [*TRACE, "prog.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, text=True,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
+
+
+def reported(folder: Path, *options: str) -> str:
+    command = [sys.executable, "-m", "tensortrail", "report", "run", *options]
+    done = subprocess.run(
+        command, cwd=folder, env=environment() | {"COLUMNS": "160"}, capture_output=True,
+        text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return done.stdout
