@@ -81,7 +81,8 @@ def _joining(recorder: Recorder) -> Around:
 def _joined(recorder: Recorder) -> None:
     """Processes that the program starts by itself learn their rank only now."""
     running = session.running()
-    if running is not None and running.header.get("rank") is None:
+    alone = torch.distributed.get_world_size() == 1
+    if running is not None and running.header.get("rank") is None and not alone:
         running.header["rank"] = rank = torch.distributed.get_rank()
         recorder.writer.learn({"rank": rank})
 
