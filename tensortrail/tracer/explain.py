@@ -13,6 +13,8 @@ from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.tracer.causes import Cause, Match, match_chain, type_name_of
 from tensortrail.tracer.failures import Failure, Failures
 from tensortrail.tracer.scene import Scene
+from tensortrail.tracer.shortage import held_by, needed, room, shortage
+from tensortrail.tracer.timeline import RunTimeline
 
 PLACING = (Did.CREATE, Did.MOVE, Did.LOAD, Did.SWAP, Did.STAGE, Did.RESIZE)
 
@@ -50,10 +52,14 @@ class Explanation:
     """That operation."""
     cause: Cause | None = None
     settings: tuple[Setting, ...] = ()
+    needed: str = ""
+    """The bytes that were missing, where memory was."""
+    holders: tuple[str, ...] = ()
+    """What lies there."""
 
 
 def explain(
-    error: BaseException, failures: Failures | None, opened: Callable[[], Timeline] | None
+    error: BaseException, failures: Failures | None, opened: Callable[[], RunTimeline] | None
 ) -> Explanation | None:
     """None when the error has nothing to do with where tensors are."""
     chain = match_chain(error)
@@ -73,8 +79,10 @@ def explain(
     operands: tuple[Operand, ...] = ()
     op, at, met, first, timeline = "", None, None, None, None
     scene = Scene(failures.storages if failures else None, link, error)
+    lack = shortage(str(best[0])) if best and best[1].cause.family == "memory" else None
+    if opened and (lack or (failed and failed[1].operands)):
+        timeline = opened()
     if failed is not None:
-        timeline = opened() if opened and failed[1].operands else None
         operands = tuple(_operands(failed[1], scene, timeline))
         op = failed[1].op
         met = _first_meeting(failed[1], timeline) if timeline else None
@@ -93,7 +101,12 @@ def explain(
         first=first,
         met=met,
         cause=cause,
-        settings=tuple(_settings(cause, timeline, failed[1] if failed else None)),
+        settings=(
+            *_settings(cause, timeline, failed[1] if failed else None),
+            *(room(timeline, lack) if lack else ()),
+        ),
+        needed=needed(lack) if lack else "",
+        holders=tuple(held_by(timeline, lack.device)) if lack and timeline else (),
     )
 
 

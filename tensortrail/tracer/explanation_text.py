@@ -36,6 +36,10 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         devices = " and ".join(map(str, told.met.facts.get("devices", ())))
         yield f"  {paint('bold', 'it began')}{where}: {devices} met in {inert(told.met.op)}"
         yield from _operands((told.first,), paint)
+    if told.needed:
+        yield f"  {paint('bold', 'needed')}   {inert(told.needed)}"
+    if told.holders:
+        yield f"  {paint('bold', 'held by')}  {inert(', '.join(told.holders))}"
     if told.cause is not None:
         yield f"  {paint('cyan', 'cause')}    {told.cause.cause}"
         yield f"  {paint('green', 'change')}   {told.cause.advice}"
@@ -84,5 +88,5 @@ def _place(site: Site) -> str:
 
 
 def _setting(setting: Setting) -> str:
-    where = f" ({setting.where})" if setting.where else ""
+    where = f" ({inert(setting.place)})" if setting.place else ""
     return f"{setting.library}: {setting.name}={setting.value}{where}: {setting.why}"

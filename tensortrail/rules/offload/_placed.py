@@ -44,16 +44,16 @@ def sentence(difference: Mapping[str, Any]) -> str:
 def kept_on(timeline: Timeline, use: Event, module: str, device: str) -> Iterator[Setting]:
     """The device map that leaves this module where it is used, if it has an entry of its own."""
     for event in reversed([each for each in placements(timeline) if each.time <= use.time]):
-        row = next((each for each in _rows(event) if each.get("module") == module), None)
+        row = next((each for each in rows(event) if each.get("module") == module), None)
         if row is not None and event.process == use.process and not event.facts.get("more_rows"):
             nbytes = row.get("nbytes")
             takes = f", which takes {size(nbytes)} there" if isinstance(nbytes, int) else ""
-            wanted = {str(each.get("module")): each.get("declared") for each in _rows(event)}
-            yield _map(timeline, event, wanted | {module: device}, f"keeps it on {device}{takes}")
+            yield with_map(timeline, event, {module: device}, f"keeps it on {device}{takes}")
             return
 
 
-def _rows(event: Event) -> Iterator[Mapping[str, Any]]:
+def rows(event: Event) -> Iterator[Mapping[str, Any]]:
+    """What each entry of the device map has come to."""
     yield from (each for each in event.facts["rows"] if isinstance(each, Mapping))
 
 
@@ -63,15 +63,24 @@ def corrected(
     """The device map with which nothing differs in this way."""
     if event.facts.get("more_rows"):
         return []
-    declared = {str(row.get("module")): row.get("declared") for row in _rows(event)}
+    declared = _declared(event)
     wanted = dict(declared)
     whys = [_mend(wanted, each) for each in differing]
     if wanted == declared:
         return []
-    return [_map(timeline, event, wanted, "; ".join(dict.fromkeys(filter(None, whys))))]
+    return [_given(timeline, event, wanted, "; ".join(dict.fromkeys(filter(None, whys))))]
 
 
-def _map(timeline: Timeline, event: Event, wanted: Mapping[str, Any], why: str) -> Setting:
+def with_map(timeline: Timeline, event: Event, changes: Mapping[str, str], why: str) -> Setting:
+    """The device map with these entries changed."""
+    return _given(timeline, event, _declared(event) | changes, why)
+
+
+def _declared(event: Event) -> dict[str, Any]:
+    return {str(row.get("module")): row.get("declared") for row in rows(event)}
+
+
+def _given(timeline: Timeline, event: Event, wanted: Mapping[str, Any], why: str) -> Setting:
     library, _, call = event.op.rpartition(".")
     return Setting(
         library=library,
