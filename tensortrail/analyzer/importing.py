@@ -17,7 +17,7 @@ def with_import(path: str, data: bytes, statement: str) -> bytes:
     same = (each for each in tree.body if isinstance(each, ast.ImportFrom))
     if any(_brings(each, wanted.module, name.name) for each in same):
         return data
-    if name.name in _bound(tree):
+    if name.name in bound_names(tree):
         raise Refused(f"{name.name} is another thing in this file")
     source = Source(path, data)
     newline = b"\r\n" if b"\r\n" in data else b"\n"
@@ -50,7 +50,8 @@ def _last_of_head(tree: ast.Module) -> ast.stmt | None:
     return last
 
 
-def _bound(tree: ast.Module) -> set[str]:
+def bound_names(tree: ast.Module) -> set[str]:
+    """Everything that has a name somewhere in the file."""
     found: set[str] = set()
     for each in ast.walk(tree):
         if isinstance(each, (ast.Import, ast.ImportFrom)):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tensortrail.analyzer.arguments import with_argument
-from tensortrail.analyzer.importing import with_import
+from tensortrail.analyzer.importing import bound_names, with_import
 from tensortrail.analyzer.origins import Refused, call_at, name_of, origin
 from tensortrail.analyzer.source import Source
 from tensortrail.findings import Setting
@@ -67,8 +68,22 @@ def _change(path: str, data: bytes, setting: Setting) -> _Change:
     if setting.at is None or not setting.call:
         raise Refused("the call that takes it is not known")
     call = call_at(tree, setting.at, setting.call)
+    _check_names(tree, setting)
     place = origin(tree, call, setting.name, setting.position)
     return _Change(setting, *source.span(place.node), place.function)
+
+
+def _check_names(tree: ast.Module, setting: Setting) -> None:
+    """The value is written into this file: what it speaks of must be known there."""
+    try:
+        value = ast.parse(setting.value, mode="eval")
+        brought = bound_names(ast.parse(setting.imports))
+    except SyntaxError as error:
+        raise Refused("the value is no expression") from error
+    known = bound_names(tree) | brought | set(dir(builtins))
+    for node in ast.walk(value):
+        if isinstance(node, ast.Name) and node.id not in known:
+            raise Refused(f"{node.id} is not imported in this file")
 
 
 def _made(path: str, data: bytes, change: _Change) -> bytes:

@@ -45,16 +45,18 @@ class Shortage:
 
 
 def shortage(message: str) -> Shortage | None:
-    if told := _DEVICE.search(message):
+    if found := _DEVICE.search(message):
         idle, variable = _IDLE.search(message), _VARIABLE.search(message)
         return Shortage(
-            f"cuda:{told['index']}",
-            *(_number(told[name]) for name in ("asked", "free", "total")),
+            f"cuda:{found['index']}",
+            asked=_number(found["asked"]),
+            free=_number(found["free"]),
+            total=_number(found["total"]),
             idle=_number(idle["idle"]) if idle else 0,
             variable=variable[0] if variable else "",
         )
-    told = _HOST.search(message)
-    return Shortage("cpu", int(told["asked"])) if told else None
+    found = _HOST.search(message)
+    return Shortage("cpu", int(found["asked"])) if found else None
 
 
 def needed(lack: Shortage) -> str:
@@ -127,4 +129,5 @@ def told(nbytes: float) -> str:
 
 def _number(text: str) -> int:
     value, _, unit = text.partition(" ")
-    return round(float(value) * 1024 ** _UNITS.get(unit, _UNITS.get(unit[:1], 0)))
+    power = _UNITS.get(unit, _UNITS.get(unit[:1], 0))
+    return round(float(value) * float(1024**power))

@@ -169,3 +169,11 @@ def test_what_a_value_needs_is_imported_once() -> None:
 
 def test_without_the_import_the_value_is_left_out() -> None:
     assert refusal("C = 1\n\nsave()\n", STAGER) == "C is another thing in this file"
+
+
+def test_a_value_that_speaks_of_what_the_file_does_not_know() -> None:
+    source = "import x\n\nsave()\n"
+    known = Setting("torch", "how", "x.C(len('a'))", "", call="save", at=Site("a.py", 3))
+    assert change(source, known) == "import x\n\nsave(how=x.C(len('a')))\n"
+    unknown = replace(known, value="accelerate.utils.C()")
+    assert refusal(source, unknown) == "accelerate is not imported in this file"

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Setting, Severity
+from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules._seen import by_line, operands, was_handled, weight
 from tensortrail.rules.devices._errors import is_move
+from tensortrail.rules.offload._placed import on_one
 
 
 class MovedAfterDispatch(Rule):
@@ -84,7 +85,7 @@ class MovedAfterDispatch(Rule):
             event,
             f"`{event.facts.get('class')}` was dispatched and is moved here: `{module}`{more} is "
             f"on {now} now, and its hook sends inputs to {device}",
-            settings=[_one_device(str(now))] if count > 1 else [],
+            settings=on_one(timeline, event, str(event.facts.get("class")), str(now)),
             evidence={"parts": str(count)},
         )
 
@@ -110,16 +111,6 @@ class MovedAfterDispatch(Rule):
             severity=severity,
             confidence=confidence,
         )
-
-
-def _one_device(device: str) -> Setting:
-    return Setting(
-        library="accelerate",
-        name="device_map",
-        value=repr({"": device}),
-        why=f"puts the whole model on {device} in the first place",
-        where="where the model is loaded or dispatched",
-    )
 
 
 def _moves_what_a_hook_brings(timeline: Timeline, event: Event) -> bool:

@@ -13,6 +13,8 @@ from tensortrail.rules.timeline import Did, Event, Timeline
 DISK = "disk"
 ELSEWHERE, NOWHERE, SPLIT, UNKNOWN = "elsewhere", "nowhere", "split", "unknown"
 """How what was declared and what is can differ."""
+_POSITIONS = {"dispatch_model": 1, "load_checkpoint_and_dispatch": 2}
+"""Where these take the device map without its name."""
 
 
 def placements(timeline: Timeline) -> Iterator[Event]:
@@ -49,6 +51,17 @@ def kept_on(timeline: Timeline, use: Event, module: str, device: str) -> Iterato
             nbytes = row.get("nbytes")
             takes = f", which takes {size(nbytes)} there" if isinstance(nbytes, int) else ""
             yield with_map(timeline, event, {module: device}, f"keeps it on {device}{takes}")
+            return
+
+
+def on_one(timeline: Timeline, use: Event, model: str, device: str) -> Iterator[Setting]:
+    """The device map that puts the whole model where it was moved by hand."""
+    for event in reversed([each for each in placements(timeline) if each.time <= use.time]):
+        if event.facts.get("model") == model and event.process == use.process:
+            sizes = [each.get("nbytes") for each in rows(event)]
+            whole = sum(each for each in sizes if isinstance(each, int))
+            why = f"puts the whole model, which takes {size(whole)}, on {device} in the first place"
+            yield _given(timeline, event, {"": device}, why)
             return
 
 
@@ -90,6 +103,7 @@ def _given(timeline: Timeline, event: Event, wanted: Mapping[str, Any], why: str
         where=call,
         call=call,
         at=carrier(timeline, event.site, call),
+        position=_POSITIONS.get(call, -1),
     )
 
 

@@ -11,6 +11,7 @@ for _name in ("torch", "accelerate"):
     pytest.importorskip(_name)
 
 from tensortrail.findings import Severity  # noqa: E402
+from tests.rules.mending import mended  # noqa: E402
 from tests.rules.recorded import found, record, watched  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -37,6 +38,19 @@ def test_a_model_over_two_gpus_goes_to_one(tmp_path: Path, move: str) -> None:
     assert seen.error is not None  # head gets its inputs on the other one
     assert "`head` is on cuda:0 now, and its hook sends inputs to cuda:1" in seen.only.message
     assert seen.only.severity is Severity.ERROR
+
+
+def test_a_map_for_one_gpu(tmp_path: Path) -> None:
+    pytest.importorskip("libcst")
+    source = f'{MODEL}{TWO_GPUS}model.to("cuda:0")  # flagged\nmodel(torch.tensor([1]))\n'
+    seen = watched(tmp_path, source, "DEV509", GPUS)
+    (setting,) = seen.only.settings
+    assert setting.why == ("puts the whole model, which takes 680 B, on cuda:0 in the first place")
+    after = mended(seen)
+    assert "dispatch_model(model, {'': 'cuda:0'})" in after
+    (tmp_path / "again").mkdir()
+    unmarked = after.replace("  # flagged", "").replace("([1])", '([1], device="cuda:0")')
+    assert not watched(tmp_path / "again", unmarked, "DEV509", GPUS).found
 
 
 @pytest.mark.parametrize("move", ['model.to("cuda:0")', "model.cuda()", "model.to(device='cuda')"])
