@@ -86,7 +86,7 @@ def corrected(
 
 def with_map(timeline: Timeline, event: Event, changes: Mapping[str, str], why: str) -> Setting:
     """The device map with these entries changed."""
-    return _given(timeline, event, _declared(event) | changes, why)
+    return _given(timeline, event, {**_declared(event), **changes}, why)
 
 
 def _declared(event: Event) -> dict[str, Any]:
