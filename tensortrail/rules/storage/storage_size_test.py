@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 import re
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timelin
 from tensortrail.rules._common import in_tests
 from tensortrail.rules._seen import by_line, reader_of, size
 
+_TORCH = f"{os.sep}torch{os.sep}"
 _SLOW = re.compile(r"\.cat\(|\.clone\(|\.contiguous\(|\.copy_\(|\.reshape\(|torch\.stack")
 
 
@@ -115,6 +117,7 @@ def join(t: torch.Tensor, needed):
                 event,
                 f"`{event.op}` of a `{kind}` says {size(said)} where its inner tensors have "
                 f"{size(held)}, and the answer is compared",
+                severity=Severity.NOTE if event.by else self.severity,
                 confidence=Confidence.HIGH,
                 evidence={"times": str(len(events))},
             )
@@ -130,7 +133,9 @@ def join(t: torch.Tensor, needed):
 def _compares(timeline: Timeline, event: Event) -> bool:
     """The line that got the size compares it; with 0 it only asks whether it is freed."""
     at = reader_of(event)
-    line = timeline.line(at).strip() if at else ""
+    if at is None or _TORCH in at.file:
+        return False  # torch only asks whether a copy would be smaller
+    line = timeline.line(at).strip()
     try:
         tree = ast.parse(f"{line.removeprefix('el')} pass" if line.endswith(":") else line)
     except SyntaxError:

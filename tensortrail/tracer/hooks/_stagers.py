@@ -12,6 +12,7 @@ from tensortrail.tracer.hooks._pending import OP, Pending, Save
 from tensortrail.tracer.hooks.saving import tensors_below
 from tensortrail.tracer.patches import Patches
 from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.storages import PLAIN
 from tensortrail.tracer.wrappers import class_name
 
 KNOWN = ("BlockingAsyncStager", "DefaultStager")
@@ -67,7 +68,7 @@ class Stagers:
             if old is None or new is None:
                 continue
             entries.append(new)
-            facts = {"key": key, "type": kind, "staged": class_name(type(tensor))}
+            facts = {"key": key, "type": kind, "staged": _kind(tensor)}
             recorder.note_at(site, Did.STAGE, new, old, OP, facts)
         self._pending.staged(save, entries, site)
 
@@ -76,5 +77,10 @@ def _told(recorder: Recorder, state_dict: Any) -> dict[str, tuple[Any, str]]:
     found: dict[str, tuple[Any, str]] = {}
     for key, tensor in tensors_below(state_dict):
         if isinstance(tensor, torch.Tensor):
-            found[key] = recorder.storages.entry(tensor), class_name(type(tensor))
+            found[key] = recorder.storages.entry(tensor), _kind(tensor)
     return found
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    """Parameters and simulated tensors are staged as plain ones, and rightly."""
+    return "torch.Tensor" if type(tensor) in PLAIN else class_name(type(tensor))
