@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tensortrail.findings import Setting, Site
@@ -102,7 +103,9 @@ def explain(
         met=met,
         cause=cause,
         settings=(
-            *_settings(cause, timeline, failed[1] if failed else None),
+            *_settings(
+                cause, best[1].found if best else {}, timeline, failed[1] if failed else None
+            ),
             *(room(timeline, lack) if lack else ()),
         ),
         needed=needed(lack) if lack else "",
@@ -233,8 +236,14 @@ def _argument(place: str, names: Sequence[str]) -> str:
     return head + bracket + rest
 
 
+_SAID = re.compile(r"\{(\w+)\}")
+
+
 def _settings(
-    cause: Cause | None, timeline: Timeline | None, failure: Failure | None
+    cause: Cause | None,
+    found: Mapping[str, str],
+    timeline: Timeline | None,
+    failure: Failure | None,
 ) -> Iterator[Setting]:
     """Of libraries that this program uses, and without what the run had set so already."""
     operands = failure.operands if failure and timeline else ()
@@ -243,4 +252,12 @@ def _settings(
     for setting in cause.settings if cause else ():
         names = setting.library.replace("-", "_").split(", ")
         if setting.name not in used and any(name in sys.modules for name in names):
-            yield setting
+            yield from filled(setting, found)
+
+
+def filled(setting: Setting, found: Mapping[str, str]) -> Iterator[Setting]:
+    """With what the message says in the places of `{device}` and the like; not without it."""
+    wanted = _SAID.findall(setting.value)
+    if all(name in found for name in wanted):
+        value = _SAID.sub(lambda match: found[match[1]], setting.value)
+        yield replace(setting, value=value)

@@ -29,7 +29,7 @@ GROUPS = set(
 CATALOGUE = {
     f"{family}{first + number}"
     for family, first, count in [
-        ("OFF", 101, 8), ("STO", 201, 8), ("NEW", 301, 6), ("SHD", 401, 10), ("DEV", 501, 10),
+        ("OFF", 101, 8), ("STO", 201, 9), ("NEW", 301, 6), ("SHD", 401, 10), ("DEV", 501, 10),
         ("XFR", 601, 4), ("TOL", 701, 1),
     ]
     for number in range(count)
@@ -97,6 +97,7 @@ def test_every_entry_tells_a_user_what_happened_and_what_to_do() -> None:
         for setting in cause.settings:
             parts = (setting.library, setting.name, setting.value, setting.where, setting.why)
             assert all(parts), cause.name
+            assert ".." not in setting.value, cause.name
 
 
 def test_rules_and_references_exist_in_form() -> None:

@@ -78,6 +78,14 @@ def test_only_settings_of_libraries_in_use_are_told(
     assert "torch_tensorrt:" not in told
 
 
+def test_a_setting_says_the_device_that_the_message_says(tmp_path: Path) -> None:
+    def program() -> None:
+        torch.randperm(4, generator=torch.Generator("cpu"), device="meta")
+        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+
+    assert "torch: generator=torch.Generator(device='cuda')" in explained(tmp_path, program)
+
+
 def test_the_first_meeting_is_told_when_it_was_an_earlier_one(tmp_path: Path) -> None:
     def program() -> None:
         model = Net()
