@@ -29,6 +29,4 @@ def trace(
     `focus`, `max_size`, `ops`, `rehearse` and `guard` are those of `tensortrail trace --help`."""
     from tensortrail.tracer.api import Run
 
-    return Run(
-        directory, focus=focus, max_size=max_size, ops=ops, rehearse=rehearse, guard=guard
-    )
+    return Run(directory, focus=focus, max_size=max_size, ops=ops, rehearse=rehearse, guard=guard)

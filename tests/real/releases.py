@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-RELEASES = CACHE / "tensortrail-tests" / "releases"
+RELEASES = CACHE / "tensortrail-tests" / "site-packages"
+"""Called as installed packages' folders are: what lies in it is nobody's own code."""
 
 
 TRANSFORMERS_5_NEEDS = (

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from tensortrail.findings import Setting
 from tensortrail.rules._calls import carrier
+from tensortrail.rules._seen import size
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.timeline import Event, Timeline
 
 SAVE = "save_pretrained"
+COLLECTS = "accelerate.utils.modeling.get_state_dict_offloaded_model"
 
 
 def keep_whole(timeline: Timeline, event: Event, cut: Event | None) -> tuple[Setting, ...]:
@@ -30,13 +32,52 @@ def of_call(timeline: Timeline, event: Event, *settings: Setting) -> Iterator[Se
 
 
 def _limit(cut: Event | None) -> Iterator[Setting]:
-    used, works = (cut.facts.get(key) if cut else None for key in ("max_shard_size", "works"))
+    facts = cut.facts if cut else {}
+    used, works = facts.get("max_shard_size"), facts.get("works")
     if works:
-        yield Setting(
-            library="transformers",
-            name="max_shard_size",
-            value=str(works),
-            why="bytes: the smallest limit that keeps every group of this model whole "
-            f"(was {used!r})",
-            where=SAVE,
+        what = "the smallest limit" if facts.get("smallest") else "a limit"
+        alone = ", which is one file for all" if facts.get("files") == 1 else ""
+        why = f"bytes: {what} that keeps every group of this model whole{alone} (was {used!r})"
+        yield _max_shard_size(int(works), why)
+
+
+def filled_with_dicts(failed: Event) -> bool:
+    """The index of this save was given dicts where it expects pairs of weight and file."""
+    hidden = failed.facts.get("hidden")
+    return isinstance(hidden, dict) and "dictionary update sequence element" in str(
+        hidden.get("message")
+    )
+
+
+def one_file(timeline: Timeline, failed: Event) -> tuple[Setting, ...]:
+    """What helps where a release cannot convert file by file: one file, or no conversion."""
+    settings = [KEEP_GROUPS_WHOLE[0]]
+    if whole := int(failed.facts.get("total", 0)):
+        why = "bytes of all weights: with one file there is no index to make"
+        settings.insert(0, _max_shard_size(whole, why))
+    return tuple(of_call(timeline, failed, *settings))
+
+
+def collected(timeline: Timeline, event: Event) -> Iterator[Setting]:
+    """All offloaded weights brought first, where accelerate can do that."""
+    if event.facts.get("collects"):
+        at = carrier(timeline, event.site, SAVE)
+        model = at.source.rpartition(f".{SAVE}(")[0] if at else ""
+        needed = size(int(event.facts.get("total", 0)))
+        yield from of_call(
+            timeline,
+            event,
+            Setting(
+                library="transformers",
+                name="state_dict",
+                value=f"{COLLECTS}({model or 'model'})",
+                why=f"brings all weights first, which takes {needed} of memory",
+                where=SAVE,
+            ),
         )
+
+
+def _max_shard_size(value: int, why: str) -> Setting:
+    return Setting(
+        library="transformers", name="max_shard_size", value=str(value), why=why, where=SAVE
+    )

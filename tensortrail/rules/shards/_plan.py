@@ -8,43 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-MOST_LIMITS = 500
+MOST_STEPS = 3_000_000
+"""Weights looked at, over all limits tried: about a second."""
 
 
 def smallest_limit(
     sizes: Mapping[str, int], groups: Iterable[Sequence[str]], above: int = 0
-) -> int:
-    """The smallest limit above `above` with which no group is cut.
+) -> tuple[int, bool]:
+    """The smallest limit above `above` with which no group is cut, and whether it is known to be.
 
-    More is not always better: a larger limit moves every cut. So the limits at which the cuts
-    change are tried one after the other; with very many of them, each twice the last."""
-    groups = [group for group in groups if len(group) > 1]
-    # Members above the limit are in files of their own.
-    limit = max([above + 1, *(sum(sizes[name] for name in group) for group in groups)])
-    total = sum(sizes.values())
-    tried = 0
+    More is not always better: a larger limit moves every cut. So the limits are tried at which
+    the cuts change that come before a group is cut; with very many of them, each twice the last."""
+    groups_of: dict[str, list[int]] = {}
+    # The members of a group that is not cut lie in one file, which the limit must allow.
+    limit = above + 1
+    for place, group in enumerate(groups):
+        if len(group) > 1:
+            limit = max(limit, sum(sizes[name] for name in group))
+            for name in group:
+                groups_of.setdefault(name, []).append(place)
+    total, steps = sum(sizes.values()), 0
     while limit < total:
-        files, larger = _cut(sizes, limit)
-        if all(len({files[name] for name in group}) == 1 for group in groups):
-            return limit
-        tried += 1
-        limit = larger if tried < MOST_LIMITS else limit * 2
-    return max(total, above + 1)
+        looked_at, larger = _first_cut(sizes, groups_of, limit)
+        if not larger:
+            return limit, steps <= MOST_STEPS
+        steps += looked_at
+        limit = larger if steps <= MOST_STEPS else limit * 2
+    return max(total, above + 1), steps <= MOST_STEPS
 
 
-def _cut(sizes: Mapping[str, int], limit: int) -> tuple[dict[str, int], int]:
-    """The number of each weight's file, and the next limit that cuts in another way."""
-    files: dict[str, int] = {}
-    alone, number, filled = -1, 0, 0
+def _first_cut(
+    sizes: Mapping[str, int], groups_of: Mapping[str, Sequence[int]], limit: int
+) -> tuple[int, int]:
+    """How many weights come before the first group that is cut, and the next limit that changes
+    anything among them; 0 if none is cut."""
+    file_of: dict[int, int] = {}
+    number = filled = 0
     larger = sum(sizes.values())
-    for name, size in sizes.items():
+    for place, (name, size) in enumerate(sizes.items()):
         if size > limit:
-            files[name], alone = alone, alone - 1
             larger = min(larger, size)
             continue
         if filled + size > limit:
             larger = min(larger, filled + size)
             number, filled = number + 1, 0
-        files[name] = number
         filled += size
-    return files, larger
+        for group in groups_of.get(name, ()):
+            if file_of.setdefault(group, number) != number:
+                return place, larger
+    return len(sizes), 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Near, Rule, Timeline
-from tensortrail.rules.shards._call import keep_whole
+from tensortrail.rules.shards._call import filled_with_dicts, keep_whole, one_file
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.shards._unbound import used_unbound
 
@@ -193,8 +193,13 @@ def build(module):
                     f"`{event.facts.get('within')}`: {hidden.get('message')}. The "
                     f"{raised.get('type')} it came out as has one text for whatever fails there",
                     confidence=Confidence.HIGH,
-                    settings=keep_whole(timeline, event, _cut_before(timeline, event)),
-                    evidence={"raised": f"{raised.get('type')}: {raised.get('message')}"},
+                    settings=one_file(timeline, event)
+                    if filled_with_dicts(event)
+                    else keep_whole(timeline, event, _cut_before(timeline, event)),
+                    evidence={
+                        "raised": f"{raised.get('type')}: {raised.get('message')}",
+                        "from": str(event.facts.get("at", "")),
+                    },
                 )
 
     def _other_cause(

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.rules import Bad, Good, Guard, Module, Rule
+from tensortrail.rules import Bad, Did, Event, Good, Guard, Module, Rule, Timeline
+from tensortrail.rules.shards._call import collected, of_call
 from tensortrail.rules.shards._saving import (
     KEEP_GROUPS_WHOLE,
     is_conversion,
@@ -23,6 +24,9 @@ class ConvertBeforeOnload(Rule):
     ## What it does
     Flags a conversion of a state dict in a save path that loads offloaded weights only later,
     unless the conversion is guarded by a test that nothing is offloaded.
+
+    In a recorded run: says which weights `save_pretrained` of transformers converted while they
+    had no data. `tensortrail trace --guard` stops the program before it touches a file.
 
     ## Why is this bad?
     The converted tensors are meta tensors too, and have other names: the later load looks for
@@ -130,6 +134,35 @@ def calibrate(model):
                 trail=[(onload, "offloaded weights are loaded here, by their unconverted names")],
                 settings=KEEP_GROUPS_WHOLE[:1] if "revert" in name else (),
             )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if (count := event.facts.get("without_data")) is None:
+                continue
+            key, becomes = event.facts.get("key"), event.facts.get("becomes")
+            more = f" and {count - 1} more" if isinstance(count, int) and count > 1 else ""
+            settings = [*collected(timeline, event)]
+            if _is_read_back(timeline, event):
+                settings += of_call(timeline, event, KEEP_GROUPS_WHOLE[0])
+            yield self.seen(
+                timeline,
+                event,
+                f"`{event.op.rpartition('.')[2]}` converts `{key}`{more} before the data is loaded "
+                f"from where it is offloaded to: what it makes (`{becomes}`) has none either, and "
+                "is no weight of the model that could be loaded",
+                settings=settings,
+                evidence={"converted without data": str(count)},
+            )
+
+
+def _is_read_back(timeline: Timeline, converted: Event) -> bool:
+    """This release reads offloaded weights back for this save, by the names they have then."""
+    return any(
+        each.op == "transformers.load_offloaded_parameter"
+        for each in timeline.events(Did.HOOK)
+        if each.time >= converted.time
+        if (each.site, each.thread) == (converted.site, converted.thread)
+    )
 
 
 def _rules_out_offloads(guard: Guard) -> bool:

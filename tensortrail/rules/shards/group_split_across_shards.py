@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.shards._call import keep_whole
+from tensortrail.rules.shards._call import filled_with_dicts, keep_whole
 from tensortrail.rules.shards._saving import (
     KEEP_GROUPS_WHOLE,
     conversions_in_shard_loops,
@@ -23,6 +23,7 @@ class GroupSplitAcrossShards(Rule):
 
     In a recorded run: says which weights of an offloaded model of transformers belong together,
     in which files `save_pretrained` put them, and with which `max_shard_size` none is cut.
+    `tensortrail trace --guard` stops the program before it touches a file.
 
     ## Why is this bad?
     Where several weights become one (experts stacked, q/k/v fused), the members of a group may
@@ -48,6 +49,7 @@ class GroupSplitAcrossShards(Rule):
 
     code = "SHD402"
     name = "group-split-across-shards"
+    explains = ("SHD403",)
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = ("filename_to_tensors", ("state_dict", "shards"))
@@ -102,9 +104,13 @@ def save(split, state_dict):
                 )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
+        hooks = timeline.events(Did.HOOK)
+        failed = {(each.site, each.thread) for each in hooks if filled_with_dicts(each)}
+        for event in hooks:
             groups = event.facts.get("groups")
-            if event.op == "transformers.split" and isinstance(groups, dict) and groups:
+            if event.op != "transformers.split" or not isinstance(groups, dict) or not groups:
+                continue
+            if (event.site, event.thread) not in failed:  # else no file was written
                 yield self._cut(timeline, event, groups)
 
     def _cut(self, timeline: Timeline, event: Event, groups: dict[str, dict[str, str]]) -> Finding:

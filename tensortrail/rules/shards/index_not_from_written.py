@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timeline
+from tensortrail.rules.shards._call import filled_with_dicts, one_file
 from tensortrail.rules.shards._saving import conversions_in_shard_loops
 from tensortrail.rules.shards._skips import is_same_between, iterated, skips
 
@@ -24,6 +26,10 @@ class IndexNotFromWritten(Rule):
     Flags a `weight_map` built from all keys of a dict while the loop that writes skips some, a
     `weight_map` taken from the split while shards are converted (and renamed) afterwards, and
     `dict.update(<generator of dicts>)`, which always raises.
+
+    In a recorded run: says which weights the index of a checkpoint names for a file that has no
+    such weight, or does not name at all, and when `save_pretrained` of transformers fails over
+    such an `update`.
 
     ## Why is this bad?
     The index then names tensors that no file has, or misses ones that were written: the
@@ -150,6 +156,36 @@ def save(state_dict):
             yield from self._from_split(module, function)
             yield from self._left_in_mapping(module, function)
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if event.op == "checkpoint.index":
+                yield self._other_than_written(timeline, event)
+            elif filled_with_dicts(event):
+                yield self.seen(
+                    timeline,
+                    event,
+                    f"This save fails at {event.facts.get('at')} of the library: it fills the "
+                    "index with dicts where pairs of weight and file are expected. That fails for "
+                    f"any number of files above one (here {event.facts.get('files')})",
+                    confidence=Confidence.HIGH,
+                    settings=one_file(timeline, event),
+                )
+
+    def _other_than_written(self, timeline: Timeline, event: Event) -> Finding:
+        wrong = event.facts.get("wrong")
+        wrong = wrong if isinstance(wrong, dict) else {}
+        told = [_where(str(name), list(files)) for name, files in wrong.items()]
+        count = int(event.facts.get("count", len(told)))
+        more = f"; and {count - 1} more" if count > 1 else ""
+        index = str(event.facts.get("index"))
+        return self.seen(
+            timeline,
+            event,
+            f"{os.path.basename(index)} is not what was written: {''.join(told[:1])}{more}",
+            confidence=Confidence.HIGH,
+            evidence={"index": index, "weights": str(count)},
+        )
+
     def _dicts_for_pairs(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         if len(call.args) != 1 or not isinstance(call.func, ast.Attribute):
             return
@@ -227,6 +263,14 @@ def save(state_dict):
                     confidence=Confidence.MEDIUM,
                     trail=[(test.test, f"under this condition `{weight}` is skipped")],
                 )
+
+
+def _where(name: str, files: list[str]) -> str:
+    """`files`: what the index says, and then those that have the weight."""
+    said, *having = files
+    if not said:
+        return f"`{name}` is in {' and '.join(having)}, and the index does not name it"
+    return f"it names {said} for `{name}`, which is in {' and '.join(having) or 'no file'}"
 
 
 def _is_filled(node: ast.expr) -> bool:

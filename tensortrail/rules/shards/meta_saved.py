@@ -4,9 +4,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timeline
 from tensortrail.rules._seen import by_line, doer, named, put_there, size
+from tensortrail.rules.shards._call import COLLECTS, collected
 
 _EMPTY = re.compile(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
 _FILLS = re.compile(r"from_pretrained|load_checkpoint|to_empty|materiali[sz]e|dispatch")
@@ -25,6 +26,8 @@ _READS = frozenset(
 """Methods of a model that give its weights no data."""
 _WRITERS = ("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model",
             "accelerate.utils.save")  # fmt: skip
+_TAKES = ("torch.save",)
+_REFUSE = ("safetensors.save_file", "safetensors.save_model")
 _COLLECTS = ("get_state_dict_offloaded_model", "get_state_dict_from_offload")
 
 
@@ -35,7 +38,11 @@ class MetaSaved(Rule):
     Flags `torch.save`, `save_file` and `save_pretrained` of a model that was built under
     `init_empty_weights` or on the meta device and never filled, or that was handed to
     accelerate's `cpu_offload` or `disk_offload`; and a save beside a branch that does collect
-    the offloaded weights first. In a recorded run: `torch.save` was given tensors on meta.
+    the offloaded weights first.
+
+    In a recorded run: a writer was given tensors on meta, by whom they are there, and where their
+    data is. `tensortrail trace --guard` stops the program before `torch.save` replaces a file by
+    one without the data that hooks of accelerate still have.
 
     ## Why is this bad?
     A meta tensor has a shape and no data. `torch.save` writes it without a complaint: the file
@@ -62,6 +69,7 @@ class MetaSaved(Rule):
 
     code = "SHD405"
     name = "meta-saved"
+    explains = ("DEV507",)
     severity = Severity.ERROR
     triggers = (
         ("init_empty_weights", "save"),
@@ -208,15 +216,23 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
         for events in by_line(filter(_without_data, timeline.events(Did.SAVE))):
             event = events[0]
             storages = [each.storage for each in events if each.storage]
-            by = put_there(timeline, storages[0], event)
+            split = _split_of(timeline, event)
+            hook = _left_by(timeline, event) or _known_to(split)
+            by = None if hook else put_there(timeline, storages[0], event)
+            why = f"; put there by {doer(by)}" if by else ""
             logical = {e.facts.get("key"): int(e.facts.get("logical", 0)) for e in events}
+            evidence = {"tensors": str(len(logical)), "missing": size(sum(logical.values()))}
+            if hook:
+                evidence["hook"], module, kept = hook
+                why = f"; the hook on `{module}` left it there, and has the data in {kept}"
+            path = event.facts.get("path") or "the file"
+            gets = "gets their shapes and no data" if event.op in _TAKES else "cannot be written"
             yield self.seen(
                 timeline,
                 event,
-                f"`{event.op}` is given {named(timeline, storages)} on meta: "
-                f"{event.facts.get('path') or 'the file'} gets their shapes and no data"
-                + (f"; put there by {doer(by)}" if by else ""),
-                evidence={"tensors": str(len(logical)), "missing": size(sum(logical.values()))},
+                f"`{event.op}` is given {named(timeline, storages)} on meta: {path} {gets}{why}",
+                settings=_collect(timeline, event, split, bool(hook)),
+                evidence=evidence,
             )
 
 
@@ -280,5 +296,49 @@ def _only_reads(module: Module, use: ast.Name) -> bool:
 
 
 def _without_data(saved: Event) -> bool:
-    """Other writers than `torch.save` refuse such tensors: nothing is lost silently."""
-    return saved.op == "torch.save" and saved.storage is not None and saved.storage.device == "meta"
+    writes = saved.op in _TAKES or saved.op in _REFUSE
+    return writes and saved.storage is not None and saved.storage.device == "meta"
+
+
+def _left_by(timeline: Timeline, saved: Event) -> tuple[str, str, str] | None:
+    """The hook that left the weight on meta, its module, and where it has the data."""
+    for each in reversed(timeline.history(saved.storage, saved) if saved.storage else ()):
+        facts = each.facts
+        if each.did is Did.HOOK and each.op.startswith("accelerate.") and "module" in facts:
+            kept = str(facts.get("kept_in") or "memory")
+            return each.op.rpartition(".")[0], str(facts["module"]), kept
+    return None
+
+
+def _split_of(timeline: Timeline, saved: Event) -> Event | None:
+    """What `save_pretrained` of transformers said when it cut these weights into files."""
+    within = (
+        each
+        for each in reversed(timeline.events(Did.HOOK))
+        if each.op == "transformers.split" and "collects" in each.facts
+        if each.time <= saved.time and (each.site, each.thread) == (saved.site, saved.thread)
+    )
+    return next(within, None)
+
+
+def _known_to(split: Event | None) -> tuple[str, str, str] | None:
+    if split is None or "hook" not in split.facts:
+        return None
+    hook, module, kept = (str(split.facts.get(key)) for key in ("hook", "module", "kept_in"))
+    return hook, module, kept
+
+
+def _collect(
+    timeline: Timeline, saved: Event, split: Event | None, hooked: bool
+) -> Iterator[Setting]:
+    """All weights at once, where hooks have them."""
+    if split is not None:
+        yield from collected(timeline, split)
+    elif hooked:
+        yield Setting(
+            library="accelerate",
+            name=COLLECTS.rpartition(".")[2],
+            value="the model",
+            why="brings all weights into memory, and gives them as a state dict to save",
+            where=f"what {saved.op} is given",
+        )

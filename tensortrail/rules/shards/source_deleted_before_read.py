@@ -20,7 +20,8 @@ class SourceDeletedBeforeRead(Rule):
     Flags the removal of files in a save path that loads offloaded weights only later.
 
     In a recorded run: says which file `save_pretrained` of transformers removed or overwrote
-    before it read the offloaded weights that lie in it.
+    before it read the offloaded weights that lie in it. `tensortrail trace --guard` stops the
+    program before that.
 
     ## Why is this bad?
     Saving into the folder the weights are offloaded from removes the very files they still have
@@ -128,11 +129,12 @@ def save(model, folder, names, source):
         for event in timeline.events(Did.HOOK):
             if fate := event.facts.get("fate"):
                 path, key = event.facts.get("path"), event.facts.get("key")
+                does = f"will have {fate}" if event.facts.get("ahead") else f"has {fate}"
                 yield self.seen(
                     timeline,
                     event,
-                    f"This save has {fate} {path}, and only then reads `{key}` from it: the model "
-                    "is offloaded to the folder it is saved into",
+                    f"This save {does} {path}, and only then reads `{key}` from it: the model is "
+                    "offloaded to the folder it is saved into",
                     severity=Severity.ERROR,
                     confidence=Confidence.HIGH,
                     settings=of_call(

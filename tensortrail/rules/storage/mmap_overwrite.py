@@ -16,7 +16,8 @@ class MmapOverwrite(Rule):
 
     ## What it does
     Watches `torch.load(path, mmap=True)` and reads of safetensors, and speaks when `torch.save`
-    is given the same path while one of those tensors is alive. Found in recorded runs only.
+    is given the same path while one of those tensors is alive. Found in recorded runs only;
+    `tensortrail trace --guard` stops the program before the file is emptied.
 
     ## Why is this bad?
     `torch.save` empties the file before it writes. The mapped tensors then have no bytes: the

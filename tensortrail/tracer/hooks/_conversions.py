@@ -11,16 +11,14 @@ def groups(model: Any, names: Iterable[str]) -> dict[str, list[str]]:
     """The names that become one weight together, by the weight they become."""
     from transformers import core_model_loading as loading
 
-    if not hasattr(loading, "apply_converters"):
-        return {}  # a release that converts in another way
     reverse = [each.reverse_transform() for each in _transforms(model)[::-1]]
     converters = [each for each in reverse if isinstance(each, loading.WeightConverter)]
-    renamings = [each for each in reverse if isinstance(each, loading.WeightRenaming)]
+    renamings = [each for each in reverse if not isinstance(each, loading.WeightConverter)]
     found: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        target, pattern = loading.apply_converters(name, converters)
+        target, pattern = loading.rename_source_key(name, [], converters)
         if pattern is not None:
-            found[loading.apply_renamings(target, renamings)].append(name)
+            found[loading.rename_source_key(target, renamings, [])[0]].append(name)
     return {target: members for target, members in found.items() if len(members) > 1}
 
 

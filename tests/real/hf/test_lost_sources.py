@@ -49,3 +49,14 @@ def test_the_same_names_written_in_one_go_lose_nothing(tmp_path: Path) -> None:
     seen = watched(tmp_path, program("Llama", then), "SHD407")
     assert seen.error is None
     assert not seen.found
+
+
+def test_a_file_written_anew_before_all_was_read_is_told(tmp_path: Path) -> None:
+    """As many files as before, but with other weights in each."""
+    then = 'model.save_pretrained(folder + "/source", max_shard_size=170_000)  # flagged'
+    saved_with = '{"max_shard_size": 200_000}'
+    seen = watched(tmp_path, program("Llama", then, saved_with=saved_with), "SHD407")
+    assert seen.error is not None
+    lost = Path(seen.only.evidence["file"])
+    assert lost.exists()
+    assert f"has overwritten {lost}, and only then reads" in seen.only.message

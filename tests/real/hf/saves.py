@@ -1,0 +1,131 @@
+"""Saves of one offloaded model: what came of each, and what was said of it.
+
+Also a program, `python -m tests.real.hf.saves FOLDER MODEL`, for releases of transformers other
+than the installed one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from tensortrail.findings import Finding
+from tensortrail.rules import all_rules
+from tensortrail.tracer import session
+from tensortrail.tracer.judge import findings
+from tensortrail.tracer.timeline import open_run
+from tests.real.hf.models import halves, made
+
+FORMS = ("disk", "cpu+disk")
+SIZES = (None, "100KB", "200KB")
+
+
+@dataclass
+class Outcome:
+    form: str
+    size: str | None
+    error: str
+    """How the save failed."""
+    loads: bool
+    """What was saved loads, and is what it was."""
+    codes: list[str]
+    helps: dict[str, bool] = field(default_factory=dict)
+    """Each setting that was told, and whether a save with it loads."""
+
+    @property
+    def is_sharded(self) -> bool:
+        return self.size is not None
+
+
+def outcomes(
+    model: str,
+    folder: Path,
+    forms: tuple[str, ...] = FORMS,
+    sizes: tuple[str | None, ...] = SIZES,
+) -> Iterator[Outcome]:
+    whole = made(model)
+    whole.save_pretrained(folder / "source")
+    for number, (form, size) in enumerate(product(forms, sizes)):
+        place = folder / str(number)
+        limit = {} if size is None else {"max_shard_size": size}
+        found, error = _recorded_save(_offloaded(whole, folder, form), place, limit)
+        loads = _is_same(whole, place / "saved")
+        outcome = Outcome(form, size, error, loads, [each.code for each in found])
+        for told, settings in _as_arguments(found):
+            again = _offloaded(whole, folder, form)
+            values = {name: _value(text, again) for name, text in settings.items()}
+            mended = place / f"with {len(outcome.helps)}"
+            _save(again, mended, {**limit, **values})
+            outcome.helps[told] = _is_same(whole, mended)
+        yield outcome
+
+
+def _offloaded(whole: Any, folder: Path, form: str) -> Any:
+    device_map = {"": "disk"} if form == "disk" else halves(whole)
+    return type(whole).from_pretrained(
+        folder / "source", device_map=device_map, offload_folder=str(folder / f"offload {form}")
+    )
+
+
+def _recorded_save(
+    model: Any, place: Path, arguments: Mapping[str, Any]
+) -> tuple[tuple[Finding, ...], str]:
+    running = session.begin(place / "run")
+    error = ""
+    try:
+        model.save_pretrained(place / "saved", **arguments)
+    except Exception as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    finally:
+        running.stop()
+    assert not running.trouble, running.trouble
+    rules = [rule() for rule in all_rules().values() if rule.default]
+    judged = findings(open_run(place / "run"), rules)
+    assert not judged.problems, judged.problems
+    return judged.findings, error
+
+
+def _save(model: Any, place: Path, arguments: Mapping[str, Any]) -> None:
+    try:
+        model.save_pretrained(place, **arguments)
+    except Exception as error:
+        print(f"{place}: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _as_arguments(found: tuple[Finding, ...]) -> Iterator[tuple[str, dict[str, str]]]:
+    for finding in found:
+        for setting in finding.settings:
+            yield f"{finding.code} {setting.name}", {setting.name: setting.value}
+
+
+def _value(text: str, model: Any) -> Any:
+    import accelerate
+
+    return eval(text, {"model": model, "accelerate": accelerate})
+
+
+def _is_same(whole: Any, folder: Path) -> bool:
+    import torch
+
+    try:
+        again = type(whole).from_pretrained(folder).state_dict()
+    except (OSError, RuntimeError, ValueError):
+        return False
+    weights = whole.state_dict()
+    return set(weights) == set(again) and all(
+        torch.equal(tensor, again[name]) for name, tensor in weights.items()
+    )
+
+
+def main() -> None:
+    folder, model = sys.argv[1:]
+    told = [asdict(each) for each in outcomes(model, Path(folder))]
+    print("OUTCOMES " + json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""With a guard a save that loses weights is stopped before it touches a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+for _name in ("torch", "accelerate", "transformers.modeling_utils"):
+    pytest.importorskip(_name)
+
+import tensortrail  # noqa: E402
+from tensortrail.findings import Severity  # noqa: E402
+from tests.real.hf.models import halves, made  # noqa: E402
+
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+
+
+def offloaded(whole: Any, folder: Path, form: str = "disk") -> Any:
+    device_map = {"": "disk"} if form == "disk" else halves(whole)
+    place = str(folder.with_name("offload"))
+    return type(whole).from_pretrained(folder, device_map=device_map, offload_folder=place)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def stopped(folder: Path, save: Callable[[], None]) -> tensortrail.Stopped:
+    with (
+        tensortrail.trace(folder / "run", guard=True) as run,
+        pytest.raises(tensortrail.Stopped) as found,
+    ):
+        save()
+    assert found.value.finding.code in [each.code for each in run.findings()]
+    return found.value
+
+
+def is_same(one: Any, other: Any) -> bool:
+    import torch
+
+    weights, again = one.state_dict(), other.state_dict()
+    return set(weights) == set(again) and all(torch.equal(weights[k], again[k]) for k in weights)
+
+
+@pytest.mark.parametrize("form", ["disk", "cpu+disk"])
+def test_files_the_weights_are_offloaded_from_are_not_removed(tmp_path: Path, form: str) -> None:
+    whole, source = made("Llama"), tmp_path / "source"
+    whole.save_pretrained(source, max_shard_size="100KB")
+    before = contents(source)
+    model = offloaded(whole, source, form)
+    stop = stopped(tmp_path, lambda: model.save_pretrained(source, max_shard_size="1MB"))
+    assert contents(source) == before
+    assert is_same(whole, type(whole).from_pretrained(source))
+
+    finding = stop.finding
+    assert finding.code == "SHD407"
+    assert f"will have removed {source}" in finding.message
+    (setting,) = finding.settings
+    assert f"{setting.name}={setting.value} in save_pretrained" in str(stop)
+    elsewhere = eval(setting.value)
+    model.save_pretrained(**{setting.name: elsewhere, "max_shard_size": "1MB"})
+    assert is_same(whole, type(whole).from_pretrained(elsewhere))
+
+
+def test_nor_are_they_overwritten(tmp_path: Path) -> None:
+    """Files of the same names, but with other weights in each."""
+    whole, source = made("Llama"), tmp_path / "source"
+    whole.save_pretrained(source, max_shard_size=200_000)
+    before = contents(source)
+    model = offloaded(whole, source)
+    stop = stopped(tmp_path, lambda: model.save_pretrained(source, max_shard_size=170_000))
+    assert contents(source) == before
+    assert "will have overwritten" in stop.finding.message
+
+
+def test_the_checkpoint_that_a_cut_save_would_replace_is_kept(tmp_path: Path) -> None:
+    whole, target = made("NomicBert"), tmp_path / "target"
+    whole.save_pretrained(tmp_path / "source")
+    whole.save_pretrained(target, max_shard_size="90KB")
+    before = contents(target)
+    model = offloaded(whole, tmp_path / "source")
+    stop = stopped(tmp_path, lambda: model.save_pretrained(target, max_shard_size="100KB"))
+    assert contents(target) == before
+    assert stop.finding.code == "SHD402"
+    limit = int(stop.finding.settings[0].value)
+    model.save_pretrained(target, max_shard_size=limit)
+    assert is_same(whole, type(whole).from_pretrained(target))
+
+
+def test_nor_is_one_replaced_by_placeholders(tmp_path: Path) -> None:
+    import torch
+
+    whole, file = made("Llama"), tmp_path / "model.pt"
+    whole.save_pretrained(tmp_path / "source")
+    torch.save(whole.state_dict(), file)
+    before = file.read_bytes()
+
+    def save() -> None:
+        torch.save(offloaded(whole, tmp_path / "source").state_dict(), file)
+
+    assert stopped(tmp_path, save).finding.code == "SHD405"
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["disk", "cpu+disk"])
+def test_saves_that_lose_nothing_go_on(tmp_path: Path, form: str) -> None:
+    whole, source = made("NomicBert"), tmp_path / "source"
+    whole.save_pretrained(source, max_shard_size="90KB")
+    with tensortrail.trace(tmp_path / "run", guard=True) as run:
+        model = offloaded(whole, source, form)
+        model.save_pretrained(tmp_path / "again", max_shard_size=65536)
+        model.save_pretrained(tmp_path / "again")
+        whole.save_pretrained(source, max_shard_size="100KB")
+        whole.save_pretrained(source)
+    assert [each for each in run.findings() if each.severity is not Severity.NOTE] == []
+    assert is_same(whole, type(whole).from_pretrained(tmp_path / "again"))
