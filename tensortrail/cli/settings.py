@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def run(options: Namespace) -> int:
     from tensortrail.analyzer.suggestions import plan
     from tensortrail.cli.report import findings_of
+    from tensortrail.tracer.shortage import shortages
     from tensortrail.tracer.timeline import open_run
     from tensortrail.tracer.trail.reader import NotATrail
 
@@ -27,26 +28,28 @@ def run(options: Namespace) -> int:
     report = findings_of(timeline, options.select or "")
     for problem in report.problems:
         say(f"tensortrail: {problem}")
-    wanted = plan(report.findings, timeline.changed)
-    failed = _apply(wanted) if options.apply else False
+    lacking = () if options.select else shortages(timeline)
+    wanted = plan((*report.findings, *lacking), timeline.changed)
+    done = _applied(wanted) if options.apply else wanted.files
     _show(wanted, options, report.problems)
-    say(_summary(wanted, options.apply))
-    if failed:
+    say(_summary(wanted, len(done), options.apply))
+    if len(done) < len(wanted.files):
         return FAILED
     return FOUND if wanted.left or (wanted.files and not options.apply) else CLEAN
 
 
-def _apply(wanted: Plan) -> bool:
+def _applied(wanted: Plan) -> list[str]:
+    """The files that were written."""
     from tensortrail.analyzer.atomic import write
 
-    failed = False
-    for path, done in wanted.files:
+    done = []
+    for path, changed in wanted.files:
         try:
-            write(path, done.after)
+            write(path, changed.after)
+            done.append(path)
         except OSError as error:
             say(f"{path}: {error.strerror or error}")
-            failed = True
-    return failed
+    return done
 
 
 def _show(wanted: Plan, options: Namespace, problems: tuple[str, ...]) -> None:
@@ -61,13 +64,14 @@ def _show(wanted: Plan, options: Namespace, problems: tuple[str, ...]) -> None:
     write_bytes(text.encode("utf-8", "surrogateescape"), sys.stdout)
 
 
-def _summary(wanted: Plan, applied: bool) -> str:
-    settings, left, files = len(wanted.suggestions), len(wanted.left), len(wanted.files)
+def _summary(wanted: Plan, files: int, applied: bool) -> str:
+    settings, left = len(wanted.suggestions), len(wanted.left)
     if not settings:
         return "this run calls for no settings"
-    done = "put into" if applied else "in a patch for"
+    if applied:
+        return f"{_count(files, 'file')} changed, {_count(left, 'setting')} to set by hand"
     return (
-        f"{_count(settings - left, 'setting')} {done} {_count(files, 'file')}, "
+        f"{_count(settings - left, 'setting')} in a patch for {_count(files, 'file')}, "
         f"{left} to set by hand"
     )
 

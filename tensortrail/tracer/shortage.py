@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tensortrail.findings import Setting
+from tensortrail.findings import Confidence, Finding, Setting, Severity
+from tensortrail.rules._seen import was_handled
 from tensortrail.rules.offload._placed import placements, rows, with_map
+from tensortrail.rules.timeline import Did
 from tensortrail.tracer.exports.lives import lives
 from tensortrail.tracer.timeline import RunTimeline
 
@@ -57,6 +59,23 @@ def shortage(message: str) -> Shortage | None:
         )
     found = _HOST.search(message)
     return Shortage("cpu", int(found["asked"])) if found else None
+
+
+def shortages(timeline: RunTimeline) -> Iterator[Finding]:
+    """What the run ended for want of, as a finding of no rule: its settings are what counts."""
+    for event in timeline.events(Did.ERROR):
+        lack = shortage(str(event.facts.get("message", "")))
+        if lack is None or event.site is None or was_handled(timeline, event):
+            continue
+        yield Finding(
+            code="memory",
+            name="out-of-memory",
+            message=needed(lack),
+            severity=Severity.ERROR,
+            confidence=Confidence.HIGH,
+            site=timeline.dressed(event.site),
+            settings=tuple(room(timeline, lack)),
+        )
 
 
 def needed(lack: Shortage) -> str:

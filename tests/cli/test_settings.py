@@ -90,7 +90,7 @@ def test_apply(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program.chmod(0o640)
     code, out, told = settings(capsys, "--apply")
     assert (code, out) == (CLEAN, "")
-    assert told == "1 setting put into 1 file, 0 to set by hand\n"
+    assert told == "1 file changed, 0 settings to set by hand\n"
     assert program.read_text() == MENDED
     assert program.stat().st_mode & 0o777 == 0o640
 
@@ -123,6 +123,7 @@ def test_a_file_that_cannot_be_written(
     code, _, told = settings(capsys, "--apply")
     assert code == FAILED
     assert "program.py: Permission denied" in told
+    assert "0 files changed, 0 settings to set by hand" in told
     assert program.read_text() == MAPPED
 
 

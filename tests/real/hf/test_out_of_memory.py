@@ -49,6 +49,14 @@ def test_the_map_of_the_explanation_is_enough(tmp_path: Path) -> None:
     moved = [name for name, place in wanted.items() if place == "cpu"]
     assert moved
     assert moved == [f"model.layers.{n}" for n in range(LAYERS - len(moved), LAYERS)]
-    script.write_text(PROGRAM.replace("MAP", repr(wanted)))
+
+    told = tensortrail(tmp_path, "settings")
+    assert told.returncode == 1
+    assert told.stdout.startswith(
+        "# memory script.py:7: out-of-memory\n#   transformers device_map="
+    )
+    applied = tensortrail(tmp_path, "settings", "--apply")
+    assert applied.returncode == 0
+    assert script.read_text() == PROGRAM.replace("MAP", repr(wanted))
     done = tensortrail(tmp_path, *trace)
     assert done.returncode == 0, done.stderr
