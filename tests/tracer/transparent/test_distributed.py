@@ -12,7 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 BEFORE = """
-import os, sys
+import hashlib, os, sys
+from pathlib import Path
 import torch, torch.distributed as dist
 from tensortrail.tracer import session
 from tests.tracer.transparent.twice import same
@@ -92,8 +93,85 @@ def checkpoint():
     state = model.state_dict()
     dcp.load(state, checkpoint_id=place)
     return full(model)
+
+def written(place):
+    # But for the file that holds a new identity each time.
+    dist.barrier()
+    files = sorted(each for each in Path(place).iterdir() if each.suffix == ".distcp")
+    assert files
+    return {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in files}
+
+def bytes_of_checkpoints():
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.fsdp import fully_shard
+    model = fully_shard(net())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    square(model, torch.ones(2, 8)).backward()
+    optimizer.step()
+    place = sys.argv[2] + "-bytes"
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": 3}
+    dcp.save(state, checkpoint_id=place)
+    dcp.async_save(state, checkpoint_id=place + "-later").result()
+    return written(place), written(place + "-later")
+
+def refusals():
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.fsdp import fully_shard
+    place, found = sys.argv[2] + "-refusals", []
+    def attempt(call, *args, **kwargs):
+        try:
+            call(*args, **kwargs)
+        except BaseException as error:
+            found.append((type(error).__name__, str(error).splitlines()[-1]))
+    model = fully_shard(net())
+    dcp.save({"w": torch.ones(2)}, checkpoint_id=place)
+    attempt(dcp.load, {"other": torch.ones(2)}, checkpoint_id=place)
+    attempt(dcp.load, {"w": torch.ones(3)}, checkpoint_id=place)
+    attempt(lambda: dcp.async_save({"w": lambda: 0}, checkpoint_id=place).result())
+    attempt(fully_shard, torch.ones(2))
+    attempt(fully_shard, model)
+    attempt(model.to_empty, device="nowhere")
+    with torch.device("meta"):
+        attempt(fully_shard(torch.nn.Linear(2, 2)), torch.ones(1, 2))
+    return found
+
+def helpers():
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions, get_model_state_dict, get_optimizer_state_dict, set_model_state_dict)
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    model = net()
+    for layer in (*model, model):
+        fully_shard(layer, mp_policy=policy, reshard_after_forward=True)
+    losses = trained(model, square)
+    whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    state = get_model_state_dict(model, options=whole)
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_model_state_dict(model, {k: v + 1 for k, v in state.items()}, options=options)
+    return losses, dict(state), full(model)
+
+def tensor_parallel():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel, RowwiseParallel, parallelize_module)
+    mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "tp"))
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    model = fully_shard(parallelize_module(net(), mesh["tp"], plan), mesh=mesh["dp"])
+    torch.manual_seed(0)
+    x = torch.randn(4, 8)
+    return trained(model, lambda model, _: square(model, x)), full(model)
+
+def replaced():
+    from torch.distributed.fsdp import fully_shard
+    model = fully_shard(net())
+    first = square(model, torch.ones(1, 8)).detach()
+    model[0].weight = torch.nn.Parameter(torch.zeros_like(model[0].weight))
+    model[2].weight.data = torch.zeros_like(model[2].weight.data)
+    return first, square(model, torch.ones(1, 8)).detach()
 """
-NAMES = ["fsdp2", "ddp", "dtensor", "collectives", "checkpoint"]
+NAMES = ["fsdp2", "ddp", "dtensor", "collectives", "checkpoint", "bytes_of_checkpoints",
+         "refusals", "helpers", "tensor_parallel", "replaced"]  # fmt: skip
 AFTER = """
 def main(rank, file, directory, *names):
     dist.init_process_group("gloo", init_method="file://" + file, rank=rank, world_size=2)
@@ -126,7 +204,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         [sys.executable, str(script), str(directory / "meeting"), str(directory / "run"), *NAMES],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         env={**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
