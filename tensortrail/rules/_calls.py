@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Timeline
@@ -23,3 +24,8 @@ def gives(call: Site, name: str) -> bool:
     except (SyntaxError, ValueError):
         return False
     return isinstance(shown, ast.Call) and any(each.arg == name for each in shown.keywords)
+
+
+def quoted(text: object) -> str:
+    """As a string of Python's, whatever a trail may hold."""
+    return json.dumps(str(text))

@@ -177,3 +177,9 @@ def test_a_value_that_speaks_of_what_the_file_does_not_know() -> None:
     assert change(source, known) == "import x\n\nsave(how=x.C(len('a')))\n"
     unknown = replace(known, value="accelerate.utils.C()")
     assert refusal(source, unknown) == "accelerate is not imported in this file"
+
+
+@pytest.mark.parametrize("name", ["a=1, b", "a)#", "class", "", "a.b", "x\n"])
+def test_a_name_that_is_no_name(name: str) -> None:
+    odd = Setting("lib", name, "1", "", call="save", at=Site("a.py", 1))
+    assert refusal("save()\n", odd) == "its name is no name of an argument"

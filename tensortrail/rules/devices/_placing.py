@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Setting
-from tensortrail.rules._calls import carrier, gives
+from tensortrail.rules._calls import carrier, gives, quoted
 from tensortrail.rules._seen import Operand, called, line_of, put_there
 from tensortrail.rules.timeline import Did, Event, Timeline
 
@@ -52,7 +52,7 @@ def _given(
     if made.by is None and at is not None and not gives(at, name):
         why = f"this is used with tensors on {device}"
         where = f"torch.{function}"
-        told = Setting("torch", name, f'"{device}"', why, where, function, at, position)
+        told = Setting("torch", name, quoted(device), why, where, function, at, position)
         yield told
 
 
@@ -62,7 +62,7 @@ def _moved(timeline: Timeline, event: Event, odd: Operand, device: str) -> Setti
     return Setting(
         library="torch",
         name="device",
-        value=f'"{device}"',
+        value=quoted(device),
         why=f"{called(timeline, odd)} is used with tensors on {device}{place}",
         where="the module, before it is used",
         call="to",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.findings import Edit, Fix, Safety, Site
+from tensortrail.rules._calls import quoted
 from tensortrail.rules.offload._moved import Use
 from tensortrail.rules.timeline import Timeline
 
@@ -17,7 +18,7 @@ def taken_back(timeline: Timeline, use: Use) -> Fix | None:
     at, storage = use.event.site, use.operand.storage
     if at is None or storage is None or not device:
         return None
-    back = f'.to("{device}")'
+    back = f".to({quoted(device)})"
     place, text = None, ""
     for getter in _GETTERS:
         if place is None and (place := timeline.call(at, getter)) is not None:

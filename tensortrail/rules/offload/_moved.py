@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tensortrail.findings import Setting, Site, Step
-from tensortrail.rules._calls import carrier
+from tensortrail.rules._calls import carrier, quoted
 from tensortrail.rules._seen import Operand, called, line_of, named, operands, put_there, size
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 
@@ -77,7 +77,7 @@ def setting(timeline: Timeline, event: Event) -> list[Setting]:
         since = f", which is False{place(given)}," if facts.get("value") is False else ""
         why = f"takes the module back: `{call}()` does not ask `{name}`{since} before it moves it"
         where_to = f"the module, after `{call}()`{where(event)}"
-        return [Setting("torch", "device", f'"{device}"', why, where_to, call="to")]
+        return [Setting("torch", "device", quoted(device), why, where_to, call="to")]
     why = f"leaves the module on {device}; with True `{call}()` takes it to {facts['to']}"
     takes = str(facts.get("takes") or facts.get("method_of") or "")
     at = carrier(timeline, _given_at(timeline, event), takes)
