@@ -34,6 +34,8 @@ def holders(entries: list[Entry]) -> list[str]:
                     found.append(text)
     if not tensors:
         found.append("no Python object: autograd's graph or a C++ container")
+    elif not found:
+        found.append("a local variable or autograd's graph")
     return found[:MOST_TENSORS]
 
 
@@ -47,7 +49,8 @@ def _key(tensor: Any) -> int:
 def _described(referrer: Any, tensor: Any) -> str:
     if isinstance(referrer, dict):
         key = next((key for key, value in referrer.items() if value is tensor), None)
-        return f"{_owner(referrer)}[{key!r}]" if key is not None else ""
+        owner = _owner(referrer) if key is not None else ""
+        return f"{owner}[{key!r}]" if owner else ""
     if isinstance(referrer, (list, tuple, set)):
         return f"a {type(referrer).__name__} of {len(referrer)} items"
     if isinstance(referrer, types.CellType):
@@ -60,6 +63,8 @@ def _owner(namespace: dict[Any, Any]) -> str:
         if isinstance(owner, types.ModuleType):
             return f"the globals of {owner.__name__}"
         if getattr(owner, "__dict__", None) is namespace:
+            if type(owner) in PLAIN and "inner" in namespace:
+                return ""  # a simulated tensor, of which the same is asked
             return f"an instance of {type(owner).__name__}"
         if isinstance(owner, dict) and isinstance(owner.get("_parameters"), dict):
             return "a module's parameters"

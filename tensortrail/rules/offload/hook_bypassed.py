@@ -75,13 +75,15 @@ class HookBypassed(Rule):
 
     def _lost(self, timeline: Timeline, events: list[Event]) -> Finding:
         names = list(dict.fromkeys(str(each.facts.get("parameter")) for each in events))
+        were, their = ("were", "their") if len(names) > 1 else ("was", "its")
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         kept = str(events[0].facts.get("kept_in") or "memory")
         return self.seen(
             timeline,
             events[0],
-            f"`{names[0]}`{more} was written while its hook had brought it; the hook throws that "
-            f"away and brings the old values from {kept} the next time",
+            f"`{names[0]}`{more} {were} written while {their} hook had brought "
+            f"{'them' if len(names) > 1 else 'it'}; the hook throws that away and brings the old "
+            f"values from {kept} the next time",
             severity=Severity.WARNING,
             confidence=Confidence.HIGH,
             evidence={"weights": str(len(names)), "kept in": kept},

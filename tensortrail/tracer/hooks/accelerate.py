@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from torch.compiler import is_compiling
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.hooks._left import note_held
 from tensortrail.tracer.hooks._offloaded import bringers, kept_in, path_of_module, weights_of
-from tensortrail.tracer.hooks._written import Written
+from tensortrail.tracer.hooks._written import Brought, Written
 from tensortrail.tracer.patches import Around, Patches
 from tensortrail.tracer.recorder import Recorder
+from tensortrail.tracer.storages import Entry
 
 LIBRARY = "accelerate.hooks"
 HOOK = "accelerate.AlignDevicesHook"
@@ -40,32 +43,60 @@ def install(recorder: Recorder, patches: Patches) -> None:
 class _Look:
     """Nothing before and nothing after: torch's own functions tell of the moves."""
 
-    def before(self, recorder: Recorder, hook: Any, module: Any) -> None: ...
+    def before(self, recorder: Recorder, hook: Any, module: Any) -> list[Entry]:
+        return []
 
-    def after(self, recorder: Recorder, hook: Any, module: Any, op: str) -> None: ...
+    def after(
+        self, recorder: Recorder, hook: Any, module: Any, op: str, before: list[Entry]
+    ) -> None: ...
 
 
 class _Bringing(_Look):
     def __init__(self, told: Counter[str], written: Written) -> None:
         self._told, self._written = told, written
 
-    def after(self, recorder: Recorder, hook: Any, module: Any, op: str) -> None:
+    def after(
+        self, recorder: Recorder, hook: Any, module: Any, op: str, before: list[Entry]
+    ) -> None:
         said = f"brought to {hook.execution_device} for the forward of its module"
         _tell(recorder, hook, module, op, self._told, said)
-        self._written.came(hook, module)
+        brought = _brought(recorder, hook, module)
+        self._written.came(each for each in brought if not _is_original(recorder, hook, each))
 
 
 class _Leaving(_Look):
     def __init__(self, told: Counter[str], written: Written | None = None) -> None:
         self._told, self._written = told, written
 
-    def before(self, recorder: Recorder, hook: Any, module: Any) -> None:
-        if self._written is not None:
-            self._written.goes(hook, module, f"{HOOK}.post_forward")
+    def before(self, recorder: Recorder, hook: Any, module: Any) -> list[Entry]:
+        if self._written is None:
+            return []
+        brought = list(_brought(recorder, hook, module))
+        self._written.goes(brought, f"{HOOK}.post_forward")
+        return [each.entry for each in brought if not _is_original(recorder, hook, each)]
 
-    def after(self, recorder: Recorder, hook: Any, module: Any, op: str) -> None:
+    def after(
+        self, recorder: Recorder, hook: Any, module: Any, op: str, before: list[Entry]
+    ) -> None:
         said = f"left on meta: it is on {hook.execution_device} only while its module runs"
-        _tell(recorder, hook, module, op, self._told, said)
+        left = _tell(recorder, hook, module, op, self._told, said)
+        if before:
+            note_held(recorder, recorder.onloads.shown(module), before, left, op)
+
+
+def _brought(recorder: Recorder, hook: Any, module: Any) -> Iterator[Brought]:
+    path = path_of_module(hook.weights_map) or type(module).__name__
+    for key, tensor in weights_of(hook, module):
+        entry = recorder.storages.entry(tensor)
+        if entry is not None and entry.device != "meta":
+            yield Brought(f"{path}.{key}", key, tensor, entry, kept_in(hook.weights_map, key))
+
+
+def _is_original(recorder: Recorder, hook: Any, brought: Brought) -> bool:
+    """The hook handed out its own memory, as it does on the CPU: writes stay."""
+    if brought.kept:
+        return False
+    return recorder.storages.known(hook.weights_map[brought.key]) is brought.entry
 
 
 def _acting(recorder: Recorder, look: _Look) -> Around:
@@ -73,13 +104,15 @@ def _acting(recorder: Recorder, look: _Look) -> Around:
         if not recorder.active or is_compiling():
             return original(hook, module, *args, **kwargs)
         offloads = bool(getattr(hook, "offload", False))
+        before: list[Entry] = []
         if offloads:
-            recorder.guarded(lambda _: look.before(recorder, hook, module))
+            before = recorder.guarded(lambda _: look.before(recorder, hook, module)) or []
         act = f"{type(hook).__name__}.{original.__name__}"
         with recorder.acts(f"{act} of {recorder.onloads.shown(module)}"):
             result = original(hook, module, *args, **kwargs)
         if offloads:
-            recorder.guarded(lambda _: look.after(recorder, hook, module, f"accelerate.{act}"))
+            op = f"accelerate.{act}"
+            recorder.guarded(lambda _: look.after(recorder, hook, module, op, before))
         return result
 
     return around
@@ -87,12 +120,14 @@ def _acting(recorder: Recorder, look: _Look) -> Around:
 
 def _tell(
     recorder: Recorder, hook: Any, module: Any, op: str, told: Counter[str], said: str
-) -> None:
+) -> list[Entry]:
+    found = []
     path = path_of_module(hook.weights_map) or type(module).__name__
     for key, tensor in weights_of(hook, module):
         entry = recorder.storages.entry(tensor)
         if entry is None:
             continue
+        found.append(entry)
         name = f"{path}.{key}"
         recorder.storages.name(entry, name)
         told[f"{op} {name}"] += 1
@@ -101,6 +136,7 @@ def _tell(
             facts |= {"execution_device": str(hook.execution_device)}
             facts["kept_in"] = kept_in(hook.weights_map, key)
             recorder.note(Did.HOOK, entry, op=op, facts=facts)
+    return found
 
 
 def _adding(recorder: Recorder) -> Around:

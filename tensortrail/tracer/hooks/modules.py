@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import torch
 from torch.compiler import is_compiling
 from torch.nn import Module
 
-from tensortrail.rules.timeline import Did
 from tensortrail.tracer.hooks._by_hand import moved_by_hand
+from tensortrail.tracer.hooks._left import bytes_by_device, note_moved
 from tensortrail.tracer.owned import owned
 from tensortrail.tracer.patches import Around, Patches
 from tensortrail.tracer.recorder import Recorder
@@ -18,7 +17,6 @@ from tensortrail.tracer.storages import Entry
 from tensortrail.tracer.unwritten import LOOKS_FOR_A_MODULE
 
 LIBRARY = "torch"
-SMALLEST_TOLD = 1024
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -49,35 +47,9 @@ def _look(recorder: Recorder, module: Module) -> list[Entry]:
 
 def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
     after = recorder.name_module(module)
-    was, now = _bytes_by_device(before), _bytes_by_device(after)
-    if was == now:
-        return
-    kept = {entry.number for entry in after}
-    left = [entry for entry in before if entry.number not in kept]
-    held = [entry for entry in left if entry() is not None and entry.device not in now]
-    facts = {
-        "class": type(module).__name__,
-        "before": dict(was),
-        "after": dict(now),
-        "left": sum(entry.rest[0] for entry in left),
-        "held": sum(entry.rest[0] for entry in held),
-        "holders": recorder.holders(held) if _worth_telling(held) else [],
-        "storages": [entry.number for entry in held[:20]],
-    }
-    if not recorder.local.acting:
-        facts |= moved_by_hand(recorder, module)
-    recorder.note(Did.MODULE, after[0] if after else None, op="Module._apply", facts=facts)
-
-
-def _worth_telling(held: list[Entry]) -> bool:
-    return sum(entry.rest[0] for entry in held) >= SMALLEST_TOLD
-
-
-def _bytes_by_device(entries: list[Entry]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for entry in entries:
-        total[entry.device] += entry.rest[0]
-    return total
+    if bytes_by_device(before) != bytes_by_device(after):
+        by_hand = {} if recorder.local.acting else moved_by_hand(recorder, module)
+        note_moved(recorder, type(module).__name__, before, after, by_hand)
 
 
 def _emptying(recorder: Recorder) -> Around:

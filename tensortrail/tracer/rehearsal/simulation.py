@@ -65,7 +65,8 @@ class Simulation(Devices):
         sims = [tensor for _, tensor in named if isinstance(tensor, SimTensor)]
         device = kwargs.get("device")
         index = self.index_of(device) if device is not None else None
-        if not sims and index is None and device is not None and not named:
+        asks_for_more = device is not None and not named and not kwargs.get("pin_memory")
+        if not sims and index is None and asks_for_more:
             index = self._home(device)
         if not sims and index is None:
             self.pending.read(func, named, False)
