@@ -84,15 +84,15 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             return f"{event.did.value} {op}".strip()
 
 
-def _for_hook(event: Event) -> str:
-    return f" for {event.facts['hook']}" if event.facts.get("hook") else ""
-
-
 def _on_stream(event: Event) -> str:
     facts, by = event.facts, f" by {event.op}" * bool(event.op)
     told = f"{facts.get('does', 'used')} on {facts.get('stream', 'a stream')}{by}"
     library = event.by if event.site else None
     return f"{told} [{short(library.file)}:{library.line}]" if library else told
+
+
+def _for_hook(event: Event) -> str:
+    return f" for {event.facts['hook']}" if event.facts.get("hook") else ""
 
 
 def _odd(event: Event) -> str:
@@ -110,6 +110,11 @@ def _odd(event: Event) -> str:
             return f"({kind}) says {facts.get('outer')}, its inner tensors are on {inner}"
         case "storage":
             return f"({kind}) gave another storage than before"
+        case "size":
+            said, held = size(facts.get("bytes")), size(facts.get("held"))
+            return f"({kind}) has a storage of {said}, its inner tensors have {held}"
+        case "data":
+            return f"({kind}) kept its inner tensors when {event.op} gave it others"
         case _:
             return f"was set to a storage without bytes by {event.op}"
 
@@ -119,11 +124,6 @@ def _by_device(nbytes: object) -> str:
         return str(nbytes)
     return ", ".join(f"{device} ({size(each)})" for device, each in nbytes.items()) or "nowhere"
 
-        case "size":
-            said, held = size(facts.get("bytes")), size(facts.get("held"))
-            return f"({kind}) has a storage of {said}, its inner tensors have {held}"
-        case "data":
-            return f"({kind}) kept its inner tensors when {event.op} gave it others"
 
 def _listed(values: object) -> str:
     return ", ".join(map(str, values)) if isinstance(values, (list, tuple)) else str(values)
@@ -132,6 +132,12 @@ def _listed(values: object) -> str:
 def _path(event: Event) -> str:
     path, key = event.facts.get("path"), event.facts.get("key")
     return (f" as {key}" if key else "") + (f" ({path})" if path else "")
+
+
+def _cast(event: Event) -> str:
+    cast, replaced = event.facts.get("cast"), event.facts.get("replaced")
+    told = f", {cast}" if cast else ""
+    return told + (f", into another tensor than the one on {replaced}" if replaced else "")
 
 
 def inert(text: str) -> str:
@@ -143,12 +149,6 @@ def inert(text: str) -> str:
 
 def short(file: str) -> str:
     """A path as people say it: below the folder they are in, or below a library's."""
-def _cast(event: Event) -> str:
-    cast, replaced = event.facts.get("cast"), event.facts.get("replaced")
-    told = f", {cast}" if cast else ""
-    return told + (f", into another tensor than the one on {replaced}" if replaced else "")
-
-
     for folder in ("site-packages", "dist-packages"):
         _, found, rest = file.rpartition(f"{os.sep}{folder}{os.sep}")
         if found:
