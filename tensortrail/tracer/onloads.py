@@ -5,6 +5,7 @@ Looked at only when a weight was found in the wrong place; until then modules ar
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +16,13 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import Module
 
+from tensortrail.tracer.misled import Misled
 from tensortrail.tracer.owned import owned
 from tensortrail.tracer.sites import Place
 from tensortrail.tracer.storages import Entry, Storages
 
 MOST_LOOKS = 200
+MOST_PARTS = 50
 DEEPEST_FORWARD = 12
 
 
@@ -49,6 +52,8 @@ class Known:
 
     module: weakref.ref[Module]
     path: str
+    root: weakref.ref[Module] | None = None
+    """The model it is a part of."""
     bringers: tuple[Bringer, ...] = ()
     """As they were when they were taken off, without what they kept alive."""
     removed: Place | None = None
@@ -59,6 +64,7 @@ class Here(threading.local):
 
     def __init__(self) -> None:
         self.paths: dict[int, str] = {}
+        self.root: weakref.ref[Module] | None = None
         self.depth = 0
 
 
@@ -68,6 +74,7 @@ class Onloads:
         self._asks: list[Asks] = []
         self._known: dict[int, Known] = {}
         self._here = Here()
+        self._misled = Misled()
         self._looks = 0
 
     def learn(self, asks: Asks) -> None:
@@ -78,11 +85,13 @@ class Onloads:
     def within(self, model: Module) -> Iterator[None]:
         """Modules that get hooks meanwhile are parts of this model."""
         here = self._here
-        before, here.paths = here.paths, {id(each): path for path, each in model.named_modules()}
+        before = here.paths, here.root
+        here.paths = {id(each): path for path, each in model.named_modules()}
+        here.root = weakref.ref(model)
         try:
             yield
         finally:
-            here.paths = before
+            here.paths, here.root = before
 
     @contextmanager
     def spreading(self) -> Iterator[bool]:
@@ -97,7 +106,7 @@ class Onloads:
     def put(self, module: Module, path: str = "") -> None:
         """It got a hook. The path is that in the model, "" for the model itself."""
         path = path or self._here.paths.get(id(module), "") or self.path(module)
-        self._known[id(module)] = Known(weakref.ref(module), path)
+        self._known[id(module)] = Known(weakref.ref(module), path, self._here.root)
 
     def taken(self, module: Module, where: Place | None) -> None:
         """To be called before the hooks go."""
@@ -169,7 +178,7 @@ class Onloads:
     def _told(self, known: Known, module: Module, key: str, bringer: Bringer) -> dict[str, Any]:
         shown = known.path or type(module).__name__
         leader = bringer.leader if bringer.leader is not None else module
-        facts = {
+        facts: dict[str, Any] = {
             "hook": bringer.hook,
             "module": shown,
             "called": self.path(leader) or shown,
@@ -183,7 +192,22 @@ class Onloads:
             return facts | {"why": "replaced", "by": forward}
         if bringer.stays:
             return facts | {"why": "moved"}
+        if guard := self._guard(known):
+            facts["guard"] = guard
         return facts | {"why": "bypassed"}
+
+    def _guard(self, known: Known) -> dict[str, Any] | None:
+        """A test that took the model for one that is not offloaded."""
+        root = known.root() if known.root is not None else None
+        device_map = getattr(root, "hf_device_map", None)
+        if root is None or not isinstance(device_map, dict):
+            return None
+        places = {device_name(place) for place in device_map.values()}
+        guard = self._misled.by(sys._getframe(1), places) if "disk" in places else None
+        if guard is not None:
+            guard["model"] = type(root).__name__
+            guard["parts"] = [name for name, _ in root.named_children()][:MOST_PARTS]
+        return guard
 
     def of(self, module: Module) -> tuple[Bringer, ...]:
         """What the hooks that are on it now bring."""

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
-
-_ABOUT_OFFLOAD = ("offload", "onload", "is_meta", "save_pretrained")
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity, Site
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules._calls import carrier
+from tensortrail.rules._seen import Operand, by_line, operands, was_handled
+from tensortrail.rules.offload._guards import SEVERAL, incomplete
+from tensortrail.rules.offload._placed import placements
 
 
 class OffloadGuardIncomplete(Rule):
@@ -14,7 +18,9 @@ class OffloadGuardIncomplete(Rule):
 
     ## What it does
     Flags a decision about offloading made by `len(set(device_map.values())) > 1`, or by
-    `"cpu" in device_map.values()`, where `"disk"` is not asked for in the same condition.
+    `"cpu" in device_map.values()`, where nothing else makes the condition true for `"disk"`. In
+    a recorded run: such a test in a function that is running while a weight, which a hook has on
+    disk, is used without having been brought, and that was false for this model.
 
     ## Why is this bad?
     A model wholly on disk has one device in its map; one spread over GPU and disk has no
@@ -43,6 +49,7 @@ class OffloadGuardIncomplete(Rule):
     name = "offload-guard-incomplete"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
+    explains = ("OFF105", "DEV502", "DEV507", "DEV508")
     triggers = (("device_map", "offload"),)
 
     bad = (
@@ -74,6 +81,22 @@ def save(model, device_map):
 def save(model, device_map):
     if ("cpu" in device_map.values() or "disk" in device_map.values()):
         state_dict = load_offloaded(model)
+""",
+        ),
+        Bad(
+            """\
+def save(model):
+    places = model.hf_device_map.values()
+    device_map = model.hf_device_map
+    is_offloaded = len(set(device_map.values())) > 1 and ("cpu" in places or "disk" in places)
+""",
+            lines=(4,),
+            fixed="""\
+def save(model):
+    places = model.hf_device_map.values()
+    device_map = model.hf_device_map
+    is_offloaded = (len(set(device_map.values())) > 1 or "disk" in device_map.values()) and \
+("cpu" in places or "disk" in places)
 """,
         ),
     )
@@ -116,28 +139,45 @@ def synchronise(self, device_map, offload):
 
     def check(self, module: Module) -> Iterator[Finding]:
         for test in module.nodes(ast.Compare):
-            subject = _several_devices(test) or _on_cpu(test)
-            if subject is None or "device_map" not in module.text(subject):
-                continue
-            decision = _whole_condition(module, test)
-            if "disk" in module.text(decision) or self._disk_asked(module, test):
-                continue
-            if not _decides_offloading(module, decision):
+            found = incomplete(test, list(module.ancestors(test)), module.text)
+            if found is None or any(each.mentions("disk") for each in module.guards_of(test)):
                 continue
             yield self.finding(
                 module,
                 test,
                 f"`{module.text(test)}` misses a model that lies on disk",
-                trail=[(decision, "this condition decides whether weights are offloaded")],
-                fixes=[self._with_disk(module, test, subject)],
+                trail=[(found.decision, "this condition decides whether weights are offloaded")],
+                fixes=[self._with_disk(module, test, found.subject)],
             )
 
-    def _disk_asked(self, module: Module, test: ast.Compare) -> bool:
-        if any(guard.mentions("disk") for guard in module.guards_of(test)):
-            return True
-        statement = module.statement_of(test)
-        branches = statement.orelse if isinstance(statement, ast.If) else []
-        return any("disk" in module.text(each).split("\n")[0] for each in branches)
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in by_line(timeline.events(Did.ERROR, Did.MEET)):
+            for event in events:
+                misled = (each for each in operands(timeline, event) if each.hook.get("guard"))
+                if (operand := next(misled, None)) is not None:
+                    yield self._seen(timeline, event, operand)
+                    break
+
+    def _seen(self, timeline: Timeline, event: Event, operand: Operand) -> Finding:
+        guard, hook = operand.hook["guard"], operand.hook
+        site = Site(str(guard["file"]), int(guard["line"]), function=str(guard["function"]))
+        places, kept = " and ".join(map(str, guard["places"])), str(hook.get("kept_in") or "memory")
+        caught = event.did is Did.ERROR and was_handled(timeline, event)
+        told = self.seen(
+            timeline,
+            event,
+            f"`{guard['test']}` in `{site.function}` takes a model whose weights are all on "
+            f"{places} for one that is not offloaded: `{event.op}` is given "
+            f"`{hook.get('parameter')}` without its values, which are in {kept}",
+            severity=Severity.WARNING if caught else Severity.ERROR,
+            confidence=Confidence.HIGH,
+            about=operand.storage,
+            settings=_two_places(timeline, guard),
+            evidence={"device map": places},
+        )
+        decides = replace(event, site=site, storage=None, facts={"said": "decides it here"})
+        (step,) = timeline.steps([decides])
+        return replace(told, trail=(*told.trail, replace(step, message="decided here")))
 
     def _with_disk(self, module: Module, test: ast.Compare, subject: ast.expr) -> Fix | None:
         text = module.text(test)
@@ -145,48 +185,20 @@ def synchronise(self, device_map, offload):
         return module.fix("ask for disk too", Safety.UNSAFE, asked)
 
 
-def _several_devices(test: ast.Compare) -> ast.expr | None:
-    """`X` of `len(set(X)) > 1`."""
-    if not isinstance(test.ops[0], (ast.Gt, ast.NotEq)) or not _is(test.comparators[0], 1):
-        return None
-    inner = test.left
-    for name in ("len", "set"):
-        if not (isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.args):
-            return None
-        if inner.func.id != name:
-            return None
-        inner = inner.args[0]
-    return inner
-
-
-def _on_cpu(test: ast.Compare) -> ast.expr | None:
-    """`X` of `"cpu" in X`."""
-    if isinstance(test.ops[0], ast.In) and _is(test.left, "cpu"):
-        return test.comparators[0]
-    return None
-
-
-def _is(node: ast.expr, constant: object) -> bool:
-    return isinstance(node, ast.Constant) and node.value == constant
-
-
-def _whole_condition(module: Module, test: ast.expr) -> ast.expr:
-    top = test
-    for up in module.ancestors(test):
-        if not isinstance(up, (ast.BoolOp, ast.UnaryOp)):
-            break
-        top = up
-    return top
-
-
-def _decides_offloading(module: Module, decision: ast.expr) -> bool:
-    """What hangs on the condition is offloading, and not the CPU in particular."""
-    statement = module.statement_of(decision)
-    if isinstance(statement, ast.Assign):
-        targets = " ".join(module.text(each) for each in statement.targets)
-        return "offload" in targets and "cpu" not in targets
-    if isinstance(statement, ast.If) and decision is statement.test:
-        body = " ".join(module.text(each) for each in statement.body)
-        about = any(word in body for word in _ABOUT_OFFLOAD)
-        return about and not any(isinstance(each, ast.Raise) for each in statement.body)
-    return False
+def _two_places(timeline: Timeline, guard: Mapping[str, Any]) -> Iterator[Setting]:
+    """A map that the test does not take for one device."""
+    parts = [str(each) for each in guard.get("parts", ())]
+    if guard.get("kind") == SEVERAL and len(parts) > 1:
+        for event in placements(timeline):
+            library, _, call = event.op.rpartition(".")
+            if event.facts.get("model") == guard.get("model"):
+                yield Setting(
+                    library=library,
+                    name="device_map",
+                    value=repr({**dict.fromkeys(parts, "disk"), parts[-1]: "cpu"}),
+                    why="lies in two places, which this test can tell from one device",
+                    where=call,
+                    call=call,
+                    at=carrier(timeline, event.site, call),
+                )
+                return

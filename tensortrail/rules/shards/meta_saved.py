@@ -69,7 +69,7 @@ class MetaSaved(Rule):
 
     code = "SHD405"
     name = "meta-saved"
-    explains = ("DEV507",)
+    explains = ("DEV507", "OFF105")
     severity = Severity.ERROR
     triggers = (
         ("init_empty_weights", "save"),

@@ -1,0 +1,115 @@
+"""Tests that are to tell whether a model is offloaded, and miss one that lies on disk."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+SEVERAL, ON_CPU = "several devices", "on the CPU"
+_ABOUT_OFFLOAD = ("offload", "onload", "is_meta", "save_pretrained")
+Text = Callable[[ast.AST], str]
+
+
+class Incomplete(NamedTuple):
+    test: ast.Compare
+    kind: str
+    subject: ast.expr
+    """What the test looks for devices in."""
+    decision: ast.expr
+    """The whole condition that the test is part of."""
+
+
+def incomplete_in(tree: ast.AST) -> Iterator[Incomplete]:
+    """Those of a whole piece of source."""
+    parents: dict[ast.AST, ast.AST] = {}
+    for node in ast.walk(tree):
+        parents.update(dict.fromkeys(ast.iter_child_nodes(node), node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            found = incomplete(node, list(_above(node, parents)), ast.unparse)
+            if found is not None:
+                yield found
+
+
+def _above(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> Iterator[ast.AST]:
+    while (up := parents.get(node)) is not None:
+        yield up
+        node = up
+
+
+def incomplete(test: ast.Compare, up: Sequence[ast.AST], text: Text) -> Incomplete | None:
+    """The test with what is around it, the nearest first."""
+    several, cpu = _several_devices(test), _on_cpu(test)
+    subject = several or cpu
+    if subject is None or "device_map" not in text(subject):
+        return None
+    decision = _whole_condition(test, up)
+    if any("disk" in text(each) for each in _alternatives(test, up)):
+        return None
+    if cpu is not None and "disk" in text(decision):
+        return None  # one of several tests, each for a case of its own
+    statement = next((each for each in up if isinstance(each, ast.stmt)), None)
+    if statement is None or not _decides_offloading(statement, decision, text):
+        return None
+    return Incomplete(test, SEVERAL if several is not None else ON_CPU, subject, decision)
+
+
+def _several_devices(test: ast.Compare) -> ast.expr | None:
+    """`X` of `len(set(X)) > 1`."""
+    if not isinstance(test.ops[0], (ast.Gt, ast.NotEq)) or not _is(test.comparators[0], 1):
+        return None
+    inner = test.left
+    for name in ("len", "set"):
+        if not (isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.args):
+            return None
+        if inner.func.id != name:
+            return None
+        inner = inner.args[0]
+    return inner
+
+
+def _on_cpu(test: ast.Compare) -> ast.expr | None:
+    """`X` of `"cpu" in X`."""
+    if isinstance(test.ops[0], ast.In) and _is(test.left, "cpu"):
+        return test.comparators[0]
+    return None
+
+
+def _is(node: ast.expr, constant: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value == constant
+
+
+def _whole_condition(test: ast.expr, up: Iterable[ast.AST]) -> ast.expr:
+    top = test
+    for each in up:
+        if not isinstance(each, (ast.BoolOp, ast.UnaryOp)):
+            break
+        top = each
+    return top
+
+
+def _alternatives(test: ast.expr, up: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """What makes the condition true although the test is false."""
+    for each in up:
+        if not isinstance(each, (ast.BoolOp, ast.UnaryOp)):
+            break
+        if isinstance(each, ast.BoolOp) and isinstance(each.op, ast.Or):
+            yield from each.values
+
+
+def _decides_offloading(statement: ast.stmt, decision: ast.expr, text: Text) -> bool:
+    """What hangs on the condition is offloading, and not the CPU in particular."""
+    if isinstance(statement, ast.Assign):
+        targets = " ".join(text(each) for each in statement.targets)
+        return "offload" in targets and "cpu" not in targets
+    if isinstance(statement, ast.If) and decision is statement.test:
+        body = " ".join(text(each) for each in statement.body)
+        about = any(word in body for word in _ABOUT_OFFLOAD)
+        raises = any(isinstance(each, ast.Raise) for each in statement.body)
+        return about and not raises and not _asked_next(statement, text)
+    return False
+
+
+def _asked_next(statement: ast.If, text: Text) -> bool:
+    return any("disk" in text(each).split("\n")[0] for each in statement.orelse)
