@@ -10,7 +10,8 @@ from torch.overrides import TorchFunctionMode
 from tensortrail.tracer.meetings import Meeting
 from tensortrail.tracer.patches import without_next_frame
 from tensortrail.tracer.recorder import Recorder
-from tensortrail.tracer.watched import WATCHED
+from tensortrail.tracer.storages import PLAIN
+from tensortrail.tracer.watched import GIVES_STORAGE, WATCHED
 
 
 class TrailMode(TorchFunctionMode):  # type: ignore[misc]
@@ -31,6 +32,8 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             watch = WATCHED.get(func)
         except TypeError:  # a callable of the user's that cannot be hashed
             return func(*args, **(kwargs or {}))
+        if watch is GIVES_STORAGE and type(args[0]) in PLAIN and not args[0].is_meta:
+            watch = None  # it gives its own
         if watch is None and not (recorder.alert and recorder.suspects(args, kwargs)):
             if recorder.dead:
                 recorder.storages.bury()

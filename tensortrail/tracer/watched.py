@@ -82,7 +82,15 @@ class Move(Watch):
                 recorder.note(Did.COPY, new, old, func)
         if is_wrapper(result):
             recorder.wrappers.met(result)
+        elif is_wrapper(args[0]) and moves_only(func, args, kwargs):
+            recorder.wrappers.answered(func, args[0], result, {"device": result.device})
         recorder.refresh()
+
+
+def moves_only(func: Any, args: Args, kwargs: Kwargs) -> bool:
+    """Another device was asked for and no other type of numbers, for which values are enough."""
+    dtypes = any(isinstance(each, torch.dtype) for each in (*args, *kwargs.values()))
+    return asks_device(func, args, kwargs) and not dtypes
 
 
 def asks_device(func: Any, args: Args, kwargs: Kwargs) -> bool:
@@ -166,6 +174,9 @@ class GivesStorage(Watch):
         recorder.wrappers.storage(func, args[0], result)
 
 
+GIVES_STORAGE = GivesStorage()
+
+
 def _table() -> dict[Any, Watch]:
     made: dict[Any, Watch] = {}
 
@@ -190,7 +201,7 @@ def _table() -> dict[Any, Watch]:
     watch(Resize(), Tensor, "resize_ resize_as_")
     watch(Share(), Tensor, "share_memory_")
     watch(Address(), Tensor, "data_ptr")
-    watch(GivesStorage(), Tensor, "untyped_storage")
+    watch(GIVES_STORAGE, Tensor, "untyped_storage")
     return made
 
 

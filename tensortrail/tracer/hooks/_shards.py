@@ -20,6 +20,8 @@ from tensortrail.tracer.words import size
 SHARD, GROUP, RESET = "fully_shard", "FSDPParamGroup", "FSDPParam.reset_sharded_param"
 MOST_TOLD = 2
 """A group comes and goes at every step: the first times tell how."""
+FIRST_TURNS, LATER_TURNS = 8, 8
+"""Of a group's gatherings: all of the first and each eighth later are looked at."""
 GATHERED = " (gathered)"
 
 
@@ -87,8 +89,11 @@ class Shards:
 
     def before_gathering(self, group: Any) -> None:
         if group.is_sharded and group._all_gather_result is None:
-            for each in group.fsdp_params:
-                self._look(each)
+            self._told["gather", id(group)] += 1
+            turn = self._told["gather", id(group)]
+            if turn <= FIRST_TURNS or not turn % LATER_TURNS:
+                for each in group.fsdp_params:
+                    self._look(each)
 
     def _look(self, sharded: Any) -> None:
         recorder = self._recorder
