@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +21,9 @@ from tensortrail.tracer.trail.writer import TrailWriter
 
 PLAIN = {torch.Tensor, Parameter, torch.nn.Buffer, torch.nn.parameter.Buffer}
 DEEPEST_WRAPPER = 5
+SILENT: dict[type, Callable[[Any], Iterable[str]]] = {}
+"""Wrapper classes without `__tensor_flatten__`, and the names of what they are made of: put here
+by the hook of their library."""
 
 
 MOST_RESTS = 10_000
@@ -181,14 +184,21 @@ def inner_tensors(tensor: Any, outer: str = "", depth: int = 0) -> Iterator[tupl
     if kind in PLAIN:
         yield tensor, outer
         return
-    flatten = getattr(kind, "__tensor_flatten__", None)
-    if flatten is None:
+    names = _part_names(kind, tensor)
+    if names is None:
         if is_real(tensor):
             yield tensor, outer or ("" if kind is torch.Tensor else kind.__name__)
     elif depth < DEEPEST_WRAPPER:
-        names, _ = flatten(tensor)
         for name in names:
             yield from inner_tensors(getattr(tensor, name), outer or kind.__name__, depth + 1)
+
+
+def _part_names(kind: type, tensor: Any) -> Iterable[str] | None:
+    """Of the tensors a wrapper is made of; None for what is no wrapper."""
+    flatten = getattr(kind, "__tensor_flatten__", None)
+    if flatten is not None:
+        return flatten(tensor)[0]  # type: ignore[no-any-return]
+    return next((names(tensor) for base, names in SILENT.items() if issubclass(kind, base)), None)
 
 
 def is_real(tensor: Any) -> bool:
@@ -218,4 +228,7 @@ FUNCTIONAL = "torch._subclasses.functional_tensor"
 
 def is_wrapper(tensor: Any) -> bool:
     kind = type(tensor)
-    return kind not in PLAIN and hasattr(kind, "__tensor_flatten__") and is_real(tensor)
+    if kind in PLAIN:
+        return False
+    tells = hasattr(kind, "__tensor_flatten__")
+    return (tells or any(issubclass(kind, base) for base in SILENT)) and is_real(tensor)

@@ -28,11 +28,23 @@ TRANSFORMERS_5_NEEDS = (
     "sniffio==1.3.1",
     "tokenizers==0.22.2",
 )
+TRANSFORMER_ENGINE_NEEDS = (
+    "einops==0.8.2",
+    "onnx==1.23.2",
+    "onnxscript==0.7.2",
+    "onnx_ir==1.1.0",
+    "ml_dtypes==0.6.0",
+    "protobuf==7.36.2",
+    "pydantic==2.14.3",
+    "pydantic_core==2.50.4",
+    "annotated-types==0.8.0",
+    "typing-inspection==0.4.5",
+)
 PINNED = {
     "torch-tensorrt 2.8.0": ("torch-tensorrt==2.8.0", "dllist==2.0.0"),
     "torch-tensorrt 2.14.0": ("torch-tensorrt==2.14.0", "dllist==2.0.0"),
-    "transformer-engine 2.15.0": ("transformer-engine==2.15.0",),
-    "transformer-engine 2.16.0": ("transformer-engine==2.16.0",),
+    "transformer-engine 2.15.0": ("transformer-engine==2.15.0", *TRANSFORMER_ENGINE_NEEDS),
+    "transformer-engine 2.16.0": ("transformer-engine==2.16.0", *TRANSFORMER_ENGINE_NEEDS),
     "transformers 5.13.1": ("transformers==5.13.1", *TRANSFORMERS_5_NEEDS),
     "transformers 5.14.1": ("transformers==5.14.1", *TRANSFORMERS_5_NEEDS),
 }

@@ -286,7 +286,7 @@ def _inherited_gap(module: Module, cls: ast.ClassDef, facts: ClassFacts) -> bool
     return False
 
 
-_KEEPS_TYPE = ("clone", "detach", "contiguous")
+_KEEPS_TYPE = ("clone", "detach", "contiguous", "to", "cpu", "cuda")
 _FOR_COPIES = ("new_empty", "empty_like")
 
 

@@ -141,6 +141,26 @@ weight = Packed(torch.ones(4))
     assert seen.only.trail[-1].site.function == "Packed.__torch_dispatch__"
 
 
+PLAIN_COPY = """\
+        if func is torch.ops.aten._to_copy.default:
+            return func(args[0].inner, *args[1:], **kwargs)
+weight = Packed(torch.ones(4))
+"""
+
+
+def test_a_move_that_loses_the_type(tmp_path: Path) -> None:
+    source = WRAPPER + ANSWER + PLAIN_COPY + "there = weight.to('meta')  # flagged\n"
+    seen = watched(tmp_path, source, "NEW304")
+    assert "`Packed` answers `Tensor.to` with a plain `Tensor`" in seen.only.message
+    assert seen.only.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("asked", ["torch.float16", "'meta', torch.float16", "dtype=torch.half"])
+def test_other_numbers_may_well_be_plain(tmp_path: Path, asked: str) -> None:
+    source = WRAPPER + ANSWER + PLAIN_COPY + f"plain = weight.to({asked})\n"
+    assert not watched(tmp_path, source, "NEW304").found
+
+
 def test_random_numbers_of_its_shape_may_be_plain(tmp_path: Path) -> None:
     source = (
         WRAPPER
