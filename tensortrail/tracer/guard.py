@@ -14,7 +14,7 @@ OP = "tensortrail.guard"
 
 
 class Stopped(BaseException):
-    """Raised before a step that would destroy data. Nothing has been changed.
+    """Raised before a step that would destroy data.
 
     It is no Exception: programs that go on after any failure must not go on after this."""
 
@@ -67,7 +67,7 @@ def _objection(recorder: Recorder, code: str, evidence: str) -> Finding | None:
 def _told(finding: Finding) -> str:
     changes = [f"{each.name}={each.value} in {each.place}: {each.why}" for each in finding.settings]
     changes += [fix.description for fix in finding.fixes]
-    lines = [f"{finding.code} {finding.message}", "stopped before anything was changed"]
+    lines = [f"{finding.code} {finding.message}", "stopped before it happened"]
     lines.append(f"at      {finding.site.file}:{finding.site.line}")
     lines += [f"{'or' if place else 'change':<7} {text}" for place, text in enumerate(changes)]
     return "\n  ".join(lines)

@@ -54,7 +54,7 @@ def test_the_message_says_what_where_and_what_to_change(tmp_path: Path) -> None:
     before, _, told = done.stderr.partition("tensortrail.Stopped: ")
     assert f'File "{tmp_path}/script.py", line {line}' in before
     assert "STO206 `torch.save` overwrites" in told
-    assert "stopped before anything was changed" in told
+    assert "stopped before it happened" in told
     assert f"at      script.py:{line}" in told
     assert "change  mmap=False in torch.load, script.py:4" in told
 

@@ -37,7 +37,9 @@ def _limit(cut: Event | None) -> Iterator[Setting]:
     if works:
         what = "the smallest limit" if facts.get("smallest") else "a limit"
         alone = ", which is one file for all" if facts.get("files") == 1 else ""
-        why = f"bytes: {what} that keeps every group of this model whole{alone} (was {used!r})"
+        larger = f"; the next above is {facts['larger']}" if facts.get("larger") else ""
+        why = f"bytes: {what} that keeps every group of this model whole{alone} (was {used!r}"
+        why += f"{larger})"
         yield _max_shard_size(int(works), why)
 
 

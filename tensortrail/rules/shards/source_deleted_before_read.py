@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
-from tensortrail.rules.shards._call import of_call
+from tensortrail.rules.shards._call import collected, of_call
 from tensortrail.rules.shards._saving import is_onload, reads_back
 
 _DELETES = frozenset({"os.remove", "os.unlink", "shutil.rmtree"})
@@ -137,9 +137,10 @@ def save(model, folder, names, source):
                     "offloaded to the folder it is saved into",
                     severity=Severity.ERROR,
                     confidence=Confidence.HIGH,
-                    settings=of_call(
-                        timeline, event, _elsewhere(str(event.facts.get("folder", "")))
-                    ),
+                    settings=[
+                        *of_call(timeline, event, _elsewhere(str(event.facts.get("folder", "")))),
+                        *collected(timeline, event),
+                    ],
                     evidence={"file": str(path)},
                 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import re
@@ -15,6 +16,7 @@ from tensortrail.tracer.hooks._offloaded import source
 from tensortrail.tracer.hooks.saving import path_of
 
 MOST_GROUPS = 20
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _FILLS_INDEX_WITH_DICTS = re.compile(r"weight_map\.update\(\{[^{}]*\} for ")
 
 
@@ -29,6 +31,8 @@ class Save:
     """Weights are brought back to their original format: whole, or file by file."""
     one_file: bool
     """This release fails where it converts for more files than one."""
+    collects: bool = False
+    """accelerate could bring all offloaded weights at once."""
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The weights of each file, in the order in which they are written."""
     total: int = 0
@@ -71,8 +75,13 @@ def begun(original: Any, model: Any, args: Any, kwargs: Any) -> Save:
         of.get("max_shard_size", ""),
         {name: place for place, name in enumerate(list(signature.parameters)[1:])},
         bool(of.get("save_original_format")) and not getattr(model, "_hf_peft_config_loaded", 0),
-        bool(_FILLS_INDEX_WITH_DICTS.search(inspect.getsource(inspect.unwrap(original)))),
+        _needs_one_file(inspect.unwrap(original)),
     )
+
+
+@functools.cache
+def _needs_one_file(function: Any) -> bool:
+    return bool(_FILLS_INDEX_WITH_DICTS.search(inspect.getsource(function)))
 
 
 def without_data(state_dict: Mapping[str, Any]) -> Iterator[str]:
@@ -139,19 +148,36 @@ def look_for_cuts(save: Save, state_dict: Mapping[str, Any], split: Any, again: 
         return
     sizes = {name: _nbytes(state_dict[name]) for name in state_dict if name in file_of}
     whole = sum(sizes.values()), True
-    works, smallest = whole if save.one_file else smallest_limit(sizes, save.groups.values())
+    together = save.groups.values()
+    works, smallest = whole if save.one_file else smallest_limit(sizes, together)
     save.cut = {
-        "said": f"cuts {len(cut)} groups of weights that become one each",
+        "said": f"cuts apart what becomes {len(cut)} weight{'s' * (len(cut) > 1)}",
         "path": save.folder,
         "count": len(cut),
         "groups": dict(list(cut.items())[:MOST_GROUPS]),
         "max_shard_size": save.limit,
         "positions": save.positions,
     }
-    tried = again(works)
-    file_of = tried.tensor_to_filename
-    if all(len({file_of[name] for name in names}) == 1 for names in save.groups.values()):
-        save.cut |= {"works": works, "smallest": smallest, "files": len(tried.filename_to_tensors)}
+    if files := _files_of_whole_groups(save, again(works)):
+        save.cut |= {"works": works, "smallest": smallest, "files": files}
+    if works < (asked := _bytes(save.limit)):
+        larger, _ = smallest_limit(sizes, together, above=asked)
+        if _files_of_whole_groups(save, again(larger)):
+            save.cut["larger"] = larger
+
+
+def _files_of_whole_groups(save: Save, split: Any) -> int:
+    """How many files it makes if it cuts no group, else 0."""
+    file_of = split.tensor_to_filename
+    whole = all(len({file_of[name] for name in names}) == 1 for names in save.groups.values())
+    return len(split.filename_to_tensors) if whole else 0
+
+
+def _bytes(limit: int | str) -> int:
+    if isinstance(limit, int):
+        return limit
+    number, unit = limit.strip()[:-2], limit.strip()[-2:].upper()
+    return int(float(number) * _UNITS[unit])
 
 
 def _nbytes(tensor: Any) -> int:

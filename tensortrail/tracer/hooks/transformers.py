@@ -79,7 +79,8 @@ def _split(recorder: Recorder, save: Save, state_dict: Any, result: Any, again: 
     said = f"cut {len(state_dict)} weights into {len(save.files)} files"
     facts: dict[str, Any] = {"said": said, "path": save.folder}
     if next(_saves.without_data(state_dict), None) is not None:
-        facts |= {"total": save.total, "collects": _saves.can_be_collected(save.model)}
+        save.collects = _saves.can_be_collected(save.model)
+        facts |= {"total": save.total, "collects": save.collects}
         facts |= {"positions": save.positions, **_saves.left_by(save.model)}
     recorder.note(Did.HOOK, op=SPLIT, facts=facts)
     _saves.look_for_sources(save, state_dict)
@@ -170,6 +171,7 @@ def _note_lost(
     recorder: Recorder, save: Save, what: tuple[str, str], facts: dict[str, Any]
 ) -> None:
     facts |= {"path": what[0], "key": what[1], "folder": save.folder, "positions": save.positions}
+    facts |= {"total": save.total, "collects": save.collects and not save.one_file}
     recorder.note(Did.HOOK, op=READ, facts=facts)
 
 

@@ -1,4 +1,4 @@
-"""Saves of one offloaded model: what came of each, and what was said of it.
+"""One offloaded model, saved and used: what came of it, and what was said of it.
 
 Also a program, `python -m tests.real.hf.saves FOLDER MODEL`, for releases of transformers other
 than the installed one."""
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
@@ -74,19 +74,46 @@ def _offloaded(whole: Any, folder: Path, form: str) -> Any:
 def _recorded_save(
     model: Any, place: Path, arguments: Mapping[str, Any]
 ) -> tuple[tuple[Finding, ...], str]:
-    running = session.begin(place / "run")
+    def save() -> None:
+        model.save_pretrained(place / "saved", **arguments)
+
+    return _recorded(place / "run", save)
+
+
+def _recorded(run: Path, what: Callable[[], object]) -> tuple[tuple[Finding, ...], str]:
+    running = session.begin(run)
     error = ""
     try:
-        model.save_pretrained(place / "saved", **arguments)
+        what()
     except Exception as raised:
         error = f"{type(raised).__name__}: {raised}"
     finally:
         running.stop()
     assert not running.trouble, running.trouble
     rules = [rule() for rule in all_rules().values() if rule.default]
-    judged = findings(open_run(place / "run"), rules)
+    judged = findings(open_run(run), rules)
     assert not judged.problems, judged.problems
     return judged.findings, error
+
+
+def uses(model: str, folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """In each form: what is said of a forward, and of a weight read without its module."""
+    import torch
+
+    whole = made(model)
+    whole.save_pretrained(folder / "source")
+    for form in FORMS:
+
+        def run(form: str = form) -> None:
+            _offloaded(whole, folder, form)(input_ids=torch.tensor([[1, 2, 3]]))
+
+        def read(form: str = form) -> None:
+            weights = _offloaded(whole, folder, form).parameters()
+            next(each for each in weights if each.is_meta).tolist()
+
+        told = (_recorded(folder / f"{each.__name__} {form}", each)[0] for each in (run, read))
+        ran, was_read = ([each.code for each in found] for found in told)
+        yield form, ran, was_read
 
 
 def _save(model: Any, place: Path, arguments: Mapping[str, Any]) -> None:
@@ -123,7 +150,8 @@ def _is_same(whole: Any, folder: Path) -> bool:
 
 def main() -> None:
     folder, model = sys.argv[1:]
-    told = [asdict(each) for each in outcomes(model, Path(folder))]
+    saved = [asdict(each) for each in outcomes(model, Path(folder, "saves"))]
+    told = {"saves": saved, "uses": list(uses(model, Path(folder, "uses")))}
     print("OUTCOMES " + json.dumps(told))
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-for _name in ("torch", "accelerate", "transformers.modeling_utils"):
+accelerate = pytest.importorskip("accelerate")
+for _name in ("torch", "transformers.modeling_utils"):
     pytest.importorskip(_name)
 
 import tensortrail  # noqa: E402
 from tensortrail.findings import Severity  # noqa: E402
 from tests.real.hf.models import halves, made  # noqa: E402
+from tests.real.releases import with_release  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 
@@ -58,11 +63,14 @@ def test_files_the_weights_are_offloaded_from_are_not_removed(tmp_path: Path, fo
     finding = stop.finding
     assert finding.code == "SHD407"
     assert f"will have removed {source}" in finding.message
-    (setting,) = finding.settings
+    setting, in_place = finding.settings
     assert f"{setting.name}={setting.value} in save_pretrained" in str(stop)
     elsewhere = eval(setting.value)
     model.save_pretrained(**{setting.name: elsewhere, "max_shard_size": "1MB"})
     assert is_same(whole, type(whole).from_pretrained(elsewhere))
+    weights = eval(in_place.value, {"model": model, "accelerate": accelerate})
+    model.save_pretrained(source, **{in_place.name: weights, "max_shard_size": "1MB"})
+    assert is_same(whole, type(whole).from_pretrained(source))
 
 
 def test_nor_are_they_overwritten(tmp_path: Path) -> None:
@@ -117,3 +125,58 @@ def test_saves_that_lose_nothing_go_on(tmp_path: Path, form: str) -> None:
         whole.save_pretrained(source)
     assert [each for each in run.findings() if each.severity is not Severity.NOTE] == []
     assert is_same(whole, type(whole).from_pretrained(tmp_path / "again"))
+
+
+SCRIPT = """\
+import transformers
+name, source, target, size = {arguments!r}
+model = getattr(transformers, name).from_pretrained(
+    source, device_map={device_map!r}, offload_folder=source + "-offload"
+)
+model.save_pretrained(target, max_shard_size=size)
+"""
+
+
+def traced(folder: Path, release: str, arguments: tuple[str, ...], device_map: Any) -> Any:
+    script = folder / "script.py"
+    script.write_text(SCRIPT.format(arguments=arguments, device_map=device_map))
+    return subprocess.run(
+        [sys.executable, "-m", "tensortrail", "trace", "--guard", str(script)],
+        cwd=folder, env=with_release(release) if release else dict(os.environ),
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def others(*names: str) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.complete) for name in names]
+
+
+@pytest.mark.parametrize("release", ["", *others("transformers 5.13.1", "transformers 5.14.1")])
+def test_on_the_command_line(tmp_path: Path, release: str) -> None:
+    whole, source = made("Llama"), tmp_path / "source"
+    whole.save_pretrained(source, max_shard_size="100KB")
+    before = contents(source)
+    place = str(source)
+    done = traced(tmp_path, release, ("LlamaForCausalLM", place, place, "1MB"), halves(whole))
+    assert done.returncode == 3, done.stderr
+    assert 'script.py", line 6, in <module>' in done.stderr
+    told = done.stderr.partition("tensortrail.Stopped: SHD407 ")[2]
+    assert f"change  save_directory='{source}-resaved' in save_pretrained" in told
+    after = contents(source)
+    weights = [name for name in before if "safetensors" in name]
+    assert len(weights) > 2
+    assert all(after[name] == before[name] for name in weights)
+
+
+@pytest.mark.complete
+def test_a_save_that_converts_before_it_loads(tmp_path: Path) -> None:
+    whole, target = made("Mixtral"), tmp_path / "target"
+    whole.save_pretrained(tmp_path / "source")
+    whole.save_pretrained(target, max_shard_size="90KB")
+    before = contents(target)
+    arguments = ("MixtralForCausalLM", str(tmp_path / "source"), str(target), "100KB")
+    done = traced(tmp_path, "transformers 5.13.1", arguments, halves(whole))
+    assert done.returncode == 3, done.stderr
+    assert "tensortrail.Stopped: SHD401 `revert_weight_conversion` converts" in done.stderr
+    after = contents(target)
+    assert all(after[name] == before[name] for name in before if "safetensors" in name)

@@ -28,7 +28,8 @@ def test_the_file_and_the_first_weight_that_is_missing_are_told(tmp_path: Path) 
     assert not Path(gone).exists()
     assert f"has removed {gone}" in seen.only.message
     assert "`model.embed_tokens.weight`" in seen.only.message
-    (setting,) = seen.only.settings
+    setting, in_place = seen.only.settings
+    assert in_place.name == "state_dict"
     assert (setting.name, setting.value) == (
         "save_directory",
         repr(f"{tmp_path / 'source'}-resaved"),

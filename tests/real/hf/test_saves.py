@@ -1,4 +1,5 @@
-"""Each save of an offloaded model that loses weights is told, and no other one.
+"""Each save of an offloaded model that loses weights is told, and no other one; and so is a use
+of its weights without their modules.
 
 In full with `--complete`: every model, in every form and size, with three releases."""
 
@@ -16,7 +17,7 @@ for _name in ("torch", "accelerate", "transformers.modeling_utils"):
     pytest.importorskip(_name)
 
 from tests.real.hf.models import AS_THEY_ARE, JOINED, MODELS  # noqa: E402
-from tests.real.hf.saves import Outcome, outcomes  # noqa: E402
+from tests.real.hf.saves import Outcome, outcomes, uses  # noqa: E402
 from tests.real.releases import with_release  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -58,6 +59,13 @@ def test_with_the_installed_release(tmp_path: Path, model: str) -> None:
         assert bool(outcome.codes) is (model in JOINED and outcome.is_sharded)
 
 
+@pytest.mark.parametrize("model", ["Mixtral", "NomicBert"])
+def test_a_weight_read_without_its_module(tmp_path: Path, model: str) -> None:
+    for _, ran, was_read in uses(model, tmp_path):
+        assert "OFF105" not in ran
+        assert "OFF105" in was_read
+
+
 @pytest.mark.complete
 @pytest.mark.parametrize("release", [INSTALLED, BEFORE, HALF])
 @pytest.mark.parametrize("model", MODELS)
@@ -68,8 +76,8 @@ def test_in_full(tmp_path: Path, release: str, model: str) -> None:
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    told = done.stdout.rpartition("OUTCOMES ")[2]
-    all_of_them = [Outcome(**each) for each in json.loads(told)]
+    told = json.loads(done.stdout.rpartition("OUTCOMES ")[2])
+    all_of_them = [Outcome(**each) for each in told["saves"]]
     for outcome in all_of_them:
         judge(release, model, outcome)
     said = {code for outcome in all_of_them for code in outcome.codes}
@@ -79,3 +87,6 @@ def test_in_full(tmp_path: Path, release: str, model: str) -> None:
         HALF: {"SHD403", "SHD404", "SHD405"},
     }
     assert wrong[release] <= said
+    for _, ran, was_read in told["uses"]:
+        assert "OFF105" not in ran
+        assert "OFF105" in was_read
