@@ -42,6 +42,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(default_planner.DefaultLoadPlanner, "set_up_planner", _planning(recorder, call))
     patches.wrap(filesystem, "_write_item", WITHIN.around)
     patches.wrap(filesystem.FileSystemReader, "read_data", WITHIN.around)
+    patches.wrap(default_planner.DefaultSavePlanner, "transform_object", WITHIN.around)
     recorder.at_close.append(pending.at_end)
 
 
