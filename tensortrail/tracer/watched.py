@@ -82,6 +82,7 @@ class Move(Watch):
                 recorder.note(Did.COPY, new, old, func)
         if is_wrapper(result):
             recorder.wrappers.met(result)
+            recorder.wrappers.moved(func, args[0], result)
         elif is_wrapper(args[0]) and moves_only(func, args, kwargs):
             recorder.wrappers.answered(func, args[0], result, {"device": result.device})
         recorder.refresh()

@@ -108,6 +108,9 @@ def _odd(event: Event) -> str:
         case "device":
             inner = ", ".join(map(str, facts.get("inner", ())))
             return f"({kind}) says {facts.get('outer')}, its inner tensors are on {inner}"
+        case "companion":
+            stayed = _listed(facts.get("stayed"))
+            return f"({kind}) moved to {facts.get('went')} by {event.op}, without its {stayed}"
         case "storage":
             return f"({kind}) gave another storage than before"
         case "size":

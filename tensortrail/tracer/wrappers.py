@@ -158,6 +158,20 @@ class Wrappers:
             facts = {"question": "data", "class": class_name(kind), "storages": [new[0].number]}
             self._say(tensor, func, facts, "data", kind)
 
+    def moved(self, func: Any, asked: Any, made: Any) -> None:
+        """A wrapper was moved: did all that is inside of it go along?"""
+        recorder = self._recorder
+        if not (is_wrapper(made) and type(made) is type(asked)):
+            return
+        before, after = _places(recorder, asked), _places(recorder, made)
+        homes = set(before.values())
+        went = [place for key, place in after.items() if place != before.get(key)]
+        stayed = [key for key, place in after.items() if place == before.get(key)]
+        if len(homes) == 1 and went and stayed and before.keys() == after.keys():
+            facts = {"question": "companion", "class": class_name(type(asked)), "stayed": stayed}
+            facts |= {"went": went[0], "device": homes.pop()}
+            self._say(made, func, facts, "companion", type(asked))
+
     def address(self, func: Any, tensor: Any, address: int) -> None:
         """`data_ptr()` gave this."""
         if address or not is_real(tensor):
@@ -198,6 +212,16 @@ class Wrappers:
             return
         self._said.add(key)
         self._recorder.note(Did.WRAPPER, entry, op=func, facts=facts)
+
+
+def _places(recorder: Recorder, wrapper: Any) -> dict[str, str]:
+    """Where each inner tensor lies. Those of no dimension may lie on the CPU."""
+    found: dict[str, str] = {}
+    for name in type(wrapper).__tensor_flatten__(wrapper)[0]:
+        entry = recorder.storages.entry(getattr(wrapper, name))
+        if entry is not None and entry.rest[2]:
+            found[name] = entry.device
+    return found
 
 
 def class_name(kind: type) -> str:

@@ -9,6 +9,7 @@ from torch.compiler import is_compiling
 from torch.nn import Module
 
 from tensortrail.tracer.hooks._by_hand import moved_by_hand
+from tensortrail.tracer.hooks._companions import left_behind
 from tensortrail.tracer.hooks._left import bytes_by_device, note_moved
 from tensortrail.tracer.owned import owned
 from tensortrail.tracer.patches import Around, Patches
@@ -47,9 +48,12 @@ def _look(recorder: Recorder, module: Module) -> list[Entry]:
 
 def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
     after = recorder.name_module(module)
-    if bytes_by_device(before) != bytes_by_device(after):
-        by_hand = {} if recorder.local.acting else moved_by_hand(recorder, module)
-        note_moved(recorder, type(module).__name__, before, after, by_hand)
+    was, now = bytes_by_device(before), bytes_by_device(after)
+    if was != now:
+        more = {} if recorder.local.acting else moved_by_hand(recorder, module)
+        shared = {entry.number for entry in (*before, *after)}
+        more |= left_behind(recorder, module, set(was) - set(now), shared)
+        note_moved(recorder, type(module).__name__, before, after, more)
 
 
 def _emptying(recorder: Recorder) -> Around:

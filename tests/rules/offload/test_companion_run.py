@@ -1,0 +1,100 @@
+"""Tensors that stay behind when what they belong to is moved, on a simulated GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tensortrail.findings import Severity  # noqa: E402
+from tests.rules.recorded import WRAPPER, found, watched  # noqa: E402
+
+GPU = "cuda:1x1GiB"
+MODEL = """\
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(8, 8)
+        {assigned}
+    def forward(self, x):
+        return {used}
+net = Net()
+net.to("cuda")
+net(torch.ones(8, 8, device="cuda"))
+"""
+PLAIN = "self.mask = torch.ones(8, 8).tril()"
+BUFFER = 'self.register_buffer("mask", torch.ones(8, 8).tril(), persistent=False)'
+
+
+def program(assigned: str, used: str) -> str:
+    return MODEL.format(assigned=assigned, used=used)
+
+
+@pytest.mark.parametrize("used", ["self.head(x) * self.mask", "self.mask @ x"])
+def test_a_plain_attribute_of_a_module(tmp_path: Path, used: str) -> None:
+    seen = watched(tmp_path, program(PLAIN, f"{used}  # flagged"), "OFF107", GPU)
+    assert seen.only.message == (
+        "`Net.mask` is on cpu: it is neither a parameter nor a buffer, so it stayed there when "
+        "`Net` was moved to cuda:0 at program.py:10"
+    )
+    assert seen.only.severity is Severity.ERROR
+    assert [each.name for each in seen.only.settings] == ["register_buffer"]
+    assert [each.code for each in found(seen.timeline)] == ["OFF107"]
+
+
+def test_one_of_a_part_of_a_module(tmp_path: Path) -> None:
+    source = program(PLAIN, "self.head(x) * self.mask  # flagged")
+    source = source.replace("net = Net()", "net = torch.nn.Sequential(Net())")
+    seen = watched(tmp_path, source, "OFF107", GPU)
+    assert "`Sequential.0.mask` is on cpu" in seen.only.message
+    assert "`Sequential` was moved" in seen.only.message
+
+
+@pytest.mark.parametrize(
+    ("assigned", "used"),
+    [
+        (BUFFER, "self.head(x) * self.mask"),
+        (PLAIN, "self.head(x) * self.mask.to(x.device)"),
+        (PLAIN, "self.head(x)"),
+        (PLAIN, "self.head(x)[self.mask.bool()]"),
+        ("self.scale = torch.tensor(2.0)", "self.head(x) * self.scale"),
+        ("self.weight = self.head.weight", "x @ self.weight"),
+        ("self.weights = [self.head.weight]", "x @ self.weights[0]"),
+    ],
+)
+def test_attributes_that_do_no_harm(tmp_path: Path, assigned: str, used: str) -> None:
+    assert not watched(tmp_path, program(assigned, used), "OFF107", GPU).found
+
+
+PACKED = (
+    WRAPPER.replace('return ["inner"], None', 'return ["inner", "scale"], None')
+    .replace("        self.inner = inner\n", "        self.inner, self.scale = inner, scale\n")
+    .replace("def __init__(self, inner, **said)", "def __init__(self, inner, scale, **said)")
+    .replace("def __new__(cls, inner, **said)", "def __new__(cls, inner, scale, **said)")
+    .replace("def answer(cls, func, args, kwargs): ...", """\
+def answer(cls, func, args, kwargs):
+        if func is torch.ops.aten._to_copy.default:
+            device = kwargs["device"]
+            return cls(args[0].inner.to(device), {scale})
+        if func is torch.ops.aten.detach.default:
+            return cls(args[0].inner, args[0].scale)
+packed = Packed(torch.ones(4, 4), torch.ones(4))
+moved = packed.to("meta"){mark}
+""")
+)  # fmt: skip
+
+
+def test_an_inner_tensor_that_a_wrapper_forgets(tmp_path: Path) -> None:
+    source = PACKED.replace("{scale}", "args[0].scale").replace("{mark}", "  # flagged")
+    seen = watched(tmp_path, source, "OFF107")
+    assert "a `Packed` is moved to meta by Tensor.to, and its `scale` stayed on cpu" in (
+        seen.only.message
+    )
+
+
+def test_a_wrapper_that_takes_all_along(tmp_path: Path) -> None:
+    source = PACKED.replace("{scale}", "args[0].scale.to(device)").replace("{mark}", "")
+    assert not watched(tmp_path, source, "OFF107").found
