@@ -60,6 +60,9 @@ def _added(call: libcst.Call, name: str, value: libcst.BaseExpression) -> list[l
     if not args:
         return [new]
     last = args[-1]
+    if isinstance(last.value, libcst.GeneratorExp) and not last.value.lpar:
+        both = {"lpar": [libcst.LeftParen()], "rpar": [libcst.RightParen()]}
+        last = last.with_changes(value=last.value.with_changes(**both))
     between = _separator(call, args[-2].comma if len(args) > 1 else None)
     if isinstance(last.comma, libcst.Comma):
         # What stands behind the last comma, such as a comment, belongs to the last argument.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -39,7 +40,7 @@ def _told(each: Suggestion) -> dict[str, Any]:
         "or": [told(other) for other in each.others],
         "in_patch": not each.left,
         "left": inert(each.left),
-        "snippet": inert(snippet(each.setting), keep="\n"),
+        "snippet": snippet(each.setting),
     }
 
 
@@ -58,14 +59,25 @@ def _by_hand(each: Suggestion) -> Iterator[str]:
         yield from _reasons(each)
         place = f", {each.setting.place}" if each.setting.place else ""
         yield inert(f"#   by hand{place}: {each.left}")
-        yield inert(snippet(each.setting), keep="\n")
+        yield snippet(each.setting)
 
 
 def snippet(setting: Setting) -> str:
-    """As the library reads it."""
+    """As the library reads it; a comment where that would be no such line."""
+    return "\n".join(
+        each if _READS.match(each) else f"# {each}" for each in map(inert, _lines(setting))
+    )
+
+
+def _lines(setting: Setting) -> Iterator[str]:
     if setting.where == "environment":
-        return f"export {setting.name}={shlex.quote(setting.value)}"
-    if setting.call:
-        first = f"{setting.imports}\n" if setting.imports else ""
-        return f"{first}{setting.call}(..., {setting.name}={setting.value})"
-    return f"{setting.name} = {setting.value}"
+        yield f"export {setting.name}={shlex.quote(setting.value)}"
+    elif setting.call:
+        if setting.imports:
+            yield setting.imports
+        yield f"{setting.call}(..., {setting.name}={setting.value})"
+    else:
+        yield f"{setting.name} = {setting.value}"
+
+
+_READS = re.compile(r"export \w+=|from [\w.]+ import |[\w.]+(\(\.\.\., \w+=| = )")

@@ -33,6 +33,7 @@ GIVEN = {
         "f(\n    a,\n    b  # two\n)",
         "f(\n    a,\n    b,  # two\n    size=7\n)",
     ),
+    "a generator": ("all(x for x in y)", "all((x for x in y), size=7)"),
     "parentheses": ("f((a))", "f((a), size=7)"),
     "a chain over lines": ("m\n  .f(a)", "m\n  .f(a, size=7)"),
     "no ascii": ("f('→ 🙂')", "f('→ 🙂', size=7)"),
