@@ -97,7 +97,7 @@ def _settings(event: Event) -> list[Setting]:
         Setting(
             library="torch",
             name="optimizer",
-            value="torch.optim...(model.parameters())",
+            value=f"{event.op.removesuffix('.step')}(model.parameters())",
             why="it holds the parameters that the model had when it was made",
             where="after the last fully_shard",
         )
