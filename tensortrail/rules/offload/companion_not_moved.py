@@ -74,8 +74,8 @@ class CompanionNotMoved(Rule):
         return self.seen(
             timeline,
             event,
-            f"`{name}` is on {operand.device}: it is neither a parameter nor a buffer, so it stayed "
-            f"there when `{moved.facts.get('class')}` was moved to {_after(moved)}{where}",
+            f"`{name}` is on {operand.device}: it is neither a parameter nor a buffer, so it "
+            f"stayed there when `{moved.facts.get('class')}` was moved to {_after(moved)}{where}",
             severity=severity,
             confidence=confidence,
             about=storage,
@@ -103,9 +103,9 @@ def _numbers(event: Event) -> Iterator[int]:
 
 def _met(timeline: Timeline, event: Event, stayed: Stayed) -> Operand | None:
     for operand in operands(timeline, event):
-        if operand.storage is not None and (moved := stayed.get(operand.storage.key)) is not None:
-            if moved.time <= event.time and _elsewhere(timeline, event, operand):
-                return operand
+        moved = stayed.get(operand.storage.key) if operand.storage is not None else None
+        if moved is not None and moved.time <= event.time and _elsewhere(timeline, event, operand):
+            return operand
     return None
 
 

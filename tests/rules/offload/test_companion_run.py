@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tensortrail.findings import Severity  # noqa: E402
-from tests.rules.recorded import WRAPPER, found, watched  # noqa: E402
+from tensortrail.findings import Severity
+from tests.rules.recorded import WRAPPER, found, watched
 
 GPU = "cuda:1x1GiB"
 MODEL = """\
