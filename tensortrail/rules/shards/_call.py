@@ -12,7 +12,8 @@ from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.timeline import Event, Timeline
 
 SAVE = "save_pretrained"
-COLLECTS = "accelerate.utils.modeling.get_state_dict_offloaded_model"
+COLLECTS = "get_state_dict_offloaded_model"
+COLLECTS_IS = f"from accelerate.utils.modeling import {COLLECTS}"
 
 
 def keep_whole(timeline: Timeline, event: Event, cut: Event | None) -> tuple[Setting, ...]:
@@ -75,6 +76,7 @@ def collected(timeline: Timeline, event: Event) -> Iterator[Setting]:
                 value=f"{COLLECTS}({model or 'model'})",
                 why=f"brings all weights first, which takes {needed} of memory",
                 where=SAVE,
+                imports=COLLECTS_IS,
             ),
         )
 

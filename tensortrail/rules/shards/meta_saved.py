@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timeline
+from tensortrail.rules._calls import carrier
 from tensortrail.rules._seen import by_line, doer, named, put_there, size
-from tensortrail.rules.shards._call import COLLECTS, collected
+from tensortrail.rules.shards._call import COLLECTS, COLLECTS_IS, collected
 
 _EMPTY = re.compile(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
 _FILLS = re.compile(r"from_pretrained|load_checkpoint|to_empty|materiali[sz]e|dispatch")
@@ -335,10 +336,26 @@ def _collect(
     if split is not None:
         yield from collected(timeline, split)
     elif hooked:
-        yield Setting(
-            library="accelerate",
-            name=COLLECTS.rpartition(".")[2],
-            value="the model",
-            why="brings all weights into memory, and gives them as a state dict to save",
-            where=f"what {saved.op} is given",
-        )
+        yield _collected_by_hand(timeline, saved)
+
+
+def _collected_by_hand(timeline: Timeline, saved: Event) -> Setting:
+    why = "brings all weights into memory, and gives them as a state dict to save"
+    given = timeline.argument(saved.site, "save") if saved.site else None
+    model = given.source.removesuffix(_STATE_DICT) if given else ""
+    if given is None or saved.op != "torch.save" or model == given.source:
+        return Setting("accelerate", COLLECTS, "the model", why, f"what {saved.op} is given")
+    return Setting(
+        library="accelerate",
+        name="obj",
+        value=f"{COLLECTS}({model})",
+        why=why,
+        where=saved.op,
+        call="save",
+        at=carrier(timeline, saved.site, "save"),
+        position=0,
+        imports=COLLECTS_IS,
+    )
+
+
+_STATE_DICT = ".state_dict()"

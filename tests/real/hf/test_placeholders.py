@@ -10,6 +10,7 @@ for _name in ("torch", "accelerate", "transformers.modeling_utils"):
     pytest.importorskip(_name)
 
 from tests.real.hf.models import program  # noqa: E402
+from tests.rules.mending import mended  # noqa: E402
 from tests.rules.recorded import watched  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -36,7 +37,30 @@ def test_the_hook_and_where_it_has_the_data_are_told(tmp_path: Path) -> None:
     assert finding.message.endswith(f" left it there, and has the data in {source}")
     assert finding.evidence["hook"] == "accelerate.AlignDevicesHook"
     (setting,) = finding.settings
-    assert setting.name == "get_state_dict_offloaded_model"
+    assert setting.value == "get_state_dict_offloaded_model(model)"
+
+
+def test_the_state_dict_is_brought_by_what_the_setting_gives(tmp_path: Path) -> None:
+    pytest.importorskip("libcst")
+    then = 'import torch\ntorch.save(model.state_dict(), folder + "/model.pt")  # flagged\n'
+    after = mended(watched(tmp_path, program("Llama", then), "SHD405"))
+    assert "\ntorch.save(get_state_dict_offloaded_model(model), folder" in after
+    again = tmp_path / "mended"
+    again.mkdir()
+    then = """
+saved = torch.load(folder + "/model.pt")
+for name, weight in made.state_dict().items():
+    assert torch.equal(saved[name], weight), name
+"""
+    unmarked = after.replace("  # flagged", "")
+    assert not watched(again, unmarked + then, "SHD405").found
+
+
+def test_a_dict_that_is_made_by_hand_is_told_by_hand(tmp_path: Path) -> None:
+    then = "import torch\nstate = model.state_dict()\n"
+    then += 'torch.save({"model": state}, folder + "/model.pt")  # flagged'
+    (setting,) = watched(tmp_path, program("Llama", then), "SHD405").only.settings
+    assert (setting.name, setting.at) == ("get_state_dict_offloaded_model", None)
 
 
 def test_a_save_that_does_not_know_of_the_hooks_has_a_setting(tmp_path: Path) -> None:
@@ -45,12 +69,14 @@ def test_a_save_that_does_not_know_of_the_hooks_has_a_setting(tmp_path: Path) ->
     assert finding.evidence["hook"] == "accelerate.AlignDevicesHook"
     (setting,) = finding.settings
     assert (setting.name, setting.call) == ("state_dict", "save_pretrained")
-    assert setting.value == "accelerate.utils.modeling.get_state_dict_offloaded_model(made)"
+    assert setting.value == "get_state_dict_offloaded_model(made)"
     assert "KB of memory" in setting.why
     again = tmp_path / "mended"
     again.mkdir()
-    mended = COLLECTED.replace("{}", setting.value)
-    assert not watched(again, program("Llama", mended), "SHD405").found
+    collected = COLLECTED.replace("{}", setting.value).replace(
+        "import accelerate.utils.modeling", setting.imports
+    )
+    assert not watched(again, program("Llama", collected), "SHD405").found
 
 
 def test_adapters_that_have_no_data_anywhere_have_no_setting(tmp_path: Path) -> None:
