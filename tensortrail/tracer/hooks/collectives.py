@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ NAMES = (
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
     "all_to_all_single", "all_gather_coalesced", "all_reduce_coalesced", "barrier",
     "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather",
-    "gather_object", "init_process_group", "irecv", "isend", "monitored_barrier", "new_group",
+    "gather_object", "irecv", "isend", "monitored_barrier", "new_group",
     "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
     "scatter_object_list", "send", "send_object_list", "_broadcast_coalesced",
 )  # fmt: skip
@@ -35,20 +36,40 @@ class Depth(threading.local):
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    module = sys.modules[LIBRARY]
     depth, standing = Depth(), Standing(recorder.writer.path)
     around = _around(recorder, depth, standing)
-    patches.wrap(module, "init_process_group", _joining(recorder))
-    patches.wrap(torch.distributed, "init_process_group", _joining(recorder))
-    for name in NAMES:
-        for owner in (module, torch.distributed):
-            patches.wrap(owner, name, around)
+    watched: list[str] = []
+
+    def joining(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active:
+            return original(*args, **kwargs)
+        if not watched:
+            watched.extend(NAMES)
+            recorder.guarded(lambda _: _watch(patches, around))
+        result = around(original, *args, **kwargs)
+        recorder.guarded(_joined)
+        return result
+
+    for owner in (sys.modules[LIBRARY], torch.distributed):
+        patches.wrap(owner, "init_process_group", joining)
     recorder.at_close.append(standing.close)
+    recorder.at_fork.append(lambda: standing.forget(recorder.writer.path))
+    if torch.distributed.is_initialized():
+        watched.extend(NAMES)
+        _watch(patches, around)
 
-    def forked() -> None:
-        standing.forget(recorder.writer.path)
 
-    recorder.at_fork.append(forked)
+def _watch(patches: Patches, around: Around) -> None:
+    """Wherever the functions are known by now, but where torch tells the compiler of them."""
+    importlib.import_module("torch.distributed._functional_collectives")
+    found = (getattr(torch.distributed, name, None) for name in NAMES)
+    wanted = {id(each): name for name, each in zip(NAMES, found, strict=True) if each is not None}
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("torch.") or name in ("torch.distributed", LIBRARY):
+            namespace = getattr(module, "__dict__", None)
+            for key, value in list(namespace.items()) if isinstance(namespace, dict) else ():
+                if id(value) in wanted:
+                    patches.wrap(module, key, around)
 
 
 def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
@@ -64,16 +85,6 @@ def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
             depth.inside = False
             if said is not None:
                 standing.ended(said)
-
-    return around
-
-
-def _joining(recorder: Recorder) -> Around:
-    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
-        if recorder.active:
-            recorder.guarded(_joined)
-        return result
 
     return around
 

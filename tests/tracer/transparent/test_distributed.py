@@ -162,6 +162,28 @@ def tensor_parallel():
     x = torch.randn(4, 8)
     return trained(model, lambda model, _: square(model, x)), full(model)
 
+def _reducing():
+    from torch._dynamo.testing import CompileCounter
+    counter = CompileCounter()
+    @torch.compile(backend=counter)
+    def doubled(x):
+        y = x * 2
+        dist.all_reduce(y)
+        return y + 1
+    return doubled, counter
+
+BEFORE_ALL = []
+
+def compiled():
+    if not BEFORE_ALL:
+        BEFORE_ALL.append(_reducing())
+        BEFORE_ALL[0][0](torch.ones(3))
+    told = []
+    for doubled, counter in (_reducing(), BEFORE_ALL[0]):
+        results = [doubled(torch.ones(3)) for _ in range(2)]
+        told.append((results, counter.frame_count, counter.op_count))
+    return told
+
 def replaced():
     from torch.distributed.fsdp import fully_shard
     model = fully_shard(net())
@@ -171,7 +193,7 @@ def replaced():
     return first, square(model, torch.ones(1, 8)).detach()
 """
 NAMES = ["fsdp2", "ddp", "dtensor", "collectives", "checkpoint", "bytes_of_checkpoints",
-         "refusals", "helpers", "tensor_parallel", "replaced"]  # fmt: skip
+         "refusals", "helpers", "tensor_parallel", "compiled", "replaced"]  # fmt: skip
 AFTER = """
 def main(rank, file, directory, *names):
     dist.init_process_group("gloo", init_method="file://" + file, rank=rank, world_size=2)
