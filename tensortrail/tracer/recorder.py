@@ -108,8 +108,8 @@ class Recorder:
         if self.dead:
             self.storages.bury()
         if acting := self.local.acting:
-            if did is Did.ASKED:
-                return  # hooks ask at every call
+            if did in (Did.ASKED, Did.POINTER):
+                return  # asked at every call; addresses are looked up among those of real weights
             if did in BY_HOOKS:
                 facts = {**(facts or {}), "hook": acting}
         self.writer.event(
