@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tensortrail.findings import Setting, Site
+from tensortrail.findings import Finding, Setting, Site
 from tensortrail.rules._seen import not_brought
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+from tensortrail.tracer.blamed import finding_of_save
 from tensortrail.tracer.causes import Cause, Match, match_chain, type_name_of
 from tensortrail.tracer.failures import Failure, Failures
 from tensortrail.tracer.scene import Scene
@@ -52,6 +53,8 @@ class Explanation:
     met: Event | None = None
     """That operation."""
     cause: Cause | None = None
+    finding: Finding | None = None
+    """What the rules say of the call that failed: more than a known cause of its message."""
     settings: tuple[Setting, ...] = ()
     needed: str = ""
     """The bytes that were missing, where memory was."""
@@ -73,7 +76,8 @@ def explain(
         ),
         None,
     )
-    if not told and not (failed and _mixed(failed[1])):
+    finding = finding_of_save(error, opened) if opened else None
+    if not told and not finding and not (failed and _mixed(failed[1])):
         return None
     best = _telling(told)
     link = failed[0] if failed else (best[0] if best else error)
@@ -102,7 +106,10 @@ def explain(
         first=first,
         met=met,
         cause=cause,
-        settings=(
+        finding=finding,
+        settings=finding.settings
+        if finding
+        else (
             *_settings(
                 cause, best[1].found if best else {}, timeline, failed[1] if failed else None
             ),

@@ -40,12 +40,14 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         yield f"  {paint('bold', 'needed')}   {inert(told.needed)}"
     if told.holders:
         yield f"  {paint('bold', 'held by')}  {inert(', '.join(told.holders))}"
-    if told.cause is not None:
+    if told.finding is not None:
+        yield f"  {paint('cyan', 'cause')}    {told.finding.code} {inert(told.finding.message)}"
+    elif told.cause is not None:
         yield f"  {paint('cyan', 'cause')}    {told.cause.cause}"
         yield f"  {paint('green', 'change')}   {told.cause.advice}"
     for setting in told.settings:
         yield f"  {paint('green', 'setting')}  {_setting(setting)}"
-    if told.cause is not None and told.cause.see:
+    if told.finding is None and told.cause is not None and told.cause.see:
         yield f"  {paint('dim', 'see')}      {', '.join(told.cause.see)}"
 
 

@@ -65,7 +65,11 @@ def _objection(recorder: Recorder, code: str, evidence: str) -> Finding | None:
 
 
 def _told(finding: Finding) -> str:
-    changes = [f"{each.name}={each.value} in {each.place}: {each.why}" for each in finding.settings]
+    changes = [
+        f"{each.name}={each.value}{f' ({each.imports})' if each.imports else ''} in {each.place}: "
+        f"{each.why}"
+        for each in finding.settings
+    ]
     changes += [fix.description for fix in finding.fixes]
     lines = [f"{finding.code} {finding.message}", "stopped before it happened"]
     lines.append(f"at      {finding.site.file}:{finding.site.line}")

@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tensortrail.findings import Finding
+from tensortrail.findings import Finding, Setting
 from tensortrail.rules import all_rules
 from tensortrail.tracer import session
 from tensortrail.tracer.judge import findings
@@ -55,11 +55,10 @@ def outcomes(
         found, error = _recorded_save(_offloaded(whole, folder, form), place, limit)
         loads = _is_same(whole, place / "saved")
         outcome = Outcome(form, size, error, loads, [each.code for each in found])
-        for told, settings in _as_arguments(found):
+        for told, setting in _settings(found):
             again = _offloaded(whole, folder, form)
-            values = {name: _value(text, again) for name, text in settings.items()}
             mended = place / f"with {len(outcome.helps)}"
-            _save(again, mended, {**limit, **values})
+            _save(again, mended, {**limit, setting.name: value(setting, again)})
             outcome.helps[told] = _is_same(whole, mended)
         yield outcome
 
@@ -123,16 +122,17 @@ def _save(model: Any, place: Path, arguments: Mapping[str, Any]) -> None:
         print(f"{place}: {type(error).__name__}: {error}", file=sys.stderr)
 
 
-def _as_arguments(found: tuple[Finding, ...]) -> Iterator[tuple[str, dict[str, str]]]:
+def _settings(found: tuple[Finding, ...]) -> Iterator[tuple[str, Setting]]:
     for finding in found:
         for setting in finding.settings:
-            yield f"{finding.code} {setting.name}", {setting.name: setting.value}
+            yield f"{finding.code} {setting.name}", setting
 
 
-def _value(text: str, model: Any) -> Any:
-    import accelerate
-
-    return eval(text, {"model": model, "accelerate": accelerate})
+def value(setting: Setting, model: Any) -> Any:
+    """What a call gets where this is its argument."""
+    known = {"model": model}
+    exec(setting.imports, known)
+    return eval(setting.value, known)
 
 
 def _is_same(whole: Any, folder: Path) -> bool:

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-accelerate = pytest.importorskip("accelerate")
-for _name in ("torch", "transformers.modeling_utils"):
+for _name in ("torch", "accelerate", "transformers.modeling_utils"):
     pytest.importorskip(_name)
 
 import tensortrail  # noqa: E402
 from tensortrail.findings import Severity  # noqa: E402
 from tests.real.hf.models import halves, made  # noqa: E402
+from tests.real.hf.saves import value  # noqa: E402
 from tests.real.releases import with_release  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -68,7 +68,8 @@ def test_files_the_weights_are_offloaded_from_are_not_removed(tmp_path: Path, fo
     elsewhere = eval(setting.value)
     model.save_pretrained(**{setting.name: elsewhere, "max_shard_size": "1MB"})
     assert is_same(whole, type(whole).from_pretrained(elsewhere))
-    weights = eval(in_place.value, {"model": model, "accelerate": accelerate})
+    assert f"({in_place.imports})" in str(stop)
+    weights = value(in_place, model)
     model.save_pretrained(source, **{in_place.name: weights, "max_shard_size": "1MB"})
     assert is_same(whole, type(whole).from_pretrained(source))
 
