@@ -73,18 +73,18 @@ def setting(timeline: Timeline, event: Event) -> list[Setting]:
         return []
     call, name, device = facts["call"], facts["setting"], facts["from"]
     if not facts.get("value"):
-        given = _given_at(timeline, event)
+        given = given_at(timeline, event)
         since = f", which is False{place(given)}," if facts.get("value") is False else ""
         why = f"takes the module back: `{call}()` does not ask `{name}`{since} before it moves it"
         where_to = f"the module, after `{call}()`{where(event)}"
         return [Setting("torch", "device", quoted(device), why, where_to, call="to")]
     why = f"leaves the module on {device}; with True `{call}()` takes it to {facts['to']}"
     takes = str(facts.get("takes") or facts.get("method_of") or "")
-    at = carrier(timeline, _given_at(timeline, event), takes)
+    at = carrier(timeline, given_at(timeline, event), takes)
     return [Setting(str(facts["library"]), str(name), "False", why, takes, call=takes, at=at)]
 
 
-def _given_at(timeline: Timeline, event: Event) -> Site | None:
+def given_at(timeline: Timeline, event: Event) -> Site | None:
     """Where this call's settings were given: to itself, or to the object it is a method of."""
     maker, moved = event.facts.get("method_of"), storages(timeline, event)[:1]
     if maker is None:

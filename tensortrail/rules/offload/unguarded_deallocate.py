@@ -19,7 +19,7 @@ from tensortrail.rules import (
     Value,
 )  # fmt: skip
 from tensortrail.rules._seen import by_line
-from tensortrail.rules.offload import _moved
+from tensortrail.rules.offload import _back, _moved
 from tensortrail.rules.offload._settings import (
     advice,
     is_part_of_argument,
@@ -69,7 +69,7 @@ class UnguardedDeallocate(Rule):
 
     ## Fix safety
     Unsafe: the guard is the one used elsewhere in the class, or the setting read where it is
-    kept, but code after the move may rely on the module being off the device.
+    kept, but code after it may rely on the move. In a run: the module is taken back after the call.
 
     ## References
     - pytorch/TensorRT issue 3728, pull requests 3736, 4629 and 4647
@@ -280,14 +280,14 @@ def probe(cpu_offload: bool):
         return subject if target in ("cpu", "meta") and about_this else None
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for events in by_line(_moved.against_setting(timeline)):
-            event = events[0]
+        for event, *others in by_line(_moved.against_setting(timeline)):
             told = self.seen(
                 timeline,
                 event,
                 _moved.against(timeline, event),
+                fixes=[_back.brought_back(timeline, event)],
                 settings=_moved.setting(timeline, event),
-                evidence={"calls": str(len(events))},
+                evidence={"calls": str(1 + len(others))},
             )
             yield replace(told, trail=(*told.trail, *_moved.in_library(timeline, event)))
 

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.analyzer.suggestions import plan
-from tensortrail.findings import Severity
+from tensortrail.findings import Safety, Severity
 from tensortrail.rules import Did
 from tests.rules.mending import mended
 from tests.rules.offload import stand_in_torch_tensorrt
@@ -176,6 +176,36 @@ def test_the_program_with_the_setting_works(tmp_path: Path, call: str) -> None:
     assert after == used.program.read_text().replace("True", "False")
     (tmp_path / "again").mkdir()
     assert not seen(tmp_path / "again", after.replace("  # flagged", ""), "OFF102").found
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["engine.refit_gm()", "gone = engine.refit_gm()", "for _ in range(2):\n    engine.refit_gm()"],
+)
+def test_the_module_is_taken_back_after_the_call(tmp_path: Path, call: str) -> None:
+    source = f"{COMPILED}{call}  # flagged\n"
+    found = seen(tmp_path, source, "OFF101")
+    (fix,) = found.only.fixes
+    assert fix.safety is Safety.UNSAFE
+    indent = "    " if "for" in call else ""
+    assert found.fixed == f'{source}{indent}model.to("cuda:0")\n'
+    (tmp_path / "again").mkdir()
+    unmarked = found.fixed.replace("  # flagged", "") + "model.embed(ids)\n"
+    _, timeline, error = record(tmp_path / "again", unmarked, rehearse="cuda")
+    assert error is None
+    assert not timeline.events(Did.MEET)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "if True: engine.refit_gm()  # flagged",
+        "engine.refit_gm(); ids + 1  # flagged",
+        "def refit():\n    engine.refit_gm()  # flagged\nrefit()",
+    ],
+)
+def test_a_module_that_cannot_be_named_there_is_not_taken_back(tmp_path: Path, call: str) -> None:
+    assert not seen(tmp_path, f"{COMPILED}{call}\n", "OFF101").only.fixes
 
 
 def test_what_no_setting_mends_is_left_to_the_hand(tmp_path: Path) -> None:
