@@ -47,9 +47,8 @@ def _limit(cut: Event | None) -> Iterator[Setting]:
 def filled_with_dicts(failed: Event) -> bool:
     """The index of this save was given dicts where it expects pairs of weight and file."""
     hidden = failed.facts.get("hidden")
-    return isinstance(hidden, dict) and "dictionary update sequence element" in str(
-        hidden.get("message")
-    )
+    message = str(hidden.get("message")) if isinstance(hidden, dict) else ""
+    return "index_of_dicts" in failed.facts or "dictionary update sequence element" in message
 
 
 def one_file(timeline: Timeline, failed: Event) -> tuple[Setting, ...]:

@@ -29,7 +29,8 @@ class IndexNotFromWritten(Rule):
 
     In a recorded run: says which weights the index of a checkpoint names for a file that has no
     such weight, or does not name at all, and when `save_pretrained` of transformers fails over
-    such an `update`.
+    such an `update`. `tensortrail trace --guard` stops the program before that save touches a
+    file.
 
     ## Why is this bad?
     The index then names tensors that no file has, or misses ones that were written: the
@@ -164,9 +165,9 @@ def save(state_dict):
                 yield self.seen(
                     timeline,
                     event,
-                    f"This save fails at {event.facts.get('at')} of the library: it fills the "
-                    "index with dicts where pairs of weight and file are expected. That fails for "
-                    f"any number of files above one (here {event.facts.get('files')})",
+                    f"This save fails{_at(event)}: it fills the index with dicts where pairs of "
+                    "weight and file are expected. That fails for any number of files above one "
+                    f"(here {event.facts.get('files')})",
                     confidence=Confidence.HIGH,
                     settings=one_file(timeline, event),
                 )
@@ -263,6 +264,10 @@ def save(state_dict):
                     confidence=Confidence.MEDIUM,
                     trail=[(test.test, f"under this condition `{weight}` is skipped")],
                 )
+
+
+def _at(failed: Event) -> str:
+    return f" at {failed.facts['at']} of the library" if failed.facts.get("at") else ""
 
 
 def _where(name: str, files: list[str]) -> str:

@@ -27,8 +27,8 @@ class Save:
     limit: int | str
     positions: dict[str, int]
     """Where the call takes its arguments without their names."""
-    converts: bool
-    """Weights are brought back to their original format: whole, or file by file."""
+    converts_parts: bool
+    """Weights are brought back to their original format file by file, not before the cut."""
     one_file: bool
     """This release fails where it converts for more files than one."""
     collects: bool = False

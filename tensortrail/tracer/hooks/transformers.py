@@ -84,7 +84,7 @@ def _split(recorder: Recorder, save: Save, state_dict: Any, result: Any, again: 
         facts |= {"positions": save.positions, **_saves.left_by(save.model)}
     recorder.note(Did.HOOK, op=SPLIT, facts=facts)
     _saves.look_for_sources(save, state_dict)
-    if save.converts and "converted whole" not in save.told:
+    if save.converts_parts:
         save.groups = groups(save.model, state_dict)
         _saves.look_for_cuts(save, state_dict, result, again)
 
@@ -103,7 +103,7 @@ def _converting(recorder: Recorder, saves: Saves) -> Around:
         if save.files:
             recorder.guarded(_converts_part, save, state_dict)
             return original(model, state_dict, *args, **kwargs)
-        save.told.add("converted whole")
+        save.converts_parts = False
         empty = {name: state_dict[name] for name in _saves.without_data(state_dict)}
         result = original(model, state_dict, *args, **kwargs)
         if empty:
@@ -207,6 +207,11 @@ def _before_files_change(recorder: Recorder, save: Save) -> None:
     if save.cut:
         _note_cut(recorder, save)
         recorder.guard.ask("SHD402")
+    if save.one_file and save.converts_parts and len(save.files) > 1:
+        facts = {"said": "is about to fill its index with dicts", "index_of_dicts": True}
+        facts |= {"total": save.total, "files": len(save.files), "positions": save.positions}
+        recorder.note(Did.HOOK, op=SAVE, facts=facts)
+        recorder.guard.ask("SHD403")
     if lost := _saves.overwritten(save):
         _ask_about(recorder, save, lost, "overwritten")
 

@@ -170,14 +170,21 @@ def test_on_the_command_line(tmp_path: Path, release: str) -> None:
 
 
 @pytest.mark.complete
-def test_a_save_that_converts_before_it_loads(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("release", "told"),
+    [
+        ("transformers 5.13.1", "SHD401 `revert_weight_conversion` converts"),
+        ("transformers 5.14.1", "SHD403 This save fails: it fills the index with dicts"),
+    ],
+)
+def test_saves_that_fail_after_they_removed_files(tmp_path: Path, release: str, told: str) -> None:
     whole, target = made("Mixtral"), tmp_path / "target"
     whole.save_pretrained(tmp_path / "source")
     whole.save_pretrained(target, max_shard_size="90KB")
     before = contents(target)
     arguments = ("MixtralForCausalLM", str(tmp_path / "source"), str(target), "100KB")
-    done = traced(tmp_path, "transformers 5.13.1", arguments, halves(whole))
+    done = traced(tmp_path, release, arguments, halves(whole))
     assert done.returncode == 3, done.stderr
-    assert "tensortrail.Stopped: SHD401 `revert_weight_conversion` converts" in done.stderr
+    assert f"tensortrail.Stopped: {told}" in done.stderr
     after = contents(target)
     assert all(after[name] == before[name] for name in before if "safetensors" in name)
