@@ -99,6 +99,6 @@ def _settings(event: Event) -> list[Setting]:
             name="optimizer",
             value=f"{event.op.removesuffix('.step')}(model.parameters())",
             why="it holds the parameters that the model had when it was made",
-            where="after the last fully_shard",
+            where="the code after the last fully_shard",
         )
     ]

@@ -149,3 +149,31 @@ model(x.cuda())
     resets = [e for e in seen.timeline.events(Did.SWAP) if e.op == "FSDPParam.reset_sharded_param"]
     assert len(resets) == 5
     assert {each.facts["said"] for each in resets} == {"copied into a padded or pinned shard"}
+
+
+OWN_GATHER = """\
+from tests.real.distributed.halved import Halved
+model = nn.Sequential(nn.Linear(6, 6, bias=False))
+model[0].weight = nn.Parameter(Halved(model[0].weight.data))
+fully_shard(model[0])
+fully_shard(model)
+for _ in range(3):
+    model(torch.ones(2, 6)).sum().backward()
+assert type(model[0].weight._local_tensor) is Halved
+"""
+
+
+def test_a_wrapper_that_gathers_itself(tmp_path: Path) -> None:
+    """Its inner tensors travel: what comes out of them is called by the parameter's name."""
+    seen = told(tmp_path, OWN_GATHER)
+    assert seen.error is None, seen.error
+    assert not seen.findings
+    names = {
+        process.part.text(number)
+        for process in seen.timeline.processes
+        for numbers in process.part.names.values()
+        for number in numbers
+    }
+    assert any(name.endswith("0.weight (gathered)") for name in names)
+    assert any("gathered with 0 others of its group into 72 B" in each
+               for each in hooks(seen, "FSDPParamGroup.unshard"))  # fmt: skip

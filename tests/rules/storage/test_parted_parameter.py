@@ -64,7 +64,7 @@ assert torch.equal(model(x).sum(), before)
     assert "14: Sequential.0.weight made on cpu by torch.empty" in seen.steps
     assert "17: Sequential.0.weight replaced in its module by a shard" in seen.steps
     (setting,) = finding.settings
-    assert setting.where == "after the last fully_shard"
+    assert setting.where == "the code after the last fully_shard"
 
 
 def test_a_parameter_put_into_a_sharded_module_is_not_used(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 // Bytes over time, a strip for each device, with the phases above. Shares its time axis with the lanes.
 
-const GUTTER = 112;
+const LONGEST_NAME = Math.min(Math.max(...data.devices.map((use) => use.name.length), 11), 16);
+const GUTTER = 35 + 7 * LONGEST_NAME;
 const STRIP = 74;
 const PHASE = 22;
 
@@ -139,7 +140,7 @@ function strip(use, top, width) {
   return [
     svg("line", { class: "axis", x1: GUTTER, x2: width, y1: base, y2: base }), group,
     svg("circle", { cx: 19, cy: top + 29, r: 5, fill: "var(--device)", class: colour }),
-    svg("text", { x: 31, y: top + 33, "font-weight": 600 }, use.name.slice(0, 11)),
+    svg("text", { x: 31, y: top + 33, "font-weight": 600 }, use.name.slice(0, LONGEST_NAME)),
     svg("text", { x: 14, y: top + 52 }, `${size(use.peak)} peak`),
   ];
 }

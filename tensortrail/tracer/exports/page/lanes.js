@@ -86,7 +86,7 @@ class Lanes {
     pen.fill();
     pen.fillStyle = inks.soft;
     pen.font = "600 12px system-ui, sans-serif";
-    pen.fillText(lane.name.slice(0, 12), 31, lane.top + 16);
+    pen.fillText(lane.name.slice(0, LONGEST_NAME + 1), 31, lane.top + 16);
     pen.font = "12px system-ui, sans-serif";
     pen.fillText(count(lane.storages.length, "storage"), 14, lane.top + 32);
     pen.strokeStyle = inks.line;
