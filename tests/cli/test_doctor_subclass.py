@@ -76,7 +76,7 @@ HARMLESS = ("handled", "not applicable")
         ([f"{PACKED}:Nowhere"], "has no Nowhere"),
         (["no.such.module:Class"], "no.such.module cannot be imported: ModuleNotFoundError"),
         ([PACKED], "is not of the form module:Class"),
-        (["torch:randn()"], "fails: TypeError"),
+        (["torch:randn()"], "fails here: TypeError"),
         (["torch:float32"], "is a dtype, not a class"),
         (["builtins:int"], "is no subclass of torch.Tensor"),
         ([f"{PACKED}:weight()", "--use", "nothing"], "no use is named nothing"),

@@ -18,7 +18,7 @@ from tensortrail.doctor.subclass.words import CannotMake, Examination, Row, Verd
 
 NEEDS_GPU = (
     "not compiled with CUDA", "No CUDA GPUs", "Found no NVIDIA driver", "CUDA driver",
-    "accelerator device when none is available",
+    "accelerator device when none is available", "Storage device not recognized: cuda",
 )  # fmt: skip
 
 

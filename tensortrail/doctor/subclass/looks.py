@@ -109,6 +109,9 @@ def other_device(tensor: torch.Tensor, device: str) -> str:
     """Where the tensor or what is in it lies, if not where it was asked for."""
     if tensor.device.type != torch.device(device).type:
         return f"gives one on {tensor.device} where {device} was asked for"
+    to_torch = torch._C.TensorBase.device.__get__(tensor)
+    if to_torch.type not in ("cpu", tensor.device.type):  # a simulated one is on the CPU to torch
+        return f"says it is on {tensor.device}, but to torch it is on {to_torch}"
     elsewhere = {
         str(each.device): name
         for name, each in inner_tensors(tensor).items()

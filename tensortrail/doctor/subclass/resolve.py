@@ -82,5 +82,5 @@ def _called(function: Callable[[], Any], name: str) -> Any:
     except CannotMake:
         raise
     except Exception as error:
-        told = f"{type(error).__name__}: {str(error).strip().splitlines()[:1]}"
-        raise CannotMake(f"{name} fails: {told}; on another machine it may not") from error
+        line = (str(error).strip().splitlines() or [""])[0]
+        raise CannotMake(f"{name} fails here: {type(error).__name__}: {line}") from error

@@ -1,0 +1,80 @@
+"""The wrapper classes of torchao: nothing is stood in for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchao")
+
+import torch
+
+from benchmarks.subclasses import PAGE, details
+from tensortrail.doctor.subclass.examine import examine
+from tensortrail.doctor.subclass.families.torchao import MAKERS
+from tensortrail.doctor.subclass.words import Examination, Verdict
+
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+LOSES = "WeightWithDynamicFloat8CastTensor"
+TRAINED = (
+    "BitNetTrainingLinearWeight",
+    "Int8MixedPrecisionTrainingLinearWeight",
+    "Float8TrainingWeightWrapperTensor",
+    "MXFP8TrainingWeightWrapperTensor",
+)
+
+
+@pytest.fixture(scope="module")
+def found() -> Examination:
+    return examine(MAKERS[LOSES])
+
+
+def verdict(found: Examination, op: str) -> Verdict:
+    (row,) = (each for each in found.rows if each.op == op)
+    return row.verdict
+
+
+def test_the_silent_loss_of_an_asynchronous_save_is_predicted(found: Examination) -> None:
+    (lost,) = (each for each in found.rows if each.op == "dcp.async_save, dcp.load")
+    assert lost.verdict is Verdict.WRONG_VALUES
+    assert lost.told == "_tensor has memory nobody wrote"
+    assert lost.codes == ("XFR604",)
+    assert verdict(found, "new_empty(size, device=cpu)") is Verdict.WRONG_TYPE
+    assert verdict(found, "StateDictStager.stage") is Verdict.WRONG_TYPE
+
+
+def test_what_it_does_well_is_not_complained_of(found: Examination) -> None:
+    assert verdict(found, "dcp.save, dcp.load") is Verdict.HANDLED
+    assert all(row.verdict is Verdict.HANDLED for row in found.rows if row.use == "FSDP2")
+
+
+def test_the_table_in_the_documentation_is_what_is_seen(found: Examination) -> None:
+    if found.versions != "torchao 0.18.0, torch 2.13.0+cpu" or torch.cuda.is_available():
+        pytest.skip("the table is of torchao 0.18.0 and torch 2.13.0 on a CPU")
+    assert "\n".join(details(found)).strip() in Path(PAGE).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_others_lose_their_values_in_the_same_way(name: str) -> None:
+    lost = examine(MAKERS[name], ["save and load"]).rows[-1]
+    assert lost.op == "dcp.async_save, dcp.load"
+    assert lost.told == "_data has memory nobody wrote"
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_maker_makes_another_tensor_of_its_class_each_time(name: str) -> None:
+    one, other = (MAKERS[name]() for _ in range(2))
+    assert type(one).__qualname__ == name.rpartition(".")[2]
+    assert one is not other
+    assert one.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize("name", ["Int8Tensor", "Float8Tensor", "MXTensor"])
+def test_inference_weights_refuse_what_they_do_not_know(name: str) -> None:
+    found = examine(MAKERS[name], ["DCP", "FSDP2"])
+    assert verdict(found, "StateDictStager.stage") is Verdict.RAISES
+    assert verdict(found, "dcp.save, dcp.load") is Verdict.HANDLED
+    (row,) = (each for each in found.rows if each.op == "new_empty(size, device=cpu)")
+    assert row.told.startswith("NotImplementedError (aten.new_empty)")
