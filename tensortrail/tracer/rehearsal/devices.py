@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.spec import Spec
 
 FORKED = (
@@ -46,7 +47,7 @@ class Devices:
             return self.checked(device)
         device = torch.device(device) if not isinstance(device, torch.device) else device
         if device.type != "cuda":
-            return None
+            return state.from_torch(device)
         if self._used_by not in (0, os.getpid()):
             raise RuntimeError(FORKED)
         return self.checked(self.device if device.index is None else device.index)

@@ -9,8 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.tensor import SimTensor
 
 IN_FULL = frozenset(
@@ -38,13 +40,13 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
     """The call, with autocast if that of the GPU is on."""
     if not torch.is_autocast_enabled("cuda"):
         return func(*args, **kwargs)
-    if not any(isinstance(each, SimTensor) for each in tree_leaves((args, kwargs))):
+    if not any(map(on_gpu, tree_leaves((args, kwargs)))):
         return func(*args, **kwargs)
     name = getattr(func, "__name__", "")
     if name == "binary_cross_entropy":
         raise RuntimeError(UNSAFE)
     if name in IN_FULL:
-        args, kwargs = tree_map_only(SimTensor, _widened, (args, kwargs))
+        args, kwargs = tree_map_only(Tensor, _widened, (args, kwargs))
         return func(*args, **kwargs)
     enabled, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
     torch.set_autocast_enabled("cpu", True)
@@ -56,6 +58,14 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
         torch.set_autocast_dtype("cpu", dtype)
 
 
+def on_gpu(value: Any) -> bool:
+    """A simulated tensor, or what the compiler has in its place."""
+    if isinstance(value, SimTensor):
+        return True
+    stands_in = isinstance(value, Tensor) and type(value) not in (Tensor, Parameter)
+    return stands_in and (value.is_cuda or state.from_torch(value.device) is not None)
+
+
 def _widened(tensor: Tensor) -> Tensor:
-    narrow = tensor.dtype in (torch.float16, torch.bfloat16)
+    narrow = tensor.dtype in (torch.float16, torch.bfloat16) and on_gpu(tensor)
     return tensor.float() if narrow else tensor

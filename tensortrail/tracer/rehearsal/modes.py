@@ -13,9 +13,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from tensortrail.tracer.rehearsal import beforehand, generators, legacy, wrappers
+from tensortrail.tracer.rehearsal import beforehand, fakes, generators, legacy, wrappers
 from tensortrail.tracer.rehearsal.identity import LAZY, SUCCESSOR
-from tensortrail.tracer.rehearsal.simulation import Simulation, plain_data
+from tensortrail.tracer.rehearsal.simulation import TRACING, Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import ANSWERS, SimTensor
 
 UNSHAPED: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
@@ -28,6 +28,8 @@ FROM_VALUES = (
     torch.sparse_bsc_tensor,
 )  # fmt: skip
 EAGER = torch._C.DispatchKey.CompositeExplicitAutograd
+ITSELF = ("flex_attention", "flex_attention_backward")
+"""Operators around operators that make tensors themselves; others insist on no mode."""
 OURS = (Tensor, Parameter, SimTensor)
 FAKING = torch._C._TorchDispatchModeKey.FAKE
 
@@ -48,12 +50,38 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
     ) -> Any:
         if _get_dispatch_mode(FAKING) is not None:
             return func(*args, **(kwargs or {}))  # sizes are asked for, not values
+        if _get_dispatch_mode(TRACING) is not None:
+            return self._traced(func, types, args, kwargs or {})
         for kind in types:
             if not issubclass(kind, SimTensor) and kind not in OURS:
                 return NotImplemented  # another wrapper unpacks itself; we see what is inside
         if isinstance(func, HigherOrderOperator):
-            return func.py_kernels[EAGER](*args, **(kwargs or {}))  # it is made of operations
+            return self._made_of_operations(func, args, kwargs or {})
         return self._simulation.run(func, args, kwargs or {})
+
+    def _traced(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """A graph is traced with values: torch's mode for that is asked first, for once."""
+        tracing = torch._C._unset_dispatch_mode(TRACING)
+        try:
+            with self:
+                return tracing.__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            torch._C._set_dispatch_mode(tracing)
+
+    def _made_of_operations(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        kernel = func.py_kernels[EAGER]
+        if func._name in ITSELF:
+            with self, AskMode(self._simulation):
+                return kernel(*args, **kwargs)
+
+        def inside(body: Any) -> Any:
+            def run(*given: Any, **options: Any) -> Any:
+                with self, AskMode(self._simulation):
+                    return body(*given, **options)
+
+            return run if callable(body) and not isinstance(body, Tensor) else body
+
+        return kernel(*map(inside, args), **{key: inside(each) for key, each in kwargs.items()})
 
 
 class AskMode(TorchFunctionMode):  # type: ignore[misc]
@@ -87,6 +115,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
     ) -> Any:
         if args and isinstance(args[0], SimTensor) and func in ANSWERS:
             return ANSWERS[func](*args, **(kwargs or {}))
+        if _get_dispatch_mode(FAKING) is not None:
+            return fakes.run(func, args, kwargs or {})
         special = self._special.get(func)
         if special is not None:
             return special(func, args, kwargs or {})

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.tensor import SimTensor
 
 INDEXING = ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index",
@@ -18,7 +19,7 @@ DEPENDS_ON_VALUES = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_ou
 
 def by_autograd(device: Any) -> bool:
     """Its C++ takes the tensors it works on for the host's, and asks for more like them."""
-    return bool(device.type == "cpu" and torch._C._current_graph_task_id() != -1)
+    return bool(device == state.HOST and torch._C._current_graph_task_id() != -1)
 
 
 def inner_of(tensor: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import DisableTorchFunction
+from torch._C import DisableTorchFunction, _get_dispatch_mode
 from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal import mixed, placement, state
@@ -28,14 +28,16 @@ from tensortrail.tracer.rehearsal.order import Order
 from tensortrail.tracer.rehearsal.pending import Pending
 from tensortrail.tracer.rehearsal.pinned import Pinned
 from tensortrail.tracer.rehearsal.races import Races
+from tensortrail.tracer.rehearsal.refusals import Told
 from tensortrail.tracer.rehearsal.spec import Spec
-from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
+from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor, dtype_named
 
 aten = torch.ops.aten
 BACKWARD = (Tensor.backward, torch.autograd.grad)
 """What autograd makes is for tensors of any device."""
 NESTED = "nested tensors of this layout are not simulated: use layout=torch.jagged in a rehearsal"
 MOVES = "Tensor.to"
+TRACING = torch._C._TorchDispatchModeKey.PROXY
 
 
 class Simulation(Devices):
@@ -47,6 +49,8 @@ class Simulation(Devices):
         self.pinned = Pinned()
         self.streams = Streams(self)
         self.races = Races(self.order, self.memory, self.streams.known_queue)
+        self.refused: Told = lambda func, args, kwargs, error: None
+        """Called when a call that is traced for the compiler may not be; the recorder listens."""
         self._here = threading.local()
 
     def synchronized(self, index: int) -> None:
@@ -105,12 +109,12 @@ class Simulation(Devices):
         if func is aten._pack_padded_sequence.default:
             return self._packed(result, index)
         if len(sims) > 1 and func._schema.name.startswith("aten::_foreach_"):
-            return self._each_at_home(result, args[0])
+            return self._each_at_home(result, next(each for each in args if isinstance(each, list)))
         return self._wrapped(result, index, sims)
 
     def _home(self, device: Any) -> int | None:
         """What a function of torch makes for itself lies where what it was given lies."""
-        return getattr(self._here, "home", None) if device.type == "cpu" else None
+        return getattr(self._here, "home", None) if device == state.HOST else None
 
     def called(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """A call of Python's, as far as it is one of torch's own functions."""
@@ -241,6 +245,9 @@ class Simulation(Devices):
 
     def moved(self, tensor: Tensor, target: int | None, non_blocking: bool = False) -> Any:
         """The bytes on another device, without a thought for gradients."""
+        if _get_dispatch_mode(TRACING) is not None:  # what it traces are operations
+            device = state.SURELY_HOST if target is None else torch.device("cuda", target)
+            return aten._to_copy.default(tensor, device=device, non_blocking=non_blocking)
         source = tensor.index if isinstance(tensor, SimTensor) else None
         inner = inner_of(tensor)
         if inner.is_meta:
@@ -270,10 +277,8 @@ class Simulation(Devices):
         """`tensor.type("torch.cuda.HalfTensor")`"""
         if isinstance(dtype, torch.dtype):
             return self.to(tensor, (dtype,), {})
-        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
-        wanted = torch.empty(0).type(name.replace("torch.cuda.", "torch.")).dtype
-        device = state.cuda() if "cuda" in name else torch.device("cpu")
-        return self.to(tensor, (device, wanted), {"non_blocking": non_blocking})
+        device = state.cuda() if "cuda" in str(dtype) else torch.device("cpu")
+        return self.to(tensor, (device, dtype_named(dtype)), {"non_blocking": non_blocking})
 
     # --- identity ------------------------------------------------------------------------
     def set_data(self, tensor: Tensor, value: Tensor) -> None:

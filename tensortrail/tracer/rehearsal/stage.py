@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter
-from torch.nn.modules import module as modules
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.naming import name_what_lives
 from tensortrail.tracer.rehearsal import (
     beforehand,
-    compiled,
     cuda,
     generators,
     legacy,
@@ -25,6 +23,7 @@ from tensortrail.tracer.rehearsal import (
     state,
     storing,
 )
+from tensortrail.tracer.rehearsal.compiled import Compiler
 from tensortrail.tracer.rehearsal.distributed import install as install_groups
 from tensortrail.tracer.rehearsal.modes import UNSHAPED, AskMode, ComputeMode, moved, to_cuda
 from tensortrail.tracer.rehearsal.parallel import install as install_parallel
@@ -35,8 +34,6 @@ from tensortrail.tracer.rehearsal.spec import Spec
 from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor, parameter, set_data
 from tensortrail.tracer.rehearsal.wrappers import install as install_wrappers
 from tensortrail.tracer.storages import PLAIN
-
-plain_is_wrapper = modules.is_traceable_wrapper_subclass
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recorder import Recorder
@@ -51,6 +48,7 @@ class Rehearsal:
     def __init__(self, spec: Spec) -> None:
         self.simulation = Simulation(spec)
         self._replaced = Replacements()
+        self._methods = Replacements()
         self._here = threading.local()
 
     def __enter__(self) -> Rehearsal:
@@ -67,6 +65,7 @@ class Rehearsal:
     def start(self) -> None:
         if state.current is not None:
             raise RuntimeError("a rehearsal is on already")
+        self._compiler = Compiler()
         state.current = self.simulation
         PLAIN.update((SimTensor, SimParameter))
         try:
@@ -99,6 +98,7 @@ class Rehearsal:
 
         recorder.storages.locate = locate
         self.simulation.memory.names = names
+        self.simulation.refused = recorder.failures.saw
         self.simulation.races.listener = Listener(
             recorder.site_here, recorder.storages.entry, raced, recorder.trouble
         )
@@ -116,6 +116,8 @@ class Rehearsal:
     def stop(self) -> None:
         legacy.forget_default_device()
         self.simulation.races.end()
+        self._compiler.stop()
+        self._methods.undo()
         self._replaced.undo()
         PLAIN.difference_update((SimTensor, SimParameter))
         state.current = None
@@ -129,13 +131,17 @@ class Rehearsal:
         install_groups(self._replaced)
         install_wrappers(simulation, self._replaced)
         install_parallel(self._replaced)
-        compiled.install(self._replaced)
         storing.install(simulation, self._replaced)
         for owner in (torch._C, torch.utils.dlpack):
             name = "_to_dlpack" if owner is torch._C else "to_dlpack"
             put(owner, name, beforehand.exported(getattr(owner, name)))
         put(torch._C, "_group_tensors_by_device_and_dtype", beforehand.grouped)
         pinned.install(simulation.pinned, self._replaced)
+        self._replace_methods()
+        self._compiler.start(simulation, self._replaced, self._methods)
+
+    def _replace_methods(self) -> None:
+        simulation, put = self.simulation, self._methods.put
         to, to_gpu = Tensor.to, Tensor.cuda
         make_parameter = Parameter.__new__
 
@@ -156,7 +162,6 @@ class Rehearsal:
 
         put(Tensor, "data", property(plain_data.__get__, set_data))
         put(Parameter, "__new__", new_parameter)
-        put(modules, "is_traceable_wrapper_subclass", _is_wrapper)
         put(
             UNSHAPED,
             "_allowed_methods",
@@ -164,8 +169,3 @@ class Rehearsal:
         )
         put(Tensor, "to", tensor_to)
         put(Tensor, "cuda", tensor_cuda)
-
-
-def _is_wrapper(tensor: object) -> bool:
-    """For modules that move: parameters of ours take new data, as plain ones do."""
-    return not isinstance(tensor, SimTensor) and plain_is_wrapper(tensor)

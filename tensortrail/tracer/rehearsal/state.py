@@ -9,6 +9,9 @@ import torch
 if TYPE_CHECKING:
     from tensortrail.tracer.rehearsal.simulation import Simulation
 
+HOST = torch.device("cpu")
+SURELY_HOST = torch.device("cpu", 0)
+"""As compiled code names it: C++ says `HOST` of simulated devices too."""
 current: Simulation | None = None
 
 
@@ -18,6 +21,16 @@ def required() -> Simulation:
             "this tensor lies on a simulated device, and the rehearsal is over: use it inside"
         )
     return current
+
+
+def to_torch(index: int) -> torch.device:
+    """What torch's C++ is told of a simulated device: a CPU beside the host's."""
+    return torch.device("cpu", index + 1)
+
+
+def from_torch(device: torch.device) -> int | None:
+    """Which simulated device C++ means."""
+    return device.index - 1 if device.type == "cpu" and device.index else None
 
 
 def cuda(device: Any = None) -> torch.device:

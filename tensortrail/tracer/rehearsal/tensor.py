@@ -236,12 +236,8 @@ class SimTensor(Tensor):  # type: ignore[misc]
 
         return reduced(self, protocol)
 
-    def __tensor_flatten__(self) -> tuple[list[str], Any]:
-        return ["inner"], (self.index,)
-
-    @classmethod
-    def __tensor_unflatten__(cls, inner: Any, context: Any, size: Any, stride: Any) -> Any:
-        return cls(inner["inner"], context[0])
+    def __coerce_same_metadata_as_tangent__(self, meta: Any, kind: Any = None) -> SimTensor:
+        return self  # compiled code takes it for a plain tensor
 
 
 @answers(Tensor.data.__set__)
@@ -264,3 +260,9 @@ def parameter(data: Tensor, requires_grad: bool) -> Any:
 def type_name(dtype: torch.dtype) -> str:
     """`FloatTensor`, as `torch.cuda.FloatTensor`."""
     return str(torch.empty(0, dtype=dtype).type()).rpartition(".")[2]
+
+
+def dtype_named(kind: Any) -> torch.dtype:
+    """Of `"torch.cuda.FloatTensor"` and `torch.cuda.FloatTensor`."""
+    name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
+    return torch.empty(0).type(name.replace("torch.cuda.", "torch.")).dtype

@@ -164,16 +164,6 @@ def test_marks_and_profilers_do_no_harm() -> None:
     assert len(profiled.key_averages()) > 0
 
 
-def test_compiled_code_runs_eagerly_and_says_so_once(capfd: pytest.CaptureFixture[str]) -> None:
-    layer = torch.nn.Linear(2, 2).cuda()
-    whole = torch.compile(layer, backend="aot_eager")
-    twice = torch.compile(lambda x: x * 2)
-    given = torch.ones(1, 2, device="cuda")
-    assert torch.equal(twice(whole(given)), layer(given) * 2)
-    assert list(whole.state_dict()) == ["_orig_mod.weight", "_orig_mod.bias"]
-    assert capfd.readouterr().err.count("torch.compile is not rehearsed") == 1
-
-
 def test_copies_of_modules_stay_on_their_device() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)).to("cuda:1")
     copied = copy.deepcopy(model)

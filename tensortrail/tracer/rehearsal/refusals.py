@@ -1,0 +1,55 @@
+"""What met when the compiler refused to trace a call: the stand-ins, and whose place they take."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorDeviceMismatchError
+from torch.fx import Node
+from torch.utils._pytree import tree_map_only
+
+Told = Callable[[Any, Any, Any, Exception], None]
+
+
+class Refusals(threading.local):
+    def __init__(self) -> None:
+        self.real: dict[int, tuple[Tensor, Tensor]] = {}
+        """`id` of a stand-in -> it, and the tensor it was made of."""
+        self.met: tuple[Any, Any, Any] | None = None
+
+    @contextmanager
+    def traced(self, told: Told) -> Iterator[None]:
+        """One function is traced. The exception that leaves is another than the one that met."""
+        before, self.real, self.met = self.real, {}, None
+        try:
+            yield
+        except Exception as error:
+            if self.met is not None:
+                told(*self.met, error)
+            raise
+        finally:
+            self.real, self.met = before, None
+
+    def stands_in(self, fake: Any, real: Any) -> None:
+        if isinstance(fake, Tensor):
+            self.real[id(fake)] = (fake, real)
+
+    @contextmanager
+    def calling(self, node: Node, args: Any, kwargs: Any) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error.__cause__ or error, FakeTensorDeviceMismatchError):
+                raise
+            target: Any = node.target
+            func = getattr(torch.Tensor, target, target) if type(target) is str else target
+            self.met = (func, self._of_real(args), self._of_real(kwargs))
+            raise
+
+    def _of_real(self, values: Any) -> Any:
+        return tree_map_only(Tensor, lambda fake: self.real.get(id(fake), (0, fake))[1], values)
