@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import torch
 from torch.nn import Module
 
 from tensortrail.tracer.misled import Misled
@@ -218,13 +217,15 @@ class Onloads:
         return known if known is not None and known.module() is module else None
 
 
+WITHOUT_NUMBER = ("cpu", "meta", "disk", "None")
+
+
 def device_name(device: Any) -> str:
     """As torch says it. Libraries also call a GPU by its number, and know "disk"."""
-    try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError):
-        return f"cuda:{device}" if isinstance(device, int) else str(device)
-    return f"{found}:0" if found.index is None and found.type not in ("cpu", "meta") else str(found)
+    text = str(device)
+    if text.isdigit():
+        return f"cuda:{text}"
+    return text if ":" in text or text in WITHOUT_NUMBER else f"{text}:0"
 
 
 def _depth(path: str) -> int:

@@ -15,6 +15,8 @@ from tensortrail.tracer.onloads import Bringer, Onloads, device_name
 from tensortrail.tracer.recorder import Recorder
 from tensortrail.tracer.storages import device_of
 
+CHOSEN = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Asks the library for a map."""
 MOST_ROWS, MOST_DIFFERENCES = 400, 50
 
 
@@ -77,15 +79,12 @@ def placement(model: Module, declared: Any, chosen: Any, onloads: Onloads) -> di
 
 
 def _as_map(device_map: Any) -> dict[str, str]:
-    """A device for the whole model is a map too; "auto" and its like are none."""
+    """A device for the whole model is a map too."""
     if isinstance(device_map, Mapping):
         return {str(name): device_name(place) for name, place in device_map.items()}
-    if isinstance(device_map, (int, torch.device)):
-        return {"": device_name(device_map)}
-    try:
-        return {"": device_name(torch.device(device_map))} if isinstance(device_map, str) else {}
-    except RuntimeError:
+    if device_map is None or device_map in CHOSEN:
         return {}
+    return {"": device_name(device_map)}
 
 
 def _said(model: Module, declared: Any, rows: list[Row]) -> str:
@@ -102,7 +101,8 @@ def _weights(model: Module, onloads: Onloads) -> Iterator[Lies]:
     hooks: dict[str, Bringer] = {}
     for path, module in model.named_modules():
         for bringer in onloads.of(module):
-            hooks[path] = bringer
+            if not bringer.stays:
+                hooks[path] = bringer
     found: dict[int, Lies] = {}
     for name, tensor in model.named_parameters(remove_duplicate=False):
         if id(tensor) in found:
