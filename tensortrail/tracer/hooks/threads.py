@@ -7,6 +7,7 @@ from typing import Any
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.arming import arm, disarm
+from tensortrail.tracer.newthreads import start_between
 from tensortrail.tracer.patches import Patches
 from tensortrail.tracer.recorder import Recorder
 from tensortrail.tracer.sites import Place
@@ -19,27 +20,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
         if not recorder.active:
             return original(thread)
         by = recorder.guarded(_starts, thread)
-        run, own = thread.run, vars(thread).get("run")
-
-        def as_it_was() -> None:
-            vars(thread).pop("run", None)
-            if own is not None:
-                thread.run = own  # type: ignore[method-assign]
-
-        def armed_run() -> None:
-            as_it_was()
-            recorder.guarded(_arm, by)
-            try:
-                run()
-            finally:
-                recorder.guarded(disarm)
-
-        thread.run = armed_run  # type: ignore[method-assign]
-        try:
-            return original(thread)
-        except BaseException:
-            as_it_was()
-            raise
+        return start_between(
+            original,
+            thread,
+            lambda: recorder.guarded(_arm, by),
+            lambda: recorder.guarded(disarm),
+        )
 
     patches.wrap(threading.Thread, "start", starting)
 

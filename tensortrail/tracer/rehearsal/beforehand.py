@@ -103,12 +103,34 @@ def quantile(func: Any, args: Any, kwargs: Any) -> Any:
     )
 
 
+def split_by_tensor(func: Any, args: Any, kwargs: Any) -> Any:
+    places = [*args[1:2], *kwargs.values()]
+    given = next((each for each in places if isinstance(each, Tensor)), None)
+    if given is not None and given.device.type != "cpu":
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on "
+            f"{given.device}"
+        )
+    return state.required().called(func, args, kwargs)
+
+
+def unravelled(func: Any, args: Any, kwargs: Any) -> Any:
+    """Written in Python, with `torch.tensor` on the device of what it was given."""
+    given = args[0] if args else kwargs["indices"]
+    if not isinstance(given, SimTensor):
+        return func(*args, **kwargs)
+    found = func(given.inner, *args[1:], **{k: v for k, v in kwargs.items() if k != "indices"})
+    return tuple(state.required().wrap(each, given.index) for each in found)
+
+
 CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), recurrent),
     torch.nn.functional.ctc_loss: ctc_loss,
     **dict.fromkeys(
         (torch.quantile, torch.nanquantile, Tensor.quantile, Tensor.nanquantile), quantile
     ),
+    **dict.fromkeys((torch.tensor_split, Tensor.tensor_split), split_by_tensor),
+    torch.unravel_index: unravelled,
     Tensor.backward: backward,
     Tensor.grad.__set__: assign_gradient,
 }

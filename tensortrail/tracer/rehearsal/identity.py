@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+from torch.utils._mode_utils import no_dispatch
 
 from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
 
@@ -15,6 +16,17 @@ LAZY = (
     "the CPU"
 )
 SUCCESSOR = "_became"
+
+
+def follow(func: Any, args: Any, kwargs: Any) -> None:
+    """The outer tensor takes the shape that its inner one took in place: C++ may hold it."""
+    before = torch._C._meta_in_tls_dispatch_include()
+    with no_dispatch():
+        torch._C._set_meta_in_tls_dispatch_include(True)
+        try:
+            func(*args, **kwargs)
+        finally:
+            torch._C._set_meta_in_tls_dispatch_include(before)
 
 
 def become(tensor: Tensor, value: Tensor) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,9 +16,42 @@ WIDER = {"Half": torch.float32, "BFloat16": torch.float32}
 WIDER_HERE = {"histc": {"Int": torch.float32, "Long": torch.float64, "Short": torch.float32}}
 """Operations that take integers on a GPU only."""
 
+ONLY_ON_THE_CPU = {torch.ops.aten._sparse_mm_reduce_impl.default}
+"""What this would do for a tensor that needs a gradient cannot be asked for from here either."""
+INSTEAD = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
+"""Zeros without memory, which torch follows with a key that simulated tensors do not have."""
+LAZY = tuple(
+    getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative", "ZeroTensor")
+)
+
+
+@contextmanager
+def conjugates_resolved() -> Iterator[None]:
+    """Below a dispatch mode torch leaves `x.conj()` inside of a kernel as it is, unconjugated."""
+    excluded, set_excluded = (
+        torch._C._dispatch_tls_is_dispatch_key_excluded,
+        torch._C._dispatch_tls_set_dispatch_key_excluded,
+    )
+    before = [excluded(key) for key in LAZY]
+    for key in LAZY:
+        set_excluded(key, False)
+    try:
+        yield
+    finally:
+        for key, was in zip(LAZY, before, strict=True):
+            set_excluded(key, was)
+
+
+def is_complex(named: Sequence[tuple[str, Tensor]]) -> bool:
+    return bool(named) and named[0][1].dtype.is_complex
+
 
 def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What the GPU's kernel would give."""
+    if func in ONLY_ON_THE_CPU:
+        raise NotImplementedError(
+            f"Could not run '{func._schema.name}' with arguments from the 'SparseCsrCUDA' backend."
+        )
     try:
         return func(*args, **kwargs)
     except (NotImplementedError, RuntimeError) as error:

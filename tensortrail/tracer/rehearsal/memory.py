@@ -27,7 +27,7 @@ class Held(weakref.ref):  # type: ignore[type-arg]
     index: int
     nbytes: int
     dtype: torch.dtype
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] | None
     time: int
     """In the device's default stream, when it was made."""
     uses: Any
@@ -92,16 +92,21 @@ class Memory:
             return self._refused(index, int(found[1]))
         return MemoryError(f"this machine has too little memory for the rehearsal: {error}")
 
-    def hold(self, storage: Any, index: int, tensor: torch.Tensor) -> None:
+    def hold(self, storage: Any, index: int, tensor: torch.Tensor | None) -> None:
+        """The tensor says what the bytes are; they may come before it."""
         key = storage._cdata
-        if key in self._held:
+        known = self._held.get(key)
+        if known is not None:
+            if known.shape is None and tensor is not None:
+                known.dtype, known.shape = tensor.dtype, tensor.shape
             return
         nbytes = storage.nbytes()
         with self._lock:
             self.ask(index, nbytes)
             held = Held(storage, self._freed)
             held.key, held.index, held.nbytes = key, index, _blocks(nbytes)
-            held.dtype, held.shape = tensor.dtype, tensor.shape
+            held.dtype = torch.uint8 if tensor is None else tensor.dtype
+            held.shape = None if tensor is None else tensor.shape
             held.time, held.uses = self._order.queue(index).time, None
             self._held[key] = held
             self.bytes[index].add(held.nbytes)
@@ -158,7 +163,8 @@ class Memory:
         for held in list(self._held.values()):
             storage = held()
             if held.index == index and storage is not None:
-                shape = "x".join(map(str, held.shape)) or "scalar"
+                sizes = (held.nbytes,) if held.shape is None else held.shape
+                shape = "x".join(map(str, sizes)) or "scalar"
                 kind = f"{str(held.dtype)[6:]} {shape}"
                 name = name_of(storage)
                 total.setdefault(f"{name} ({kind})" if name else kind, []).append(held.nbytes)

@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import _get_dispatch_mode
+from torch._C import DisableTorchFunction, _current_graph_task_id, _get_dispatch_mode
 from torch._ops import HigherOrderOperator
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from tensortrail.tracer.rehearsal import beforehand, fakes, generators, legacy, wrappers
+from tensortrail.tracer.rehearsal import beforehand, fakes, fourier, generators, legacy, wrappers
 from tensortrail.tracer.rehearsal.identity import LAZY, SUCCESSOR
-from tensortrail.tracer.rehearsal.simulation import TRACING, Simulation, plain_data
+from tensortrail.tracer.rehearsal.simulation import NO_TASK, TRACING, Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import ANSWERS, SimTensor
 
 UNSHAPED: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
@@ -57,7 +57,10 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
                 return NotImplemented  # another wrapper unpacks itself; we see what is inside
         if isinstance(func, HigherOrderOperator):
             return self._made_of_operations(func, args, kwargs or {})
-        return self._simulation.run(func, args, kwargs or {})
+        if _current_graph_task_id() == NO_TASK or func.namespace != "aten":
+            return self._simulation.run(func, args, kwargs or {})
+        with DisableTorchFunction():  # in a backward pass modes see what we ask ourselves
+            return self._simulation.run(func, args, kwargs or {})
 
     def _traced(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """A graph is traced with values: torch's mode for that is asked first, for once."""
@@ -92,6 +95,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         self._simulation = simulation
         self._special = {
             **beforehand.CHECKS,
+            **dict.fromkeys(fourier.TRANSFORMS, fourier.transform),
             TO: self._to,
             CUDA: self._cuda,
             Tensor.cpu: self._cpu,

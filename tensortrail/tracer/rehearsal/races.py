@@ -137,7 +137,7 @@ class Races:
         except Exception as error:
             self._trouble(error)
 
-    def moves(self, tensor: Tensor, op: Any) -> None:
+    def moves(self, tensor: Tensor | None, op: Any) -> None:
         """A copy of the tensor is about to be made elsewhere."""
         if isinstance(tensor, SimTensor):
             self.used(tensor, op)

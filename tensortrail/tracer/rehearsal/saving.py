@@ -25,7 +25,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         "_package_registry",
         [(BEFORE_ALL_OTHERS, files.tag, files.restore), *registry],
     )
-    load, save = torch.load, torch.save
+    save = torch.save
 
     def saving(*args: Any, **kwargs: Any) -> Any:
         _here.saving = True
@@ -34,32 +34,16 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         finally:
             _here.saving = False
 
-    def loading(f: Any, *args: Any, **kwargs: Any) -> Any:
-        files.begin()
-        try:
-            return files.placed(load(f, *args, **kwargs))
-        finally:
-            files.end()
-
-    replaced.put(torch, "load", loading)
     replaced.put(torch, "save", saving)
 
 
 class Files:
-    """Storages that a file says lie on a GPU, while it is loaded."""
+    """Storages on simulated devices, as files say where they lie.
+
+    What is read is put on its device at once: torch's own code then builds tensors around it."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
-        self._loaded: dict[int, tuple[int, Any]] = {}
-        self._depth = 0
-
-    def begin(self) -> None:
-        self._depth += 1
-
-    def end(self) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._loaded.clear()
 
     def tag(self, storage: Any) -> str | None:
         plain = getattr(storage, "_untyped_storage", storage)
@@ -70,70 +54,20 @@ class Files:
         if not location.startswith("cuda"):
             return None
         torch.serialization._validate_device(location, "cuda")
-        index = self._simulation.index_of(location)
-        plain = getattr(storage, "_untyped_storage", storage)
-        self._loaded[plain._cdata] = (index or 0, plain)
+        index = self._simulation.index_of(location) or 0
+        self._simulation.put(getattr(storage, "_untyped_storage", storage), index, "torch.load")
         return storage
-
-    def placed(self, data: Any) -> Any:
-        """The loaded object, with its tensors on the devices the file names."""
-        return self._placed(data, {})
-
-    def _index_of(self, tensor: Tensor) -> int | None:
-        if isinstance(tensor, SimTensor):
-            return None
-        try:
-            storage = tensor.untyped_storage()
-        except (RuntimeError, NotImplementedError):
-            return None
-        index, _ = self._loaded.get(storage._cdata, (self._simulation.memory.index_of(storage), 0))
-        return index
-
-    def _placed(self, data: Any, done: dict[int, Any]) -> Any:
-        if id(data) in done:
-            return done[id(data)]
-        if isinstance(data, Tensor):
-            if hasattr(data, "__tensor_flatten__") and not isinstance(data, SimTensor):
-                return self._placed_inside(data, done)
-            index = self._index_of(data)
-            if index is None:
-                return data
-            is_parameter = isinstance(data, torch.nn.Parameter)
-            made = self._simulation.wrap(data.detach(), index)
-            if is_parameter:
-                made = parameter(made, data.requires_grad)
-            else:
-                made.requires_grad_(data.requires_grad)
-            done[id(data)] = made
-            return made
-        done[id(data)] = data
-        if isinstance(data, torch.nn.Module):
-            for module in data.modules():
-                for tensors in (module._parameters, module._buffers):
-                    for name, value in tensors.items():
-                        if value is not None:
-                            tensors[name] = self._placed(value, done)
-        elif isinstance(data, dict):
-            for key, value in list(data.items()):
-                data[key] = self._placed(value, done)
-        elif type(data) is list:
-            data[:] = [self._placed(each, done) for each in data]
-        elif type(data) is tuple:
-            return tuple(self._placed(each, done) for each in data)
-        return data
-
-    def _placed_inside(self, wrapper: Any, done: dict[int, Any]) -> Any:
-        for name in wrapper.__tensor_flatten__()[0]:
-            setattr(wrapper, name, self._placed(getattr(wrapper, name), done))
-        return wrapper
 
 
 def reduced(tensor: SimTensor, protocol: Any) -> Any:
     """As torch pickles a tensor of a GPU: in a file, the storage's tag says where it lies."""
-    inner = tensor.inner.detach().requires_grad_(tensor.requires_grad)
+    inner = tensor.inner.detach()
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     if not getattr(_here, "saving", False):
-        return restored, (inner.detach(), tensor.index, tensor.requires_grad, is_parameter)
+        return restored, (inner.clone(), tensor.index, tensor.requires_grad, is_parameter)
+    if inner.layout is not torch.strided:
+        return tensor._reduce_ex_internal(protocol)
+    inner.requires_grad_(tensor.requires_grad)
     if is_parameter:
         return torch.nn.Parameter(inner, tensor.requires_grad).__reduce_ex__(protocol)
     return inner.__reduce_ex__(protocol)
@@ -141,7 +75,8 @@ def reduced(tensor: SimTensor, protocol: Any) -> Any:
 
 def restored(inner: Tensor, index: int, requires_grad: bool, is_parameter: bool) -> Any:
     """What was pickled by itself, without a file of torch's around it."""
-    made = state.required().wrap(inner, index)
+    simulation = state.required()
+    made = simulation.moved(inner, simulation.index_of(f"cuda:{index}"))
     if is_parameter:
         return parameter(made, requires_grad)
     return made.requires_grad_(requires_grad)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import DisableTorchFunction, _get_dispatch_mode
+from torch._C import DisableTorchFunction, _current_graph_task_id, _get_dispatch_mode
 from torch.nn import Parameter
 
-from tensortrail.tracer.rehearsal import mixed, placement, state
+from tensortrail.tracer.rehearsal import formulas, mixed, placement, state
 from tensortrail.tracer.rehearsal.current import Streams
 from tensortrail.tracer.rehearsal.devices import Devices
-from tensortrail.tracer.rehearsal.identity import become
-from tensortrail.tracer.rehearsal.kernels import compute
+from tensortrail.tracer.rehearsal.identity import become, follow
+from tensortrail.tracer.rehearsal.kernels import INSTEAD, compute, conjugates_resolved, is_complex
 from tensortrail.tracer.rehearsal.memory import Memory
 from tensortrail.tracer.rehearsal.operands import (
     by_autograd,
@@ -37,6 +38,8 @@ BACKWARD = (Tensor.backward, torch.autograd.grad)
 """What autograd makes is for tensors of any device."""
 NESTED = "nested tensors of this layout are not simulated: use layout=torch.jagged in a rehearsal"
 MOVES = "Tensor.to"
+NO_TASK, HOST = -1, -1
+WITHOUT_MORE = nullcontext()
 TRACING = torch._C._TorchDispatchModeKey.PROXY
 
 
@@ -65,6 +68,7 @@ class Simulation(Devices):
 
     # --- operations ----------------------------------------------------------------------
     def run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        func = INSTEAD.get(func, func)
         named = list(operands(func, args, kwargs))
         sims = [tensor for _, tensor in named if isinstance(tensor, SimTensor)]
         device = kwargs.get("device")
@@ -74,7 +78,10 @@ class Simulation(Devices):
             index = self._home(device)
         if not sims and index is None:
             self.pending.read(func, named, False)
-            return self.pinned.run(func, args, kwargs)
+            if named:
+                self._here.last = None
+            with conjugates_resolved() if is_complex(named) else WITHOUT_MORE:
+                return self.pinned.run(func, args, kwargs)
         if len(sims) != len(named) or any(sim.index != sims[0].index for sim in sims):
             placement.check(func, named)
         self.pending.read(func, named, True)
@@ -88,6 +95,7 @@ class Simulation(Devices):
             return self._elsewhere(func, args, kwargs, sims[0].index)
         if index is None:
             index = sims[0].index
+        self._here.last = index
         if func is aten.copy_.default:
             return self._copy(args, kwargs)
         inner_args = unwrapped(args)
@@ -97,15 +105,18 @@ class Simulation(Devices):
         if inner_kwargs.get("pin_memory"):
             raise RuntimeError("Only dense CPU tensors can be pinned")
         try:
-            result = compute(func, inner_args, inner_kwargs)
+            with conjugates_resolved() if is_complex(named) else WITHOUT_MORE:
+                result = compute(func, inner_args, inner_kwargs)
         except RuntimeError as error:
             told = placement.retold(error, named) or self.memory.host_refused(index, error)
             if told is not None:
                 raise told from None
             raise
-        if func in RESHAPES or torch.Tag.inplace_view in func.tags:
+        if func in RESHAPES:
             for sim in sims:
                 self._reshaped(sim)
+        elif torch.Tag.inplace_view in func.tags:
+            follow(func, args, kwargs)
         if func is aten._pack_padded_sequence.default:
             return self._packed(result, index)
         if len(sims) > 1 and func._schema.name.startswith("aten::_foreach_"):
@@ -114,15 +125,24 @@ class Simulation(Devices):
 
     def _home(self, device: Any) -> int | None:
         """What a function of torch makes for itself lies where what it was given lies."""
-        return getattr(self._here, "home", None) if device == state.HOST else None
+        if device != state.HOST:
+            return None
+        home: int | None = getattr(self._here, "home", None)
+        if home is None and _current_graph_task_id() != NO_TASK:
+            return formulas.home(getattr(self._here, "last", None))
+        return None if home == HOST else home
 
-    def called(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def called(self, func: Any, args: Any, kwargs: Any) -> Any:
         """A call of Python's, as far as it is one of torch's own functions."""
-        given = next((each for each in args if isinstance(each, SimTensor)), None)
-        if given is None or func in BACKWARD:
+        given = next((each.index for each in args if isinstance(each, SimTensor)), None)
+        if func in BACKWARD:
             return mixed.run(func, args, kwargs)
+        if given is None:
+            if _current_graph_task_id() == NO_TASK:
+                return mixed.run(func, args, kwargs)
+            given = HOST  # a hook's own call, not one of autograd's formulas
         before = getattr(self._here, "home", None)
-        self._here.home = given.index
+        self._here.home = given
         try:
             return mixed.run(func, args, kwargs)
         finally:
@@ -194,6 +214,13 @@ class Simulation(Devices):
         if inner.layout is torch.strided:
             self.memory.hold(inner.untyped_storage(), index, inner)
         return (SimParameter if isinstance(like, Parameter) else SimTensor)(inner, index)
+
+    def put(self, storage: Any, index: int, op: str) -> None:
+        """Bytes of the host are the device's from now on, as if copied there."""
+        self.taken()
+        self.races.moves(None, op)
+        self.memory.hold(storage, index, None)
+        self.synchronized(index)
 
     def _reshaped(self, sim: SimTensor) -> None:
         """An operation changed the shape of the inner tensor in place: the outer one follows."""

@@ -14,6 +14,7 @@ from torch.overrides import handle_torch_function
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.naming import name_what_lives
 from tensortrail.tracer.rehearsal import (
+    alone,
     beforehand,
     cuda,
     generators,
@@ -40,10 +41,7 @@ if TYPE_CHECKING:
 
 
 class Rehearsal:
-    """`with Rehearsal(Spec(2)): ...`
-
-    New threads know the devices when a recording runs, which arms them. Without one, they compute
-    with the tensors they are given, and `.cuda()` works; factories with `device="cuda"` do not."""
+    """`with Rehearsal(Spec(2)): ...`, or below a recording, which arms the threads."""
 
     def __init__(self, spec: Spec) -> None:
         self.simulation = Simulation(spec)
@@ -53,6 +51,7 @@ class Rehearsal:
 
     def __enter__(self) -> Rehearsal:
         self.start()
+        alone.install(self, self._replaced)
         self._asking = self.arm()
         self._asking.__enter__()
         return self

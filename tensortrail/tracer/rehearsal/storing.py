@@ -28,7 +28,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
     def copied(self: Any, index: int, non_blocking: bool = False) -> Any:
         made = torch.UntypedStorage(self.nbytes()).copy_(self, non_blocking)
         simulation.races.moves(None, "UntypedStorage.copy_")
-        memory.hold(made, index, torch.empty(0, dtype=torch.uint8))
+        memory.hold(made, index, None)
         return made
 
     def clone(self: Any) -> Any:

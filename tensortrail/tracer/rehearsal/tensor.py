@@ -20,6 +20,7 @@ NOT_SHARED = (
     "the memory of a simulated device lies on the host: it cannot be given to other libraries for "
     "GPUs in a rehearsal"
 )
+LAYOUT = torch.ops.prim.layout.default
 ANSWERS: dict[Any, Callable[..., Any]] = {}
 """What torch's own method is -> how a simulated tensor answers it."""
 
@@ -63,7 +64,12 @@ class SimTensor(Tensor):  # type: ignore[misc]
             layout=data.layout,
             device="cpu",
             requires_grad=False,
+            dispatch_layout=data.layout not in (torch.strided, torch.sparse_coo),
         )
+        if data.is_conj():
+            torch._C._set_conj(made, True)
+        if data.is_neg():
+            torch._C._set_neg(made, True)
         made.inner = data
         made.index = index
         return made
@@ -74,6 +80,8 @@ class SimTensor(Tensor):  # type: ignore[misc]
     def __torch_dispatch__(
         cls, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func is LAYOUT:
+            return args[0].inner.layout
         return state.required().run(func, args, kwargs or {})
 
     # --- what it says of itself ----------------------------------------------------------
@@ -229,6 +237,12 @@ class SimTensor(Tensor):  # type: ignore[misc]
         if self.grad is not None:
             made.grad = self.grad.__deepcopy__(memo)
         memo[id(self)] = made
+        return made
+
+    def __copy__(self) -> Any:
+        made = type(self)(self.inner.detach(), self.index).requires_grad_(self.requires_grad)
+        others = {key: value for key, value in vars(self).items() if key not in vars(made)}
+        vars(made).update(others)
         return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:

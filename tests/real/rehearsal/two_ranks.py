@@ -53,6 +53,12 @@ def sharded(rank: int, features: Any, labels: Any) -> list[Any]:
     return [parameter.full_tensor() for parameter in net.parameters()]
 
 
+def unordered(rank: int, features: Any, labels: Any) -> list[Any]:
+    """As if FSDP forgot to let its streams wait for each other."""
+    torch.cuda.Stream.wait_event = lambda self, event: None
+    return sharded(rank, features, labels)
+
+
 def parallel(rank: int, features: Any, labels: Any) -> list[Any]:
     plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
     net = parallelize_module(model().cuda(), init_device_mesh("cuda", (2,)), plan)
@@ -61,15 +67,16 @@ def parallel(rank: int, features: Any, labels: Any) -> list[Any]:
     return [parameter.full_tensor() for parameter in net.parameters()]
 
 
+WAYS = {"ddp": replicated, "fsdp": sharded, "fsdp-unordered": unordered, "tp": parallel}
+
+
 def main(way: str, backend: str) -> None:
     dist.init_process_group(backend)
     rank = dist.get_rank()
     torch.cuda.set_device(rank)
     features, labels = data()
     mine = slice(None) if way == "tp" else slice(rank * BATCH // 2, (rank + 1) * BATCH // 2)
-    found = {"ddp": replicated, "fsdp": sharded, "tp": parallel}[way](
-        rank, features[:, mine].cuda(), labels[:, mine].cuda()
-    )
+    found = WAYS[way](rank, features[:, mine].cuda(), labels[:, mine].cuda())
     expected = list(trained(model(), features, labels).parameters())
     devices = {str(each.device) for each in found}
     torch.testing.assert_close([each.detach().cpu() for each in found], expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,14 @@ import torch
 
 from tensortrail.tracer import session
 from tensortrail.tracer.rehearsal.spec import parse_spec
+from tensortrail.tracer.rehearsal.stage import Rehearsal
+
+
+def _raised(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except RuntimeError as error:
+        return error
 
 
 def in_thread(work: Callable[[], Any]) -> Any:
@@ -23,6 +32,8 @@ def in_thread(work: Callable[[], Any]) -> Any:
     thread = threading.Thread(target=lambda: results.append(work()))
     thread.start()
     thread.join()
+    if isinstance(results[0], Exception):
+        raise results[0]
     return results[0]
 
 
@@ -38,10 +49,46 @@ def test_threads_of_a_recording_know_the_devices(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_threads_without_a_recording_use_what_they_are_given() -> None:
+def test_threads_without_a_recording_know_the_devices_too() -> None:
     given = torch.ones(2, device="cuda")
-    made = in_thread(lambda: (given * 2, torch.ones(1).cuda(1)))
-    assert [str(each.device) for each in made] == ["cuda:0", "cuda:1"]
+    made = in_thread(
+        lambda: (given * 2, torch.ones(1).cuda(1), torch.ones(1, device="cuda"), torch.ones(1))
+    )
+    assert [str(each.device) for each in made] == ["cuda:0", "cuda:1", "cuda:0", "cpu"]
+    with pytest.raises(RuntimeError, match="at least two devices, cuda:0 and cpu"):
+        in_thread(lambda: _raised(lambda: given + torch.ones(2)))
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_autocast_and_pools_of_threads_without_a_recording() -> None:
+    layer = torch.nn.Linear(2, 2).cuda()
+
+    def work(_: int) -> Any:
+        with torch.autocast("cuda"):
+            return layer(torch.ones(1, 2, device="cuda"))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert {each.dtype for each in pool.map(work, range(4))} == {torch.float16}
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_what_a_backward_pass_computes_again_without_a_recording() -> None:
+    def block(x: Any) -> Any:
+        return (x * torch.full((2,), 3.0, device="cuda")).sin()
+
+    leaf = torch.ones(2, device="cuda", requires_grad=True)
+    torch.utils.checkpoint.checkpoint(block, leaf, use_reentrant=False).sum().backward()
+    assert leaf.grad.device.type == "cuda"
+
+
+def test_threads_are_as_before_afterwards() -> None:
+    start = threading.Thread.start
+    with Rehearsal(parse_spec("cuda")):
+        thread = threading.Thread(target=lambda: None)
+        thread.start()
+        thread.join()
+        assert "run" not in vars(thread)
+    assert threading.Thread.start is start
 
 
 @pytest.mark.usefixtures("two_gpus")
