@@ -35,7 +35,8 @@ class LanguageModel(torch.nn.Module):
 
 ids = torch.tensor([[1, 2, 3]], device="cuda")
 lm = LanguageModel().eval().cuda()
-engine = mutable_module()(lm, strict=False)
+MutableTorchTensorRTModule = mutable_module()
+engine = MutableTorchTensorRTModule(lm, strict=False)
 embeds = lm.get_input_embeddings()(ids)
 logits = engine(embeds)
 assert torch.equal(logits, engine(embeds))

@@ -82,6 +82,8 @@ def test_with_a_stand_in_engine_the_call_that_moved_the_embedding_is_named(
         "although `offload_module_to_cpu` is False; it then met tensor 1x3 (argument 0) on cuda:0 "
         f"at script.py:{use}"
     ) == moved.message
+    edits = [edit.text for fix in moved.fixes for edit in fix.edits]
+    assert edits == ([] if call == "load" else ['\nlm.to("cuda:0")'])
     library = moved.trail[-1].site
     assert library.file.endswith("_MutableTorchTensorRTModule.py")
     assert "deallocate_module(" in library.source
