@@ -46,7 +46,7 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
         case Did.SWAP:
             if said := facts.get("said"):
                 return f"on {device}, {said} by {op}"
-            return f"on {device} put in place of what was on {source} by {op}"
+            return f"on {device} put in place of what was on {source} by {op}{_for_hook(event)}"
         case Did.RESIZE:
             return f"resized from {size(facts.get('before', 0))} to {size(facts.get('after', 0))}"
         case Did.FREE:

@@ -61,11 +61,13 @@ class HookBypassed(Rule):
         hook = left.hook
         caught = event.did is Did.ERROR and was_handled(timeline, event)
         inside = f" in `{function}`" if (function := _function(event)) else ""
+        made = str(event.facts.get("result") or "meta")
+        silent = f", and gives memory on {made} that nobody wrote" if made != "meta" else ""
         return self.seen(
             timeline,
             event,
-            f"`{event.op}`{inside} is given `{hook.get('parameter')}`, which is on {left.device}: "
-            f"{not_brought(hook)}",
+            f"`{event.op}`{inside} is given `{hook.get('parameter')}`, which is on {left.device}"
+            f"{silent}: {not_brought(hook)}",
             severity=Severity.WARNING if caught else Severity.ERROR,
             confidence=Confidence.HIGH,
             about=left.storage,

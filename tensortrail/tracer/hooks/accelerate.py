@@ -12,6 +12,7 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.hooks._left import note_held
 from tensortrail.tracer.hooks._offloaded import bringers, kept_in, path_of_module, weights_of
 from tensortrail.tracer.hooks._written import Brought, Written
+from tensortrail.tracer.onloads import device_name
 from tensortrail.tracer.patches import Around, Patches
 from tensortrail.tracer.recorder import Recorder
 from tensortrail.tracer.storages import Entry
@@ -58,7 +59,7 @@ class _Bringing(_Look):
     def after(
         self, recorder: Recorder, hook: Any, module: Any, op: str, before: list[Entry]
     ) -> None:
-        said = f"brought to {hook.execution_device} for the forward of its module"
+        said = f"brought to {device_name(hook.execution_device)} for the forward of its module"
         _tell(recorder, hook, module, op, self._told, said)
         brought = _brought(recorder, hook, module)
         self._written.came(each for each in brought if not _is_original(recorder, hook, each))
@@ -78,7 +79,8 @@ class _Leaving(_Look):
     def after(
         self, recorder: Recorder, hook: Any, module: Any, op: str, before: list[Entry]
     ) -> None:
-        said = f"left on meta: it is on {hook.execution_device} only while its module runs"
+        device = device_name(hook.execution_device)
+        said = f"left on meta: it is on {device} only while its module runs"
         left = _tell(recorder, hook, module, op, self._told, said)
         if before:
             note_held(recorder, recorder.onloads.shown(module), before, left, op)
@@ -133,7 +135,7 @@ def _tell(
         told[f"{op} {name}"] += 1
         if told[f"{op} {name}"] <= MOST_TOLD:
             facts = {"said": said, "module": path, "parameter": name}
-            facts |= {"execution_device": str(hook.execution_device)}
+            facts |= {"execution_device": device_name(hook.execution_device)}
             facts["kept_in"] = kept_in(hook.weights_map, key)
             recorder.note(Did.HOOK, entry, op=op, facts=facts)
     return found
