@@ -40,11 +40,9 @@ def plan(findings: Iterable[Finding], refuse: Callable[[str], str]) -> Plan:
     by_file: dict[str, list[Suggestion]] = defaultdict(list)
     told: list[Suggestion] = []
     for each in suggestions:
-        if why := clash.get(_slot(each.setting)):
+        if (why := clash.get(_slot(each.setting))) or (why := _not_in_source(each.setting)):
             told.append(replace(each, left=why))
-        elif each.setting.at is None or not each.setting.call:
-            told.append(replace(each, left="the run does not know the call that takes it"))
-        else:
+        elif each.setting.at is not None:
             by_file[each.setting.at.file].append(each)
     files: list[tuple[str, Patched]] = []
     for path, here in sorted(by_file.items()):
@@ -53,6 +51,14 @@ def plan(findings: Iterable[Finding], refuse: Callable[[str], str]) -> Plan:
         if done is not None and done.after != done.before:
             files.append((path, done))
     return Plan(tuple(sorted(told, key=lambda each: bool(each.left))), tuple(files))
+
+
+def _not_in_source(setting: Setting) -> str:
+    if setting.where == "environment":
+        return "it is read from the environment"
+    if not setting.call:
+        return "it is no argument of a call"
+    return "" if setting.at else "the run does not know the call that takes it"
 
 
 def suggested(findings: Iterable[Finding]) -> list[Suggestion]:

@@ -59,11 +59,13 @@ def _by_hand(each: Suggestion) -> Iterator[str]:
         yield from _reasons(each)
         place = f", {each.setting.place}" if each.setting.place else ""
         yield inert(f"#   by hand{place}: {each.left}")
-        yield snippet(each.setting)
+        if line := snippet(each.setting):
+            yield line
 
 
 def snippet(setting: Setting) -> str:
-    """As the library reads it; a comment where that would be no such line."""
+    """As Python or a shell reads it, a comment where that would be no such line; "" where it is
+    neither an argument nor of the environment."""
     return "\n".join(
         each if _READS.match(each) else f"# {each}" for each in map(inert, _lines(setting))
     )
@@ -76,8 +78,6 @@ def _lines(setting: Setting) -> Iterator[str]:
         if setting.imports:
             yield setting.imports
         yield f"{setting.call}(..., {setting.name}={setting.value})"
-    else:
-        yield f"{setting.name} = {setting.value}"
 
 
-_READS = re.compile(r"export \w+=|from [\w.]+ import |[\w.]+(\(\.\.\., \w+=| = )")
+_READS = re.compile(r"export \w+=|from [\w.]+ import |\w+\(\.\.\., \w+=")

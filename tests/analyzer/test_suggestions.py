@@ -64,10 +64,20 @@ def test_what_contradicts_is_told_and_not_done() -> None:
     assert done.after.decode() == SOURCE.replace("size=2", "size=9")
 
 
-def test_a_setting_without_a_call_is_left() -> None:
-    by_hand = Setting("lib", "size", "7", "why", "somewhere")
+@pytest.mark.parametrize(
+    ("by_hand", "why"),
+    [
+        (Setting("lib", "size", "7", "why", "somewhere"), "it is no argument of a call"),
+        (Setting("lib", "SIZE", "7", "why", "environment"), "it is read from the environment"),
+        (
+            Setting("lib", "size", "7", "why", "save", call="save"),
+            "the run does not know the call that takes it",
+        ),
+    ],
+)
+def test_a_setting_that_is_not_of_the_source_is_left(by_hand: Setting, why: str) -> None:
     wanted = plan([finding(1, by_hand)], lambda _: "")
-    assert [each.left for each in wanted.left] == ["the run does not know the call that takes it"]
+    assert [each.left for each in wanted.left] == [why]
     assert not wanted.files
     assert wanted.diff == ""
 

@@ -56,7 +56,8 @@ def test_text_from_a_run_makes_no_patch_of_its_own(tmp_path: Path, left: str) ->
     [
         (CALL, "save(..., size=7)"),
         (Setting("lib", "A", "x y", "", "environment"), "export A='x y'"),
-        (Setting("lib", "size", "7", ""), "size = 7"),
+        (Setting("lib", "size", "7", ""), ""),
+        (Setting("lib", "size", "7", "", call="+++ y\n"), "# +++ y\\x0a(..., size=7)"),
         (
             Setting("lib", "how", "C()", "", call="save", imports="from a import C"),
             "from a import C\nsave(..., how=C())",
