@@ -12,10 +12,14 @@ from tensortrail.findings import Finding, Site
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer import words
 from tensortrail.tracer.timeline import Process, RunTimeline
+from tensortrail.tracer.trail.layout import CODE, Row
+from tensortrail.tracer.trail.reader import without_collector
 from tensortrail.tracer.trail.standing import Stand, stand_of
 
 PLACES = (Did.CREATE, Did.MOVE, Did.COPY, Did.MODULE, Did.SAVE, Did.LOAD, Did.MEET, Did.ERROR)
 """What ranks of one program are expected to do alike."""
+_PLACES = frozenset(CODE[did] for did in PLACES)
+_NOWHERE: Row = (0, 0, 0)
 _NAMES = re.compile(r"`([\w.]+)`")
 MOST_NAMES = 3
 
@@ -100,13 +104,12 @@ def differences(timeline: RunTimeline) -> list[Difference]:
     ranks = ranks_of(timeline)
     if len(ranks) < 2:
         return []
-    seen: dict[tuple[str, int, str], dict[str, list[Event]]] = {}
+    seen: dict[tuple[str, int, str], dict[str, list[tuple[Event, int]]]] = {}
     for rank in ranks:
-        label = rank.label
-        for event in rank.iterate(*PLACES):
+        for event, count in (each for process in rank.processes for each in _deeds(process)):
             if event.site is not None:
                 key = (event.site.file, event.site.line, _way(event))
-                seen.setdefault(key, {}).setdefault(label, []).append(event)
+                seen.setdefault(key, {}).setdefault(rank.label, []).append((event, count))
     everyone = [rank.label for rank in ranks]
     return sorted(
         (
@@ -118,18 +121,32 @@ def differences(timeline: RunTimeline) -> list[Difference]:
     )
 
 
+@without_collector()
+def _deeds(process: Process) -> list[tuple[Event, int]]:
+    """The first event of each kind, place and way of a process, and how many there are."""
+    storages = process.part.storages
+    found: dict[tuple[int, ...], list[Row]] = {}
+    for row in process.part.rows:
+        if row[0] in _PLACES:
+            target, source = storages.get(row[4], _NOWHERE), storages.get(row[5], _NOWHERE)
+            found.setdefault((row[0], row[3], row[6], target[2], source[2]), []).append(row)
+    return [(process.event(rows[0]), len(rows)) for rows in found.values()]
+
+
 def _difference(
-    timeline: RunTimeline, those: Mapping[str, Sequence[Event]], others: Sequence[str]
+    timeline: RunTimeline,
+    those: Mapping[str, Sequence[tuple[Event, int]]],
+    others: Sequence[str],
 ) -> Difference:
-    events = [event for each in those.values() for event in each]
-    first = min(events, key=lambda event: event.time)
+    deeds = [deed for each in those.values() for deed in each]
+    first = min((event for event, _ in deeds), key=lambda event: event.time)
     assert first.site is not None
     return Difference(
         first.site,
         words.sentence(first, timeline.name),
         tuple(those),
         tuple(others),
-        len(events) // len(those),
+        sum(count for _, count in deeds) // len(those),
         first.time,
     )
 
