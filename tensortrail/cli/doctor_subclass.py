@@ -10,7 +10,7 @@ import tempfile
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,8 @@ def _examined(options: Namespace) -> Examination:
     from tensortrail.doctor.subclass.examine import examine
     from tensortrail.doctor.subclass.resolve import maker
 
-    return examine(maker(options.subclass, options.make), options.use)
+    with redirect_stdout(sys.stderr):
+        return examine(maker(options.subclass, options.make), options.use)
 
 
 @contextmanager

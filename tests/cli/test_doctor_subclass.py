@@ -91,6 +91,19 @@ def test_what_cannot_be_examined(
     assert told in err
 
 
+def test_what_the_class_prints_is_not_in_the_output(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = f"from {PACKED} import weight\n\ndef loud():\n    print('made')\n    return weight()\n"
+    (tmp_path / "loud_in_a_test.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    code, out, err = run(capfd, "loud_in_a_test:loud()", "--use", "FSDP2", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["failing"] == 0
+    assert "made" in err
+
+
 def test_a_module_of_the_working_directory(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

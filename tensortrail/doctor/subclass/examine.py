@@ -115,6 +115,7 @@ def _error(error: BaseException) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     line = next((each for each in lines if "Unsupported global" in each), lines[0])
+    line = line.partition(". Please use")[0]
     found = re.search(r"aten\.\w+", line) if isinstance(error, NotImplementedError) else None
     return f"{type(error).__name__}{f' ({found[0]})' if found else ''}: {line[:200]}"
 

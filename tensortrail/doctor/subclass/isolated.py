@@ -45,6 +45,8 @@ def _in_a_child(jobs: Sequence[Callable[[], R]]) -> tuple[list[R], str]:
     if not child:
         try:
             faulthandler.disable()
+            os.dup2(2, 1)  # what the class prints is no part of what we print
+            sys.stdout = sys.stderr
             torch.set_num_threads(1)  # threads of the parent are not there any more
             for job in jobs:
                 theirs.send(job())

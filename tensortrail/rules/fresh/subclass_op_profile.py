@@ -23,8 +23,8 @@ class SubclassOpProfile(Rule):
     `new_zeros`, `split`, `as_strided`) and has no answer to `new_empty`, with which checkpoint
     staging makes its copies; and one that answers `_pin_memory` or `is_pinned`, but not both,
     while every other op is refused. Bases, decorator tables and a fall-through that wraps again
-    are taken into account. In a recorded run: a copy or a fresh tensor is not of the class, or
-    an operation raised NotImplementedError.
+    are taken into account. In a recorded run: a copy, a fresh or a moved tensor is not of the
+    class, or an operation raised NotImplementedError.
 
     ## Why is this bad?
     If other ops fall through to the plain inner tensor, `new_empty` gives a plain tensor, and
@@ -44,6 +44,7 @@ class SubclassOpProfile(Rule):
 
     ## Fix safety
     No fix is offered: a right answer depends on what the class is made of.
+    `tensortrail doctor subclass module:Class` runs the operations and says which are answered.
 
     ## References
     - NVIDIA/TransformerEngine pull request 2721
@@ -221,11 +222,12 @@ class Base(torch.Tensor):
             sure = [each for each in events if each.op.rpartition(".")[2] in _KEEPS_TYPE]
             event = (sure or events)[0]
             ops = sorted({f"`{each.op}`" for each in events})
+            effect = "the type is lost" if sure else "what is copied into it loses the type"
             found = self.seen(
                 timeline,
                 event,
                 f"`{class_of(event)}` answers {', '.join(ops)} with a plain "
-                f"`{short(event.facts.get('result'))}`: what is copied into it loses the type",
+                f"`{short(event.facts.get('result'))}`: {effect}",
                 severity=Severity.ERROR if sure else self.severity,
                 confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
                 evidence={"places": str(len(events))},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import tempfile
 from collections.abc import Iterator
@@ -102,8 +103,17 @@ def _saved(tensor: torch.Tensor) -> Iterator[Any]:
     import torch.distributed.checkpoint as dcp
 
     with tempfile.TemporaryDirectory() as folder:
-        dcp.save({"weight": tensor}, checkpoint_id=folder, no_dist=True)
-        yield lambda into: dcp.load({"weight": into}, checkpoint_id=folder, no_dist=True)
+        alone = _alone(dcp.save) | _alone(dcp.load)
+        dcp.save({"weight": tensor}, checkpoint_id=folder, **alone)
+        yield lambda into: dcp.load({"weight": into}, checkpoint_id=folder, **alone)
+
+
+def _alone(function: Any) -> dict[str, bool]:
+    """The argument by which it works without a process group."""
+    if "no_dist" not in inspect.signature(function).parameters:
+        told = f"{function.__name__} of torch {torch.__version__} needs a process group"
+        raise DoesNotApply(told)
+    return {"no_dist": True}
 
 
 def _save(subject: Subject) -> None:
@@ -130,9 +140,10 @@ def _async_save(subject: Subject) -> None:
     tensor, target = subject.tensor(), subject.other()
     wanted = looks.look(tensor)
     with tempfile.TemporaryDirectory() as folder:
-        saved: Any = dcp.async_save({"weight": tensor}, checkpoint_id=folder, no_dist=True)
+        alone = _alone(dcp.async_save)
+        saved: Any = dcp.async_save({"weight": tensor}, checkpoint_id=folder, **alone)
         getattr(saved, "upload_completion", saved).result()
-        dcp.load({"weight": target}, checkpoint_id=folder, no_dist=True)
+        dcp.load({"weight": target}, checkpoint_id=folder, **_alone(dcp.load))
     subject.same(target, wanted)
 
 
