@@ -26,8 +26,7 @@ def bringers(module: Any) -> Iterator[Bringer]:
 
 def _keeps(weights: Any) -> Callable[[str], str | None]:
     def keeps(key: str) -> str | None:
-        whole, name = _unprefixed(weights, key)
-        return kept_in(weights, key) if whole is None or name in whole else None
+        return kept_in(weights, key) if weights is None or knows(weights, key) else None
 
     return keeps
 
@@ -60,6 +59,15 @@ def kept_in(weights: Any, key: str) -> str:
         return str(os.path.abspath(file))
     folder = getattr(weights, "save_folder", None)
     return os.path.join(os.path.abspath(folder), f"{key}.dat") if folder else ""
+
+
+def knows(weights: Any, key: str) -> bool:
+    """Whether the map has this weight. Asked by `in`, accelerate's maps would read it."""
+    weights, key = _unprefixed(weights, key)
+    if isinstance(weights, dict):
+        return key in weights
+    held = [getattr(weights, name, None) for name in ("index", "state_dict")]
+    return held == [None, None] or any(key in each for each in held if each is not None)
 
 
 def path_of_module(weights: Any) -> str:

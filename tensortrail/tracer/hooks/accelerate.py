@@ -10,7 +10,13 @@ from torch.compiler import is_compiling
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.hooks._left import note_held
-from tensortrail.tracer.hooks._offloaded import bringers, kept_in, path_of_module, weights_of
+from tensortrail.tracer.hooks._offloaded import (
+    bringers,
+    kept_in,
+    knows,
+    path_of_module,
+    weights_of,
+)
 from tensortrail.tracer.hooks._written import Brought, Written
 from tensortrail.tracer.onloads import device_name
 from tensortrail.tracer.patches import Around, Patches
@@ -96,7 +102,7 @@ def _brought(recorder: Recorder, hook: Any, module: Any) -> Iterator[Brought]:
 
 def _is_original(recorder: Recorder, hook: Any, brought: Brought) -> bool:
     """The hook handed out its own memory, as it does on the CPU: writes stay."""
-    if brought.kept:
+    if brought.kept or not knows(hook.weights_map, brought.key):
         return False
     return recorder.storages.known(hook.weights_map[brought.key]) is brought.entry
 
