@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -32,6 +33,9 @@ def run(options: Namespace) -> int:
     wanted = plan((*report.findings, *lacking), timeline.changed)
     done = _applied(wanted) if options.apply else wanted.files
     _show(wanted, options, report.problems)
+    if not options.apply:
+        for path in (each for each, _ in wanted.files if os.path.relpath(each).startswith("..")):
+            say(f"{path} is not below this folder, and `patch` will not go there: use --apply")
     say(_summary(wanted, len(done), options.apply))
     if len(done) < len(wanted.files):
         return FAILED

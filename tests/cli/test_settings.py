@@ -85,6 +85,20 @@ def test_in_a_folder_and_by_hand_besides(here: Path, capsys: pytest.CaptureFixtu
         assert "state = torch.load(path, mmap=False)" in program.read_text()
 
 
+def test_a_script_above_this_folder(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, _, _ = record(here, MAPPED)
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+    assert main(["settings", "../run"]) == FOUND
+    out, told = capsys.readouterr()
+    assert "--- ./../program.py" in out
+    assert "program.py is not below this folder" in told
+    assert main(["settings", "../run", "--apply"]) == CLEAN
+    assert program.read_text() == MENDED
+
+
 def test_apply(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program, _, _ = record(here, MAPPED)
     program.chmod(0o640)
