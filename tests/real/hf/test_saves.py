@@ -59,7 +59,7 @@ def test_with_the_installed_release(tmp_path: Path, model: str) -> None:
         assert bool(outcome.codes) is (model in JOINED and outcome.is_sharded)
 
 
-@pytest.mark.parametrize("model", ["Mixtral", "NomicBert"])
+@pytest.mark.parametrize("model", ["Mixtral"])
 def test_a_weight_read_without_its_module(tmp_path: Path, model: str) -> None:
     for _, ran, was_read in uses(model, tmp_path):
         assert "OFF105" not in ran
