@@ -57,7 +57,14 @@ with torch.no_grad():
     for _ in range(3):
         assert torch.allclose(model(x.cuda()).cpu(), expected, atol=1e-5)
 """
-each_way = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
+ALWAYS = ("blocks", "leaves in a stream")
+each_way = pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(each, id=name, marks=() if name in ALWAYS else pytest.mark.complete)
+        for name, each in SETTINGS.items()
+    ],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +118,12 @@ def test_the_second_block_of_a_group_comes_when_the_first_is_called(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("settings", "lost"),
-    [("blocks", False), ("leaves", False), ("leaves in a stream", True), ("leaves on disk", True)],
+    [
+        ("leaves", False),
+        ("leaves in a stream", True),
+        pytest.param("blocks", False, marks=pytest.mark.complete),
+        pytest.param("leaves on disk", True, marks=pytest.mark.complete),
+    ],
 )
 def test_what_is_written_while_a_group_is_on_the_device(
     tmp_path: Path, settings: str, lost: bool
@@ -142,7 +154,9 @@ with torch.no_grad():
 """
 
 
-@pytest.mark.parametrize("settings", ["leaves", "leaves in a stream"])
+@pytest.mark.parametrize(
+    "settings", ["leaves in a stream", pytest.param("leaves", marks=pytest.mark.complete)]
+)
 def test_what_somebody_holds_on_the_device(tmp_path: Path, settings: str) -> None:
     _, timeline, error = record(tmp_path, blocks(SETTINGS[settings]) + HELD, GPUS)
     assert error is None
@@ -161,7 +175,13 @@ with torch.no_grad():
 """
 
 
-@pytest.mark.parametrize("offload", ["enable_model_cpu_offload", "enable_sequential_cpu_offload"])
+@pytest.mark.parametrize(
+    "offload",
+    [
+        "enable_model_cpu_offload",
+        pytest.param("enable_sequential_cpu_offload", marks=pytest.mark.complete),
+    ],
+)
 def test_offloaded_pipelines_are_not_spoken_of(tmp_path: Path, offload: str) -> None:
     _, timeline, error = record(tmp_path, PIPELINE.format(offload=offload), GPUS)
     assert error is None

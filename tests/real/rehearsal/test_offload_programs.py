@@ -91,7 +91,7 @@ complete = pytest.mark.complete
     "source",
     [
         pytest.param(HOOKED, id="hooks"),
-        pytest.param(LLAMA + GENERATES, id="generates"),
+        pytest.param(LLAMA + GENERATES, id="generates", marks=complete),
         pytest.param(LLAMA + CHOSEN, id="chosen maps", marks=complete),
         pytest.param(SAVED.format(kind="Mixtral") + GENERATES, id="experts", marks=complete),
         pytest.param(LLAMA + ADAPTED.format(where="two") + LEARNS, id="lora", marks=complete),
