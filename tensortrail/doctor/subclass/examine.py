@@ -67,7 +67,7 @@ def _tried(use: str, probe: Probe, subject: Subject, isolated: bool) -> Row:
     try:
         with torch.no_grad():
             probe.run(subject)
-    except DoesNotApply as reason:
+    except (DoesNotApply, CannotMake) as reason:
         return Row(use, probe.op, Verdict.NOT_APPLICABLE, str(reason))
     except Wrong as wrong:
         codes = (wrong.code, *probe.codes) if wrong.code else probe.codes

@@ -174,6 +174,20 @@ def test_memory_is_not_left_in_another_state() -> None:
     assert not torch.distributed.is_initialized()
 
 
+def test_an_instance_that_cannot_be_made_again_is_no_fault_of_the_class() -> None:
+    made: list[Packed] = []
+
+    def twice_only() -> Packed:
+        if len(made) == 2:
+            raise CannotMake("the weights are used up")
+        made.append(weight())
+        return made[-1]
+
+    found = examine(twice_only, ["FSDP2"])
+    assert not found.failing
+    assert {each.told for each in found.rows} >= {"the weights are used up"}
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
     [

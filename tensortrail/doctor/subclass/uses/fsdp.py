@@ -58,6 +58,8 @@ def _flat(subject: Subject) -> None:
     if not isinstance(flat, torch.Tensor) or flat.numel() != tensor.numel():
         raise Wrong(Verdict.WRONG_VALUES, "has another number of elements")
     if type(flat) is not subject.kind:
+        if all(hasattr(subject.kind, name) for name in HOOKS):
+            raise DoesNotApply("its hooks give what is gathered: this is not used")
         raise Wrong(Verdict.WRONG_TYPE, f"gives a {type(flat).__qualname__}")
 
 
@@ -181,7 +183,7 @@ PROBES = [
     Probe("new_zeros(size)", _new_zeros, "fully_shard has no memory of the class for its shard"),
     Probe("slice of rows", _slice, "a shard of uneven rows cannot be cut out of its padding"),
     Probe("narrow(...).copy_", _narrow_is_a_view, "the shard stays zero: the weight is lost"),
-    Probe("view(-1)", _flat, "fully_shard cannot flatten the shard it gathers"),
+    Probe("view(-1)", _flat, "what is gathered is a copy of the shard, or nothing"),
     Probe("view(size)", _view_as_it_is, SHARDS),
     Probe("as_strided(as it is)", _as_strided,
           "the gathered memory cannot be given the shape of the parameter"),
