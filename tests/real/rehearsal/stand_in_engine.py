@@ -1,7 +1,8 @@
 """What a machine without TensorRT needs so that the Python of torch_tensorrt runs as it is: an
-empty module `tensorrt`, and a stand-in for export, compilation and refit. The stand-in engine is a
-copy of the model on its device. Which device the user's own model is on afterwards is decided by
-the genuine code of MutableTorchTensorRTModule."""
+empty module `tensorrt`, and a stand-in for the engine. Export and compilation are genuine, with no
+block large enough for TensorRT; the stand-in engine is a copy of what they give, on its device,
+and its refit writes weights into the copy. Which device the user's own model is on afterwards is
+decided by the genuine code."""
 
 from __future__ import annotations
 
@@ -37,23 +38,18 @@ class Empty(ModuleType):
         return Name.known.setdefault(name, Name.__new__(Name, name, (), {}))
 
 
-class Exported:
-    """In the place of an ExportedProgram."""
+def engine_of(compile_: Any) -> Any:
+    """The genuine compilation; its result has weights of its own, as an engine has."""
 
-    def __init__(self, model: Any) -> None:
-        self._state_dict = model.state_dict()
-        self._model = copy.deepcopy(model)
+    def compiled(exported: Any, *args: Any, **settings: Any) -> Any:
+        settings["min_block_size"] = 1_000_000
+        return copy.deepcopy(compile_(exported, *args, **settings))
 
-    def module(self) -> Any:
-        return self._model
-
-
-def compiled(exported: Exported, **_: Any) -> Any:
-    return copy.deepcopy(exported.module())
+    return compiled
 
 
-def refitted(engine: Any, exported: Exported, *_: Any, **__: Any) -> Any:
-    engine.load_state_dict(exported._state_dict)
+def refitted(engine: Any, exported: Any, *_: Any, **__: Any) -> Any:
+    engine.load_state_dict(exported.state_dict, strict=False)
     return engine
 
 
@@ -65,13 +61,11 @@ def stub_tensorrt() -> None:
 
 
 def mutable_module() -> Any:
-    """The genuine class, its engine replaced."""
+    """The genuine class; engine and refit are the stand-ins."""
     stub_tensorrt()
     genuine: Any = importlib.import_module(
         "torch_tensorrt.dynamo.runtime._MutableTorchTensorRTModule"
     )
-    genuine.dynamo_compile = compiled
+    genuine.dynamo_compile = engine_of(genuine.dynamo_compile)
     genuine.refit_module_weights = refitted
-    found = genuine.MutableTorchTensorRTModule
-    found.get_exported_program = lambda self: Exported(self.original_model)
-    return found
+    return genuine.MutableTorchTensorRTModule

@@ -53,6 +53,11 @@ def lines_of(script: str, text: str) -> int:
 
 def rehearsed(version: str, then: str, folder: Path) -> tuple[str, str]:
     """The script, and what the rehearsal printed."""
+    script = SCRIPT.format(then=then)
+    return script, printed(version, script, folder)
+
+
+def printed(version: str, script: str, folder: Path) -> str:
     library = release(f"torch-tensorrt {version}")
     packages = folder / "site-packages"
     for source in [
@@ -62,7 +67,6 @@ def rehearsed(version: str, then: str, folder: Path) -> tuple[str, str]:
         target = packages / source.relative_to(library)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(source)
-    script = SCRIPT.format(then=then)
     (folder / "script.py").write_text(script)
     (folder / "stand_in_engine.py").symlink_to(HERE / "stand_in_engine.py")
     command = [sys.executable, "-m", "tensortrail", "trace", "--rehearse", "cuda", "script.py"]
@@ -71,7 +75,7 @@ def rehearsed(version: str, then: str, folder: Path) -> tuple[str, str]:
         command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True,
         text=True, timeout=120,
     )  # fmt: skip
-    return script, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 def check_the_embedding_was_offloaded(script: str, told: str, by: str) -> None:
