@@ -107,6 +107,11 @@ class Onloads:
         path = path or self._here.paths.get(id(module), "") or self.path(module)
         self._known[id(module)] = Known(weakref.ref(module), path, self._here.root)
 
+    def met(self, module: Module, path: Callable[[], str]) -> None:
+        """Its hook acts; it may have had it before anything was recorded."""
+        if self._put_on(module) is None:
+            self.put(module, path())
+
     def taken(self, module: Module, where: Place | None) -> None:
         """To be called before the hooks go."""
         if (known := self._put_on(module)) is not None and (there := self.of(module)):

@@ -112,6 +112,7 @@ def _acting(recorder: Recorder, look: _Look) -> Around:
         if not recorder.active or is_compiling():
             return original(hook, module, *args, **kwargs)
         offloads = bool(getattr(hook, "offload", False))
+        recorder.guarded(lambda each: each.onloads.met(module, lambda: _path(hook)))
         before: list[Entry] = []
         if offloads:
             before = recorder.guarded(lambda _: look.before(recorder, hook, module)) or []
@@ -150,12 +151,15 @@ def _tell(
 def _adding(recorder: Recorder) -> Around:
     def around(original: Any, module: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.active and not is_compiling():
-            weights = getattr(hook, "weights_map", None)
-            path = path_of_module(weights) if weights is not None else ""
-            recorder.guarded(lambda each: each.onloads.put(module, path))
+            recorder.guarded(lambda each: each.onloads.put(module, _path(hook)))
         return original(module, hook, *args, **kwargs)
 
     return around
+
+
+def _path(hook: Any) -> str:
+    weights = getattr(hook, "weights_map", None)
+    return path_of_module(weights) if weights is not None else ""
 
 
 def _removing(recorder: Recorder) -> Around:

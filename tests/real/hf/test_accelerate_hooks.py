@@ -13,6 +13,7 @@ from tensortrail.findings import Severity  # noqa: E402
 from tensortrail.rules import Did  # noqa: E402
 from tensortrail.tracer import session  # noqa: E402
 from tensortrail.tracer.rehearsal.spec import parse_spec  # noqa: E402
+from tensortrail.tracer.timeline import open_run  # noqa: E402
 from tests.rules.recorded import found, record, watched  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -117,6 +118,23 @@ model.logits(hidden.cuda())
     )
     assert "`head.weight`, which is on cpu" in finding.message
     assert not finding.settings
+
+
+def test_hooks_put_on_before_the_recording_began(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"model(ids)\n{FUNCTIONAL}\n".replace('"cuda:0"', '"cpu"'), encoding="utf-8")
+    names: dict[str, object] = {}
+    exec(MODEL + 'accelerate.cpu_offload(model, execution_device="cpu")', names)
+    running = session.begin(tmp_path / "run")
+    try:
+        exec(compile(program.read_bytes(), str(program), "exec"), names)
+    except RuntimeError:
+        pass
+    finally:
+        running.stop()
+    told = found(open_run(tmp_path / "run"))
+    assert [(each.code, each.site.line) for each in told] == [("OFF105", 2)]
+    assert "`head.weight`, which is on meta" in told[0].message
 
 
 HEALTHY = {
