@@ -49,6 +49,9 @@ for step in range(2):
 del done
 if stager is not None:
     stager.close()
+import gc
+del stager
+gc.collect()  # pinned memory is let go while the simulated GPU is there
 """
 
 
