@@ -212,17 +212,17 @@ def _header(run: str, argv: list[str] | None) -> dict[str, Any]:
     }
 
 
+def _number(variable: str) -> int | None:
+    value = os.environ.get(variable, "")
+    return int(value) if value.isdigit() else None
+
+
 def _new_writer(
     directory: str, header: Mapping[str, Any], limit: int, first_storage: int = 1
 ) -> TrailWriter:
     rank = header.get("rank")
     stem = f"{time.time_ns() // 1_000_000:x}-{os.getpid()}"
     name = f"{stem}{SUFFIX}" if rank is None else f"rank{rank}-{stem}{SUFFIX}"
-def _number(variable: str) -> int | None:
-    value = os.environ.get(variable, "")
-    return int(value) if value.isdigit() else None
-
-
     return TrailWriter(os.path.join(directory, name), header, limit, first_storage)
 
 
