@@ -48,6 +48,7 @@ class Compiler:
             fakes.install(simulation, self._replaced)
             tracing.install(simulation, self._replaced, functions, methods)
         except (ImportError, AttributeError):  # the insides of another version
+            self._caches = None
             self._replaced.undo()
             self._run_eagerly()
             return

@@ -11,7 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses import functional_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer
 
 from tensortrail.tracer.rehearsal import mixed, state
@@ -20,10 +22,11 @@ from tensortrail.tracer.rehearsal.simulation import Simulation
 from tensortrail.tracer.rehearsal.tensor import dtype_named
 
 plain_device = FakeTensor.device
-plain_normalized = FakeTensor._normalize_fake_device
 
 
 def install(simulation: Simulation, replaced: Replacements) -> None:
+    plain_normalized = FakeTensor._normalize_fake_device
+
     def device(fake: FakeTensor) -> torch.device:
         return shown(plain_device.__get__(fake))
 
@@ -43,6 +46,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         replaced.put(FakeTensor, name, answer)
     _modes_see_devices(replaced)
     _graphs_name_devices(replaced)
+    _kernels_are_those_of_the_host(replaced)
 
 
 def _modes_see_devices(replaced: Replacements) -> None:
@@ -67,6 +71,19 @@ def _graphs_name_devices(replaced: Replacements) -> None:
         return write_argument(tracer, value)
 
     replaced.put(PythonKeyTracer, "create_arg", create_arg)
+
+
+def _kernels_are_those_of_the_host(replaced: Replacements) -> None:
+    """Without a kernel an operation is taken apart; this build has none for a GPU."""
+    plain, host = proxy_tensor.autograd_would_have_decomposed, torch.empty(0)
+
+    def taken_apart(func: Any, values: Any) -> Any:
+        first = next((each for each in values if isinstance(each, Tensor)), None)
+        on_gpu = first is not None and first.device.type == "cuda"
+        return plain(func, [host] if on_gpu else values)
+
+    for owner in (proxy_tensor, functional_tensor):
+        replaced.put(owner, "autograd_would_have_decomposed", taken_apart)
 
 
 def shown(device: torch.device) -> torch.device:

@@ -27,7 +27,10 @@ FROM_VALUES = (
     torch.sparse_csr_tensor, torch.sparse_csc_tensor, torch.sparse_bsr_tensor,
     torch.sparse_bsc_tensor,
 )  # fmt: skip
-EAGER = torch._C.DispatchKey.CompositeExplicitAutograd
+EAGER = [
+    getattr(torch._C.DispatchKey, name)
+    for name in ("CompositeExplicitAutograd", "BackendSelect", "CUDA", "CPU")
+]
 ITSELF = ("flex_attention", "flex_attention_backward")
 """Operators around operators that make tensors themselves; others insist on no mode."""
 OURS = (Tensor, Parameter, SimTensor)
@@ -72,7 +75,7 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
             torch._C._set_dispatch_mode(tracing)
 
     def _made_of_operations(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        kernel = func.py_kernels[EAGER]
+        kernel = next(func.py_kernels[key] for key in EAGER if key in func.py_kernels)
         if func._name in ITSELF:
             with self, AskMode(self._simulation):
                 return kernel(*args, **kwargs)

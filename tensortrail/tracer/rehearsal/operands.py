@@ -71,3 +71,12 @@ def waits(func: Any, named: Sequence[tuple[str, Tensor]]) -> bool:
 def _may_wait(func: Any) -> bool:
     name = func._schema.name.partition("::")[2]
     return name in INDEXING or not DEPENDS_ON_VALUES.isdisjoint(func.tags)
+
+
+def as_copy(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """`prims.device_put(tensor, device, non_blocking)`, by which inductor moves, as torch's own."""
+    if func is not torch.ops.prims.device_put.default:
+        return func, args, kwargs
+    non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
+    options = {"device": torch.device(args[1]), "non_blocking": non_blocking}
+    return torch.ops.aten._to_copy.default, args[:1], options

@@ -19,6 +19,7 @@ from tensortrail.tracer.rehearsal.identity import become, follow
 from tensortrail.tracer.rehearsal.kernels import INSTEAD, compute, conjugates_resolved, is_complex
 from tensortrail.tracer.rehearsal.memory import Memory
 from tensortrail.tracer.rehearsal.operands import (
+    as_copy,
     by_autograd,
     inner_of,
     operands,
@@ -68,7 +69,7 @@ class Simulation(Devices):
 
     # --- operations ----------------------------------------------------------------------
     def run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        func = INSTEAD.get(func, func)
+        func, args, kwargs = as_copy(INSTEAD.get(func, func), args, kwargs)
         named = list(operands(func, args, kwargs))
         sims = [tensor for _, tensor in named if isinstance(tensor, SimTensor)]
         device = kwargs.get("device")

@@ -26,6 +26,7 @@ from torch._dynamo.variables.builder import SourcelessBuilder, VariableBuilder
 from torch._dynamo.variables.ctx_manager import GenericDeviceVariable
 from torch._dynamo.variables.optimizer import OptimizerVariable
 from torch._functorch._aot_autograd import runtime_wrappers
+from torch._functorch._aot_autograd import utils as aot_utils
 from torch.fx.experimental import proxy_tensor
 
 from tensortrail.tracer.compiled_code import leave_alone, stepping
@@ -126,6 +127,8 @@ def _know_tensors(replaced: Replacements) -> None:
     handled = (*runtime_wrappers.HANDLED_TYPES, *KINDS)
     for owner in (runtime_wrappers, proxy_tensor):
         replaced.put(owner, "HANDLED_TYPES", handled)
+    if hasattr(aot_utils, "_GRAPHSAFE_RNG_DEVICE_TYPES"):  # states for CUDA graphs
+        replaced.put(aot_utils, "_GRAPHSAFE_RNG_DEVICE_TYPES", set())
 
 
 def _know_functions(replaced: Replacements, functions: Replacements) -> None:

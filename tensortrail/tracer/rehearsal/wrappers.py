@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulation import Simulation
 from tensortrail.tracer.rehearsal.tensor import SimTensor
@@ -24,8 +25,9 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
 
     def make_wrapper_subclass(cls: Any, *args: Any, **kwargs: Any) -> Any:
         device = kwargs.get("device")
-        if device is not None and simulation.index_of(device) is not None:
-            kwargs["device"] = torch.device("cpu")
+        if device is not None and torch.device(device).type == "cuda":
+            simulation.index_of(device)  # there is one
+            kwargs["device"] = state.HOST
         says_where_it_is(cls, replaced)
         return make(cls, *args, **kwargs)
 

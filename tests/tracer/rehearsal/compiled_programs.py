@@ -22,7 +22,7 @@ def program(function: Program) -> Program:
 
 @program
 def training(device: str, compiled: Any) -> Any:
-    layers = nn.Linear(8, 16), nn.GELU(), nn.Dropout(0.2), nn.BatchNorm1d(16), nn.Linear(16, 4)
+    layers = nn.Linear(8, 16), nn.SiLU(), nn.Dropout(0.2), nn.BatchNorm1d(16), nn.Linear(16, 4)
     net = nn.Sequential(*layers).to(device)
     step, optimizer, losses = compiled(net), torch.optim.AdamW(net.parameters()), []
     for rows in (5, 5, 7, 9):
@@ -196,10 +196,17 @@ def transforms(device: str, compiled: Any) -> Any:
 
 @program
 def checkpointed(device: str, compiled: Any) -> Any:
-    net = nn.Sequential(nn.Linear(4, 4), nn.Tanh()).to(device)
+    net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Tanh()).to(device)
     run = compiled(lambda x: checkpoint(net, x, use_reentrant=False))
     run(torch.ones(2, 4, device=device, requires_grad=True)).sum().backward()
     return net[0].weight.grad.cpu()
+
+
+@program
+def outputs_without_a_gradient(device: str, compiled: Any) -> Any:
+    given = torch.ones(3, device=device, requires_grad=True)
+    compiled(lambda x: (x * 2, x.sin()))(given * 1)[0].sum().backward()
+    return given.grad.cpu()
 
 
 @program

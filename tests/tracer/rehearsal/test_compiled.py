@@ -233,3 +233,19 @@ def test_explained_counts_are_those_of_the_cpu() -> None:
     here = torch._dynamo.explain(broken)(torch.ones(3))
     assert (there.graph_count, there.graph_break_count) == (2, 1)
     assert (there.graph_count, there.op_count) == (here.graph_count, here.op_count)
+
+
+def test_a_compiler_with_other_insides_is_left_out_and_said(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delattr(torch._dynamo.output_graph.OutputGraph, "_call_user_compiler")
+    counter = CompileCounterWithBackend("eager")
+    with Rehearsal(parse_spec("cuda")):
+        for _ in range(2):
+            run = torch.compile(lambda x: x + 1, backend=counter)
+            assert run(torch.ones(2, device="cuda")).tolist() == [2.0, 2.0]
+    assert counter.frame_count == 0
+    assert capfd.readouterr().err.count("runs eagerly") == 1
+    monkeypatch.undo()
+    assert torch.compile(lambda x: x + 1, backend=counter)(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert counter.frame_count == 1
