@@ -36,6 +36,8 @@ class Here(threading.local):
         self.caller: Current | None = None
         """In a backward pass: the streams that were current around it."""
         self.step = -1
+        self.is_sure = True
+        """Whether all steps of the backward pass were looked up."""
 
 
 class Streams:
@@ -65,6 +67,7 @@ class Streams:
     def known_queue(self, index: int) -> Queue | None:
         """The same; None in a backward pass through what several threads did."""
         if _current_graph_task_id() != NO_TASK and not self._is_sure():
+            self.catch_up()
             return None
         return self.queue(index)
 
@@ -88,9 +91,15 @@ class Streams:
             if here.caller is not None:
                 caller, here.caller, here.step = here.caller, None, -1
                 self._hand_over(caller)
+                if not here.is_sure:
+                    here.is_sure = True
+                    self._wait_for_all(caller)
             return
         node = _current_autograd_node()
-        if node is None or not self._is_sure():
+        if node is None:
+            return
+        if not self._is_sure():
+            here.caller, here.is_sure = here.caller or here.current, False
             return
         step = node._sequence_nr()
         if step not in (here.step, ACCUMULATES):
@@ -115,6 +124,12 @@ class Streams:
             if old is not new:
                 self._order.wait(new, self._order.mark(old))
         self._set(streams)
+
+    def _wait_for_all(self, streams: Current) -> None:
+        for index in range(self._simulation.spec.count):
+            queue = (streams.get(index) or self.default(index)).queue
+            for other in self._order.queues():
+                self._order.wait(queue, self._order.mark(other))
 
     def _set(self, streams: Current) -> None:
         here = self._here

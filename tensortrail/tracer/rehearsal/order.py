@@ -51,6 +51,9 @@ class Order:
             found = self._queues.setdefault((device, stream), found)
         return found
 
+    def queues(self) -> list[Queue]:
+        return list(self._queues.values())
+
     def begins(self, queue: Queue) -> Queue:
         """The queue is given work now: it comes after all that the host has waited for."""
         if queue.seen != self._waits:
@@ -74,7 +77,7 @@ class Order:
         self._waits += 1
 
     def host_waits_for_all(self, device: int) -> None:
-        for queue in list(self._queues.values()):
+        for queue in self.queues():
             if queue.device == device:
                 self.host_waits(self.mark(queue))
 

@@ -193,7 +193,11 @@ class Races:
     def _born(self, held: Held, written: bool) -> None:
         """Memory is given on the current stream: perhaps what another tensor had before."""
         home = self._current(held.index)
-        if self.listener is None or home is None:
+        if self.listener is None:
+            return
+        if home is None:
+            held.uses = Uses(self._order.queue(held.index))
+            held.uses.safe = True  # nobody knows who writes there
             return
         try:
             self._order.begins(home)

@@ -13,12 +13,15 @@ pytest.importorskip("expecttest")  # torch's own test helpers need it
 
 from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
+from tensortrail.tracer.rehearsal.spec import parse_spec  # noqa: E402
+from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+
 pytestmark = [
     pytest.mark.real,
     pytest.mark.filterwarnings("ignore"),  # the samples use what is deprecated too
 ]
 PARTS = 4
-SAMPLES = {torch.float32: 3, torch.complex64: 2}
+SAMPLES = {torch.float32: 3, torch.complex64: 1}
 OTHERWISE = {
     "tensor_split": "the tensor that says where to split must lie on the host, and was moved too",
     "sparse.mm": "has no kernel for a GPU",
@@ -42,7 +45,7 @@ def operations(part: int, dtype: Any) -> list[Any]:
 def samples(op: Any, dtype: Any) -> Iterator[Any]:
     differentiable = dtype in op.backward_dtypes and dtype.is_floating_point
     made = op.sample_inputs("cpu", dtype, requires_grad=differentiable)
-    return islice(made, SAMPLES[dtype])
+    return ((each.input, each.args, each.kwargs) for each in islice(made, SAMPLES[dtype]))
 
 
 def on_device(value: Any) -> Any:
@@ -55,7 +58,7 @@ def on_device(value: Any) -> Any:
 def outcome(op: Any, inputs: Any) -> list[Any]:
     """Results and gradients, or the exception."""
     first, args, kwargs = inputs
-    torch.manual_seed(7)
+    torch.default_generator.manual_seed(7)
     try:
         results: list[Any] = tree_leaves(op(first, *args, **kwargs))
         wanted = [leaf for leaf in tree_leaves(inputs) if _is_trained(leaf)]
@@ -66,7 +69,13 @@ def outcome(op: Any, inputs: Any) -> list[Any]:
             )
     except Exception as error:
         return [error]
-    return results
+    return [_materialized(each) for each in results]
+
+
+def _materialized(value: Any) -> Any:
+    """Some gradients are zeros without memory, which no dispatch mode may meet."""
+    lazy = isinstance(value, torch.Tensor) and value.layout == torch.strided
+    return value.clone() if lazy and value._is_zerotensor() else value
 
 
 def _is_trained(value: Any) -> bool:
@@ -104,16 +113,17 @@ def _differs(op: Any, one: Any, other: Any) -> str:
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("dtype", SAMPLES, ids=str)
-def test_results_and_gradients_are_those_of_the_cpu(gpus: Any, dtype: Any, part: int) -> None:
-    taken = 0
-    differing: dict[str, str] = {}
-    for op in operations(part, dtype):
-        for sample in samples(op, dtype):
-            inputs = (sample.input, sample.args, sample.kwargs)
-            moved = tree_map(on_device, inputs)
-            found = difference(op, outcome(op, inputs), outcome(op, moved))
-            if found:
-                differing[op.name] = found
-            taken += 1
-    assert taken > 100
+def test_results_and_gradients_are_those_of_the_cpu(dtype: Any, part: int) -> None:
+    taken = [
+        (op, inputs, outcome(op, inputs))
+        for op in operations(part, dtype)
+        for inputs in samples(op, dtype)
+    ]
+    with Rehearsal(parse_spec("cuda")):
+        differing = {
+            op.name: found
+            for op, inputs, expected in taken
+            if (found := difference(op, expected, outcome(op, tree_map(on_device, inputs))))
+        }
+    assert len(taken) > 80
     assert differing == {}

@@ -227,6 +227,19 @@ ORDERED = {
         "with torch.cuda.stream(side):\n    loss = w.mul(x).relu().sum()\n"
         "loss.backward()\nw.grad.norm()\n"
     ),
+    "backward passes of several threads": (
+        "import threading\ndef work():\n    with torch.cuda.stream(torch.cuda.Stream()):\n"
+        "        w = torch.randn(64, 64, device='cuda', requires_grad=True)\n"
+        "        (w @ w).sum().backward()\n        w.grad.norm().item()\n"
+        "threads = [threading.Thread(target=work) for _ in range(3)]\n"
+        "[each.start() for each in threads]\n[each.join() for each in threads]\n"
+    ),
+    "a backward pass of another thread's graph": (
+        "import threading\nw = torch.randn(64, 64, device='cuda', requires_grad=True)\n"
+        "torch.cuda.synchronize()\nwith torch.cuda.stream(side):\n    loss = w.mul(x).sum()\n"
+        "def work():\n    loss.backward()\n    w.grad.norm()\n"
+        "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\nw.grad.sum()\n"
+    ),
     "a backward pass through two streams": (
         "w = torch.randn(64, 64, device='cuda', requires_grad=True)\nside.wait_stream(main)\n"
         "y = w.mul(2)\nside.wait_stream(main)\nwith torch.cuda.stream(side):\n    z = y.sin()\n"
