@@ -25,12 +25,14 @@ from transformers.modeling_utils import PreTrainedModel
 from accelerate.hooks import AlignDevicesHook
 ours = os.path.dirname(tensortrail.__file__) + os.sep
 def is_ours(value):
+    value = getattr(value, "__func__", value)
     return isinstance(value, FunctionType) and value.__code__.co_filename.startswith(ours)
 assert is_ours(PreTrainedModel.save_pretrained) and is_ours(AlignDevicesHook.pre_forward)
+assert is_ours(vars(PreTrainedModel)["from_pretrained"])
 running.stop()
 assert not running.recorder.writer.fault, running.recorder.writer.fault
 for name, module in sorted(sys.modules.items()):
-    if name.startswith(("transformers", "accelerate", "safetensors")):
+    if name.startswith(("transformers", "accelerate", "safetensors", "diffusers")):
         for key, value in list(vars(module).items()):
             inner = vars(value).items() if isinstance(value, type) else ()
             for what, each in [(key, value), *inner]:
@@ -39,7 +41,18 @@ for name, module in sorted(sys.modules.items()):
 """
 
 
-@pytest.mark.parametrize(("before", "during"), [(BEFORE, ""), ("", BEFORE)])
+DIFFUSERS = "import diffusers.pipelines.pipeline_utils, diffusers.hooks.group_offloading"
+
+
+@pytest.mark.parametrize(
+    ("before", "during"),
+    [
+        (BEFORE, ""),
+        ("", BEFORE),
+        pytest.param(f"{BEFORE}; {DIFFUSERS}", "", marks=pytest.mark.complete),
+        pytest.param("", f"{BEFORE}; {DIFFUSERS}", marks=pytest.mark.complete),
+    ],
+)
 def test_nothing_of_ours_is_left(tmp_path: Path, before: str, during: str) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(before=before, during=during), encoding="utf-8")
