@@ -7,14 +7,16 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--complete", action="store_true", help="also test other releases of the real libraries"
+        "--complete",
+        action="store_true",
+        help="also test other releases of the real libraries, and what takes long",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--complete"):
         return
-    other_releases = pytest.mark.skip(reason="brings other releases: --complete")
+    other_releases = pytest.mark.skip(reason="only with --complete")
     for item in items:
         if "complete" in item.keywords:
             item.add_marker(other_releases)
