@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -45,6 +46,7 @@ def _in_a_child(jobs: Sequence[Callable[[], R]]) -> tuple[list[R], str]:
     if not child:
         try:
             faulthandler.disable()
+            gc.freeze()  # what the parent left behind may wait for threads that are not there
             os.dup2(2, 1)  # what the class prints is no part of what we print
             sys.stdout = sys.stderr
             torch.set_num_threads(1)  # threads of the parent are not there any more
