@@ -76,8 +76,9 @@ class Session:
         if self._rehearse is not None:
             self._begin_rehearsal(self._rehearse)
         self._late.install()
-        for hook in all_hooks():
-            self._late.when_imported(hook.LIBRARY, self._installer(hook))
+        with self._patches.together():
+            for hook in all_hooks():
+                self._late.when_imported(hook.LIBRARY, self._installer(hook))
         if not _follows_forks:
             os.register_at_fork(after_in_child=_forked)
             _follows_forks = True
