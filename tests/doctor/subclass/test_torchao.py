@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -26,9 +29,19 @@ TRAINED = (
 )
 
 
+def seen(name: str, uses: Sequence[str] = ()) -> Examination:
+    return examine(MAKERS[name], uses)
+
+
+def examined(name: str, *uses: str) -> Examination:
+    """In a process without what other tests left behind, as the command is."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(seen, name, uses).result()
+
+
 @pytest.fixture(scope="module")
 def found() -> Examination:
-    return examine(MAKERS[LOSES])
+    return examined(LOSES)
 
 
 def verdict(found: Examination, op: str) -> Verdict:
@@ -58,7 +71,7 @@ def test_the_table_in_the_documentation_is_what_is_seen(found: Examination) -> N
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_others_lose_their_values_in_the_same_way(name: str) -> None:
-    lost = examine(MAKERS[name], ["save and load"]).rows[-1]
+    lost = examined(name, "save and load").rows[-1]
     assert lost.op == "dcp.async_save, dcp.load"
     assert lost.told == "_data has memory nobody wrote"
 
@@ -73,7 +86,7 @@ def test_every_maker_makes_another_tensor_of_its_class_each_time(name: str) -> N
 
 @pytest.mark.parametrize("name", ["Int8Tensor", "Float8Tensor", "MXTensor"])
 def test_inference_weights_refuse_what_they_do_not_know(name: str) -> None:
-    found = examine(MAKERS[name], ["DCP", "FSDP2"])
+    found = examined(name, "DCP", "FSDP2")
     assert verdict(found, "StateDictStager.stage") is Verdict.RAISES
     assert verdict(found, "dcp.save, dcp.load") is Verdict.HANDLED
     (row,) = (each for each in found.rows if each.op == "new_empty(size, device=cpu)")
