@@ -12,7 +12,7 @@ from tensortrail import __version__
 from tensortrail.analyzer.engine import check
 from tensortrail.analyzer.request import CheckRequest, CheckResult
 from tensortrail.cli import CLEAN, FAILED, FOUND
-from tensortrail.cli.console import fail, say, wants_color, write_text
+from tensortrail.cli.console import counted, fail, say, wants_color, write_text
 from tensortrail.cli.selection import codes_of, selected
 from tensortrail.config import Config, ConfigError, load
 
@@ -84,7 +84,7 @@ def _report(
     color = not to_file and wants_color(options.color, stream)
     nothing = not (findings or fixed or result.problems or options.statistics)
     if nothing and config.output_format == "text":
-        _emit(options, f"All clear: {_count(len(result.files), 'file')} checked.")
+        _emit(options, f"All clear: {counted(len(result.files), 'file')} checked.")
         return
     from tensortrail.analyzer.fixer import with_previews
     from tensortrail.analyzer.own import OWN
@@ -212,10 +212,6 @@ def _settings(config: Config, paths: list[str]) -> str:
     codes = selected(config)
     chosen = codes_of(["DEFAULT"]) if codes is None else codes
     return "\n".join([*lines, f"rules = {', '.join(sorted(chosen))}"])
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")
 
 
 def _width() -> int:

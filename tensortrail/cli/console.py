@@ -47,3 +47,7 @@ def write_bytes(data: bytes, stream: TextIO) -> None:
     stream.flush()
     buffer.write(data)
     buffer.flush()
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")

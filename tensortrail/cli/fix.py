@@ -8,22 +8,19 @@ from argparse import Namespace
 from collections import defaultdict
 
 from tensortrail.cli import CLEAN, FAILED, FOUND
-from tensortrail.cli.console import fail, say, write_text
+from tensortrail.cli.console import say, write_text
 from tensortrail.findings import Finding, Fix
 
 
 def run(options: Namespace) -> int:
     from tensortrail.analyzer.atomic import write
     from tensortrail.analyzer.fixer import allowed, apply_together, unified_diff
-    from tensortrail.cli.report import findings_of
-    from tensortrail.tracer.timeline import open_run
-    from tensortrail.tracer.trail.reader import NotATrail
+    from tensortrail.cli.report import findings_of, opened_run
 
-    try:
-        report = findings_of(open_run(options.run), options.select or "")
-    except NotATrail as error:
-        fail(str(error), "a run is recorded by: tensortrail trace script.py")
+    timeline = opened_run(options.run)
+    if timeline is None:
         return FAILED
+    report = findings_of(timeline, options.select or "")
     by_file: dict[str, list[tuple[Finding, Fix]]] = defaultdict(list)
     other = 0
     for finding in report.findings:

@@ -22,14 +22,21 @@ BINARY = {"parquet": "run.parquet", "html": "report.html", "perfetto": "perfetto
 """Formats that go into a file, with the name it gets in the run's directory."""
 
 
-def run(options: Namespace) -> int:
+def opened_run(run: str) -> RunTimeline | None:
+    """The run; None after saying why there is none."""
     from tensortrail.tracer.timeline import open_run
     from tensortrail.tracer.trail.reader import NotATrail
 
     try:
-        timeline = open_run(options.run)
+        return open_run(run)
     except NotATrail as error:
         fail(str(error), "a run is recorded by: tensortrail trace script.py")
+        return None
+
+
+def run(options: Namespace) -> int:
+    timeline = opened_run(options.run)
+    if timeline is None:
         return FAILED
     for trouble in timeline.trouble:
         say(f"tensortrail: {trouble}")

@@ -8,7 +8,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from tensortrail.cli import CLEAN, FAILED, FOUND
-from tensortrail.cli.console import fail, say, write_bytes
+from tensortrail.cli.console import counted, say, write_bytes
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.suggestions import Plan
@@ -16,15 +16,11 @@ if TYPE_CHECKING:
 
 def run(options: Namespace) -> int:
     from tensortrail.analyzer.suggestions import plan
-    from tensortrail.cli.report import findings_of
+    from tensortrail.cli.report import findings_of, opened_run
     from tensortrail.tracer.shortage import shortages
-    from tensortrail.tracer.timeline import open_run
-    from tensortrail.tracer.trail.reader import NotATrail
 
-    try:
-        timeline = open_run(options.run)
-    except NotATrail as error:
-        fail(str(error), "a run is recorded by: tensortrail trace script.py")
+    timeline = opened_run(options.run)
+    if timeline is None:
         return FAILED
     report = findings_of(timeline, options.select or "")
     for problem in report.problems:
@@ -73,12 +69,8 @@ def _summary(wanted: Plan, files: int, applied: bool) -> str:
     if not settings:
         return "this run calls for no settings"
     if applied:
-        return f"{_count(files, 'file')} changed, {_count(left, 'setting')} to set by hand"
+        return f"{counted(files, 'file')} changed, {counted(left, 'setting')} to set by hand"
     return (
-        f"{_count(settings - left, 'setting')} in a patch for {_count(files, 'file')}, "
+        f"{counted(settings - left, 'setting')} in a patch for {counted(files, 'file')}, "
         f"{left} to set by hand"
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

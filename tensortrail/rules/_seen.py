@@ -67,8 +67,16 @@ def put_there(timeline: Timeline, storage: Storage, until: Event) -> Event | Non
 
 def doer(event: Event) -> str:
     """`Tensor.to` at train.py:12"""
-    at = line_of(event)
-    return f"`{event.op}`" + (f" at {os.path.basename(at.file)}:{at.line}" if at else "")
+    return f"`{event.op}`{where(event)}"
+
+
+def place(site: Site | None) -> str:
+    """To be put behind what happened there; nothing where that is not known."""
+    return f" at {os.path.basename(site.file)}:{site.line}" if site else ""
+
+
+def where(event: Event | None) -> str:
+    return place(line_of(event)) if event is not None else ""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import by_line, line_of, size
+from tensortrail.rules._seen import by_line, line_of, size, where
 from tensortrail.rules.timeline import Storage
 
 
@@ -71,7 +70,7 @@ class UnorderedStreams(Rule):
             timeline,
             event,
             f"{_what(timeline, event.storage)} is {does} on {mine} by {_op(event)}, and nothing "
-            f"makes that wait for {other}, where it was {did}{_place(before)}: on a GPU the two "
+            f"makes that wait for {other}, where it was {did}{where(before)}: on a GPU the two "
             "run side by side. Before this, let the stream wait: `.wait_stream(...)` or an event",
         )
 
@@ -83,8 +82,8 @@ class UnorderedStreams(Rule):
             timeline,
             event,
             f"{_what(timeline, event.storage)}, memory of {home}, is {_does(use)} on {user} and "
-            f"freed{_place(gone)} before its own stream waited for that: there it may be given to "
-            f"the next tensor{_place(event)} while {user} still uses it. Call "
+            f"freed{where(gone)} before its own stream waited for that: there it may be given to "
+            f"the next tensor{where(event)} while {user} still uses it. Call "
             f"`.record_stream(...)` with {user}, or let {home} wait before it is freed",
             confidence=Confidence.MEDIUM,
         )
@@ -110,8 +109,3 @@ def _what(timeline: Timeline, storage: Storage | None) -> str:
 
 def _op(event: Event) -> str:
     return event.op.removeprefix("aten.") or "an operation"
-
-
-def _place(event: Event | None) -> str:
-    at = line_of(event) if event is not None else None
-    return f" at {os.path.basename(at.file)}:{at.line}" if at else ""

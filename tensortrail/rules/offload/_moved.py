@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tensortrail.findings import Setting, Site, Step
 from tensortrail.rules._calls import carrier, quoted
-from tensortrail.rules._seen import Operand, called, line_of, named, operands, put_there, size
+from tensortrail.rules._seen import Operand, called, named, operands, place, put_there, size, where
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 
 HOST = ("cpu", "meta")
@@ -154,11 +154,3 @@ def _library_move(timeline: Timeline, storage: Storage, until: Event) -> Event |
 
 def _function(event: Event) -> str:
     return event.by.function.rpartition(".")[2] if event.by and event.by.function else event.op
-
-
-def place(site: Site | None) -> str:
-    return f" at {os.path.basename(site.file)}:{site.line}" if site else ""
-
-
-def where(event: Event) -> str:
-    return place(line_of(event))

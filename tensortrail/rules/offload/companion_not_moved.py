@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import Operand, by_line, line_of, operands, weight
-from tensortrail.rules.offload._moved import place
+from tensortrail.rules._seen import Operand, by_line, operands, weight, where
 
 Stayed = Mapping[tuple[str, int], Event]
 """Storage of a plain attribute -> the move of its module, which left it behind."""
@@ -70,12 +69,13 @@ class CompanionNotMoved(Rule):
         severity, confidence = (
             weight(timeline, errors) if errors else (Severity.ERROR, Confidence.HIGH)
         )
-        name, where = timeline.name(storage), place(line_of(moved))
+        name = timeline.name(storage)
         return self.seen(
             timeline,
             event,
             f"`{name}` is on {operand.device}: it is neither a parameter nor a buffer, so it "
-            f"stayed there when `{moved.facts.get('class')}` was moved to {_after(moved)}{where}",
+            f"stayed there when `{moved.facts.get('class')}` was moved to {_after(moved)}"
+            f"{where(moved)}",
             severity=severity,
             confidence=confidence,
             about=storage,

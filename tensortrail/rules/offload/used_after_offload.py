@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Good, Kind, Module, Near, Rule, Timeline, Value
-from tensortrail.rules._seen import by_line, called, weight
+from tensortrail.rules._seen import by_line, called, weight, where
 from tensortrail.rules.offload import _moved
 from tensortrail.rules.offload._back import taken_back
 
@@ -170,7 +170,7 @@ def vocabulary(model: torch.nn.Module):
                 timeline,
                 use.event,
                 f"{called(timeline, use.operand)} is on {use.operand.device} since "
-                f"`{use.call}()`{_moved.where(use.mover)}; here it meets {use.others(timeline)}",
+                f"`{use.call}()`{where(use.mover)}; here it meets {use.others(timeline)}",
                 severity=severity,
                 confidence=confidence,
                 about=use.operand.storage,

@@ -9,6 +9,7 @@ from torch.compiler import is_compiling
 from torch.nn import Module
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from tensortrail.tracer.hooks._around import looking_after, looking_before
 from tensortrail.tracer.hooks._shards import Shards
 from tensortrail.tracer.owned import owned
 from tensortrail.tracer.patches import Around, Patches
@@ -25,30 +26,28 @@ def install(recorder: Recorder, patches: Patches) -> None:
     from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 
     shards = Shards(recorder)
-    patches.wrap(_fully_shard, "fully_shard", _before(recorder, shards.name), everywhere=True)
+    patches.wrap(
+        _fully_shard,
+        "fully_shard",
+        looking_before(recorder, lambda _, module: shards.name(module)),
+        everywhere=True,
+    )
     patches.wrap(FSDPParam, "_init_sharded_param", _sharding(recorder, shards))
     patches.wrap(FSDPParam, "reset_sharded_param", _resetting(recorder, shards))
-    patches.wrap(FSDPParamGroup, "unshard", _before(recorder, shards.before_gathering))
+    patches.wrap(
+        FSDPParamGroup,
+        "unshard",
+        looking_before(recorder, lambda _, group: shards.before_gathering(group)),
+    )
     for method, op in CHANGES.items():
         patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, op))
-    patches.wrap(Module, "to_empty", _emptying(recorder))
+    patches.wrap(Module, "to_empty", looking_after(recorder, _emptied))
 
     def stepping(optimizer: Any, args: Any, kwargs: Any) -> None:
         if recorder.active and not is_compiling():
             recorder.guarded(lambda _: shards.before_step(optimizer))
 
     recorder.at_close.append(register_optimizer_step_pre_hook(stepping).remove)
-
-
-def _before(recorder: Recorder, look: Any) -> Around:
-    """Look at the first argument, then call."""
-
-    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if args and recorder.active and not is_compiling():
-            recorder.guarded(lambda _: look(args[0]))
-        return original(*args, **kwargs)
-
-    return around
 
 
 def _sharding(recorder: Recorder, shards: Shards) -> Around:
@@ -85,16 +84,6 @@ def _changing(recorder: Recorder, shards: Shards, op: str) -> Around:
         result = original(group)
         if group._sharded_state is not was:
             recorder.guarded(lambda _: shards.changed(group, op))
-        return result
-
-    return around
-
-
-def _emptying(recorder: Recorder) -> Around:
-    def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
-        result = original(module, *args, **kwargs)
-        if recorder.active and not is_compiling():
-            recorder.guarded(_emptied, module)
         return result
 
     return around

@@ -8,6 +8,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.nn import Module
 
+from tensortrail.tracer.hooks._around import looking_after
 from tensortrail.tracer.hooks._by_hand import moved_by_hand
 from tensortrail.tracer.hooks._companions import left_behind
 from tensortrail.tracer.hooks._left import bytes_by_device, note_moved
@@ -22,7 +23,7 @@ LIBRARY = "torch"
 
 def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(Module, "_apply", _applying(recorder))
-    patches.wrap(Module, "to_empty", _emptying(recorder))
+    patches.wrap(Module, "to_empty", looking_after(recorder, _emptied))
     patches.wrap(torch.utils, "swap_tensors", _swapping(recorder))
 
 
@@ -54,16 +55,6 @@ def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
         shared = {entry.number for entry in (*before, *after)}
         more |= left_behind(recorder, module, set(was) - set(now), shared)
         note_moved(recorder, type(module).__name__, before, after, more)
-
-
-def _emptying(recorder: Recorder) -> Around:
-    def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
-        result = original(module, *args, **kwargs)
-        if recorder.active and not is_compiling():
-            recorder.guarded(_emptied, module)
-        return result
-
-    return around
 
 
 def _emptied(recorder: Recorder, module: Module) -> None:
