@@ -1,15 +1,22 @@
-"""Real bugs, before and after their fix: what the lint says of each.
+"""Real bugs, before and after their fix: what the lint reports on each.
 
-python benchmarks/bug_cases.py [--mirrors DIR] [--work DIR] [--json FILE]
+    python benchmarks/bug_cases.py [--mirrors DIR] [--class NAME] [--project NAME] [--id ID] [--all]
+
+A case counts as flagged if a finding stands on the wrong lines before the fix and is gone after it.
+A finding that is still there after the fix was about something else, and is listed as such.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,59 +30,96 @@ from tensortrail.rules import all_rules
 HERE = Path(__file__).parent
 NEAR = 3
 """Lines by which a finding may stand beside the lines named."""
+Case = dict[str, Any]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mirrors", type=Path, help="folder of bare repositories")
-    parser.add_argument("--work", type=Path, default=Path(".tensortrail") / "cases")
-    parser.add_argument("--json", type=Path, help="write every result there")
-    options = parser.parse_args()
+    options = arguments()
     sources = Sources(options.work, options.mirrors)
-    results = [judge_case(sources, case) for case in read("cases.jsonl")]
-    benign = [judge_benign(sources, case) for case in read("benign.jsonl")]
+    cases = [each for each in read(options.cases) if wanted(each, options)]
+    judge = partial(judge_case, sources, every_rule=options.all)
+    results = judged(judge, cases, options.jobs)
+    benign = []
+    if not (options.id or options.only_bugs):
+        looks = [each for each in read(HERE / "benign.jsonl") if wanted(each, options)]
+        benign = judged(partial(judge_benign, sources), looks, options.jobs)
     print_cases(results)
     print_benign(benign)
     if options.json:
         options.json.write_text(json.dumps({"cases": results, "benign": benign}, indent=1))
 
 
-def read(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (HERE / name).read_text().splitlines()]
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--cases", type=Path, default=HERE / "cases.jsonl")
+    add("--mirrors", type=Path, help="folder of bare repositories")
+    add("--work", type=Path, default=Path(".tensortrail") / "cases")
+    add("--class", dest="kind", help="cases of this class only")
+    add("--project", help="cases of this repository only")
+    add("--id", help="one case only")
+    add("--all", action="store_true", help="with rules that are off by default")
+    add("--only-bugs", action="store_true", help="without the look-alikes")
+    add("--jobs", type=int, default=1)
+    add("--json", type=Path, help="write every result there")
+    return parser.parse_args()
 
 
-def judge_case(sources: Sources, case: dict[str, Any]) -> dict[str, Any]:
-    """`before`: our rule speaks on the named lines. `after`: how often it speaks in the file."""
-    result = {**case, "verdict": "not covered"}
-    if "rule" not in case:
-        return result
-    before = findings_in(sources, case, "before")
+def wanted(case: Case, options: argparse.Namespace) -> bool:
+    asked = ((options.kind, "class"), (options.project, "repository"), (options.id, "id"))
+    return all(value is None or value in case[key] for value, key in asked)
+
+
+def read(file: Path) -> list[Case]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def judged(judge: Callable[[Case], Case], cases: list[Case], jobs: int) -> list[Case]:
+    if jobs == 1:
+        return [judge(each) for each in cases]
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(judge, cases, chunksize=4))
+
+
+def judge_case(sources: Sources, case: Case, every_rule: bool = False) -> Case:
+    """The case with its verdict: flagged, another (still there after the fix), missed."""
+    before = findings_in(sources, case, "before", every_rule)
     if isinstance(before, str):
-        return {**result, "verdict": "unavailable", "reason": before}
-    named = [each for each in before if each.code == case["rule"] and stands_on(each, case)]
-    result["verdict"] = "flagged" if named else "missed"
-    after = findings_in(sources, case, "after")
-    if not isinstance(after, str):
-        shapes = {shape(each) for each in named}
-        left = [each for each in after if each.code == case["rule"] and shape(each) in shapes]
-        count = sum(1 for each in before if shape(each) in shapes)
-        result["silent_after"] = len(left) < count if named else None
-    return result
+        return {**case, "verdict": "unavailable", "reason": before}
+    near = [each for each in before if stands_on(each, case)]
+    if not near:
+        return {**case, "verdict": "missed"}
+    after = findings_in(sources, case, "after", every_rule)
+    gone = near if isinstance(after, str) else [each for each in near if fewer(each, before, after)]
+    return {
+        **case,
+        "verdict": "flagged" if gone else "another",
+        "compared": not isinstance(after, str),
+        "findings": [said(each) for each in gone or near],
+    }
 
 
-def judge_benign(sources: Sources, case: dict[str, Any]) -> dict[str, Any]:
+def fewer(finding: Finding, before: Iterable[Finding], after: Iterable[Finding]) -> bool:
+    """The finding, or one of its kind on the same source, is gone after the fix."""
+    counts = [sum(shape(each) == shape(finding) for each in found) for found in (before, after)]
+    return counts[1] < counts[0]
+
+
+def judge_benign(sources: Sources, case: Case) -> Case:
     found = findings_in(sources, {**case, "before": case.get("revision")}, "before")
     if isinstance(found, str):
         return {**case, "verdict": "unavailable", "reason": found}
     loud = [
-        f"{each.code} {each.severity.value}"
+        said(each)
         for each in found
-        if each.severity is not Severity.NOTE and stands_on(each, case, near=0)
+        if each.severity is not Severity.NOTE and stands_on(each, case, near=0, trails=False)
     ]
     return {**case, "verdict": "flagged" if loud else "silent", "findings": loud}
 
 
-def findings_in(sources: Sources, case: dict[str, Any], side: str) -> list[Finding] | str:
+def findings_in(
+    sources: Sources, case: Case, side: str, every_rule: bool = False
+) -> list[Finding] | str:
     try:
         wheel = case.get(f"wheel_{side}") or (case.get("wheel") if side == "before" else None)
         if wheel:
@@ -89,23 +133,22 @@ def findings_in(sources: Sources, case: dict[str, Any], side: str) -> list[Findi
     file = root / case["path"]
     if not file.exists():
         return f"no file {case['path']}"
-    request = CheckRequest(
-        paths=(str(file),), codes=frozenset(all_rules()), cache_dir=None, siblings=False, jobs=1
-    )
+    codes = frozenset(all_rules()) if every_rule else None
+    request = CheckRequest(paths=(str(file),), codes=codes, cache_dir=None, siblings=False, jobs=1)
     return list(check(request).findings)
 
 
-def stands_on(finding: Finding, case: dict[str, Any], near: int = NEAR) -> bool:
-    lines = ranges(case)
-    sites = [finding.site, *(step.site for step in finding.trail)]
+def stands_on(finding: Finding, case: Case, near: int = NEAR, trails: bool = True) -> bool:
+    sites = [finding.site, *(step.site for step in finding.trail if trails)]
     return any(
         first - near <= site.end_line and site.line <= last + near
         for site in sites
-        for first, last in lines
+        if os.path.basename(site.file) == os.path.basename(case["path"])
+        for first, last in ranges(case)
     )
 
 
-def ranges(case: dict[str, Any]) -> list[tuple[int, int]]:
+def ranges(case: Case) -> list[tuple[int, int]]:
     found = []
     for match in re.finditer(r"(\d+)(?:-(\d+))?", case["lines"]):
         first = int(match[1])
@@ -117,40 +160,44 @@ def shape(finding: Finding) -> tuple[str, str]:
     return finding.code, " ".join(finding.site.source.split())
 
 
-def print_cases(results: list[dict[str, Any]]) -> None:
-    by_rule: dict[str, list[dict[str, Any]]] = defaultdict(list)
+def said(finding: Finding) -> str:
+    return f"{finding.code} {finding.severity.value} {finding.site.line}"
+
+
+def print_cases(results: list[Case]) -> None:
+    by_class: dict[str, list[Case]] = defaultdict(list)
     for result in results:
-        by_rule[result.get("rule", "-")].append(result)
-    for rule, cases in sorted(by_rule.items()):
-        if rule == "-":
-            continue
+        by_class[result["class"]].append(result)
+    for kind, cases in sorted(by_class.items(), key=lambda each: -len(each[1])):
         flagged = sum(each["verdict"] == "flagged" for each in cases)
-        print(f"\n{rule}: {flagged} of {len(cases)} flagged before the fix")
+        print(f"\n{kind}: {flagged} of {len(cases)}")
         for each in cases:
-            after = {True: "silent after", False: "STILL FLAGGED AFTER"}.get(
-                each.get("silent_after"), "no fix to compare"
-            )
-            note = (
-                after
-                if each["verdict"] == "flagged"
-                else each.get("reason") or each.get("missed_because", "")
-            )
-            print(f"  {each['verdict']:<11} {each['id']} ({each['detectable']}) {note}")
-    covered = [each for each in results if "rule" in each and each["verdict"] != "unavailable"]
-    yes = [each for each in covered if each["detectable"] == "yes"]
-    for name, group in (("detectable `yes`", yes), ("all", covered)):
+            print(f"  {each['verdict']:<11} {each['id']} ({each['detectable']}) {note(each)}")
+    print(f"\n{len(results)} cases: {dict(Counter(each['verdict'] for each in results))}")
+    tried = [each for each in results if each["verdict"] != "unavailable"]
+    for detectable in ("yes", "partly", "no"):
+        group = [each for each in tried if each["detectable"] == detectable]
         count = sum(each["verdict"] == "flagged" for each in group)
         share = count / len(group) if group else 0.0
-        print(f"\ncovered by these rules, {name}: {count} of {len(group)} flagged ({share:.0%})")
-    reasons = Counter(each.get("reason", "") for each in results if "rule" not in each)
-    print(f"\nnot covered: {sum(reasons.values())}")
-    for reason, count in reasons.most_common():
-        print(f"  {count:>3}  {reason}")
+        print(
+            f"{detectable:>7}: {count} of {len(group)} flagged before, silent after ({share:.0%})"
+        )
+    codes = Counter(
+        each["findings"][0].split()[0] for each in results if each["verdict"] == "flagged"
+    )
+    print("by rule: " + ", ".join(f"{code} {count}" for code, count in codes.most_common()))
 
 
-def print_benign(results: list[dict[str, Any]]) -> None:
+def note(case: Case) -> str:
+    found = ", ".join(case.get("findings", ()))
+    if case["verdict"] == "flagged" and not case["compared"]:
+        return f"{found}, no fix to compare"
+    return found or str(case.get("reason") or case.get("why", ""))
+
+
+def print_benign(results: list[Case]) -> None:
     counts = Counter(each["verdict"] for each in results)
-    print(f"\nbenign look-alikes: {dict(counts)}")
+    print(f"\nlook-alikes: {dict(counts)}")
     for each in results:
         if each["verdict"] == "flagged":
             print(f"  {each['id']} {each['path']}:{each['lines']} {each['findings']}")
