@@ -7,10 +7,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from tensortrail.analyzer.atomic import write
+from tensortrail.analyzer.codec import from_data, to_data
+from tensortrail.analyzer.request import FileResult
+from tensortrail.findings import Finding
 
 FILE = "findings.json"
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -31,7 +34,7 @@ class Cache:
         if folder is not None:
             self._entries = _read(os.path.join(folder, FILE), fingerprint)
 
-    def get(self, path: str) -> list[Mapping[str, Any]] | None:
+    def get(self, path: str) -> list[Finding] | None:
         """The findings of an unchanged file; None if it must be judged."""
         entry = self._entries.get(path)
         if not isinstance(entry, list) or len(entry) not in (2, 4):
@@ -46,20 +49,18 @@ class Cache:
         for needed, stamp in needs.items():
             if self._stamp(needed) != stamp:
                 return None
-        return found
+        return list(map(from_data, found))
 
-    def put(
-        self, path: str, findings: Sequence[Mapping[str, Any]], needs: Iterable[str] = ()
-    ) -> None:
-        stamp = self._stamp(path)
+    def put(self, result: FileResult) -> None:
+        stamp = self._stamp(result.path)
         if self._folder is None or stamp is None:
             return
-        stamps = {needed: self._stamp(needed) for needed in needs}
+        stamps = {needed: self._stamp(needed) for needed in result.needs}
         entry: list[Any] = list(stamp)
-        if findings or stamps:
-            entry += [list(findings), stamps]
-        if self._entries.get(path) != entry:
-            self._entries[path] = entry
+        if result.findings or stamps:
+            entry += [list(map(to_data, result.findings)), stamps]
+        if self._entries.get(result.path) != entry:
+            self._entries[result.path] = entry
             self._changed = True
 
     def save(self, files: Iterable[str]) -> None:

@@ -1,37 +1,71 @@
-"""One file's source in, its findings out: the door between the engine and the semantic core."""
+"""Judges one file: source in, findings out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tensortrail.analyzer.module import PythonModule, Unreadable
+from tensortrail.analyzer.own import CRASHED, OWN, UNREADABLE, own_finding
 from tensortrail.analyzer.project import Project
-from tensortrail.findings import Finding
-from tensortrail.rules import Rule
+from tensortrail.analyzer.request import CheckRequest, FileResult
+from tensortrail.analyzer.suppress import apply_suppressions
+from tensortrail.analyzer.triggers import Triggers
+from tensortrail.findings import Finding, Site
+from tensortrail.rules import Rule, all_rules
 
-__all__ = ["Judgement", "Unreadable", "judge"]
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    findings: tuple[Finding, ...]
-    depends_on: tuple[str, ...]
-    """Other files whose facts were consulted: the findings hold while these are unchanged."""
+OnCrash = Callable[[Rule, Exception], Finding]
+"""What to report of a rule that raises."""
 
 
-def judge(
-    path: str,
-    data: bytes,
-    rules: Sequence[Rule],
-    project: Project,
-    crashed: Callable[[Rule, Exception], Finding] | None = None,
-) -> Judgement:
-    """Run the static halves of `rules` over one file's bytes.
+class Judge:
+    """Judges files one after another, keeping what it learned of the project."""
 
-    Raises Unreadable for bytes that are no Python source. A rule that raises ends only its
-    own work: `crashed` says what to report of it; without it the exception goes on."""
+    def __init__(self, request: CheckRequest) -> None:
+        rules = all_rules()
+        self._request = request
+        self._selected = [
+            rule
+            for code, rule in rules.items()
+            if (rule.default if request.codes is None else code in request.codes)
+        ]
+        self._codes = rules.keys() | OWN.keys()
+        self._of_runs = {code for code, rule in rules.items() if rule.watches_runs()}
+        self._triggers = Triggers(self._selected)
+        self._project = Project()
+
+    def rules_for(self, data: bytes) -> list[type[Rule]]:
+        """Those whose trigger words the file has."""
+        return self._triggers.rules_for(data) if self._request.use_triggers else self._selected
+
+    def file(self, path: str, data: bytes, rules: Sequence[type[Rule]]) -> FileResult:
+        try:
+            module = PythonModule(path, data, self._project)
+            found = _found(module, [rule() for rule in rules], _crashed(path))
+        except Unreadable as error:
+            site = Site(path, error.line, error.column)
+            return FileResult(path, (own_finding(UNREADABLE, str(error), site),))
+        kept = apply_suppressions(
+            found, module.source, self._codes, self._request.report_unused, self._of_runs
+        )
+        return FileResult(path, tuple(kept), _needs(module))
+
+
+def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> FileResult:
+    """The static halves of `rules` over one file's bytes, nothing suppressed; what a rule raises
+    goes on. Raises Unreadable for bytes that are no Python source."""
     module = PythonModule(path, data, project)
+    return FileResult(path, _found(module, rules, None), _needs(module))
+
+
+def unopened(path: str, error: OSError) -> FileResult:
+    message = f"cannot be opened: {error.strerror or error}"
+    return FileResult(path, (own_finding(UNREADABLE, message, Site(path, 1)),))
+
+
+def _found(
+    module: PythonModule, rules: Sequence[Rule], crashed: OnCrash | None
+) -> tuple[Finding, ...]:
+    """A rule that raises ends only its own work, where `crashed` says what to report of it."""
     found: list[Finding] = []
     for rule in rules:
         try:
@@ -44,5 +78,16 @@ def judge(
             found.append(crashed(rule, error))
     module.release()
     unique = {(each.code, each.site.start, each.site.end, each.message): each for each in found}
-    ordered = sorted(unique.values(), key=lambda each: each.sort_key)
-    return Judgement(tuple(ordered), tuple(sorted(module.needs - {path})))
+    return tuple(sorted(unique.values(), key=lambda each: each.sort_key))
+
+
+def _crashed(path: str) -> OnCrash:
+    def report(rule: Rule, error: Exception) -> Finding:
+        what = f"{rule.code} failed here: {type(error).__name__}: {error}"
+        return own_finding(CRASHED, what, Site(path, 1))
+
+    return report
+
+
+def _needs(module: PythonModule) -> tuple[str, ...]:
+    return tuple(sorted(module.needs - {module.path}))

@@ -33,6 +33,16 @@ class CheckRequest:
 
 
 @dataclass(frozen=True)
+class FileResult:
+    """What is known of one file."""
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    needs: tuple[str, ...] = ()
+    """Other files whose facts were consulted: the findings hold while these are unchanged."""
+
+
+@dataclass(frozen=True)
 class CheckResult:
     findings: tuple[Finding, ...] = ()
     files: tuple[str, ...] = ()

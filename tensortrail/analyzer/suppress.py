@@ -68,7 +68,6 @@ def _read(token: tokenize.TokenInfo) -> Iterable[Suppression]:
 
 def apply_suppressions(
     findings: Sequence[Finding],
-    data: bytes,
     source: Source,
     known_codes: Collection[str],
     report_unused: bool,
@@ -77,6 +76,7 @@ def apply_suppressions(
     """The findings that no comment silences, and those about comments that silence nothing.
 
     A comment may silence what only a run shows: of the codes `of_runs` none is called unused."""
+    data = source.data
     if not findings and b"tensortrail:" not in data and not _OUR_NOQA.search(data):
         return []
     suppressions = suppressions_in(data)

@@ -10,7 +10,8 @@ import pytest
 
 from tensortrail.analyzer.cache import FILE, Cache
 from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.request import CheckRequest, FileResult
+from tensortrail.findings import Confidence, Finding, Severity, Site
 
 BASE = "import torch\nclass BaseTensor(torch.Tensor):\n    pass\n"
 WRAPPER = """import torch
@@ -30,6 +31,8 @@ class Child(BaseTensor):
         return func(*plain(args))
 """
 
+FOUND = Finding("OFF101", "a", "m", Severity.ERROR, Confidence.HIGH, Site("a.py", 1))
+
 
 def touch(path: Path, text: str) -> None:
     path.write_text(text)
@@ -41,9 +44,9 @@ def test_a_stored_file_is_believed_until_it_changes(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")
     cache = Cache(str(tmp_path / "cache"), "v1")
-    cache.put(str(file), [{"code": "OFF101"}])
+    cache.put(FileResult(str(file), (FOUND,)))
     cache.save([str(file)])
-    assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) == [{"code": "OFF101"}]
+    assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) == [FOUND]
     touch(file, "x = 2\n")
     assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) is None
 
@@ -52,7 +55,7 @@ def test_another_version_or_selection_is_not_believed(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")
     cache = Cache(str(tmp_path / "cache"), "v1")
-    cache.put(str(file), [])
+    cache.put(FileResult(str(file)))
     cache.save([str(file)])
     assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) == []
     assert Cache(str(tmp_path / "cache"), "v2").get(str(file)) is None
@@ -76,7 +79,7 @@ def test_an_unwritable_place_is_no_error(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")
     cache = Cache(str(tmp_path / "taken"), "v1")
-    cache.put(str(file), [])
+    cache.put(FileResult(str(file)))
     cache.save([str(file)])
     assert (tmp_path / "taken").read_text().startswith("a file")
 
@@ -85,7 +88,7 @@ def test_the_cache_hides_from_git_and_backups(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")
     cache = Cache(str(tmp_path / "cache"), "v1")
-    cache.put(str(file), [])
+    cache.put(FileResult(str(file)))
     cache.save([str(file)])
     assert (tmp_path / "cache" / ".gitignore").read_text() == "*\n"
     stored = json.loads((tmp_path / "cache" / FILE).read_text())

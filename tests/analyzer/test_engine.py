@@ -93,7 +93,7 @@ def test_a_rule_that_crashes_ends_only_its_own_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = {"ZZZ901": Crashing, **all_rules()}
-    monkeypatch.setattr("tensortrail.rules.all_rules", lambda: rules)
+    monkeypatch.setattr("tensortrail.analyzer.judge.all_rules", lambda: rules)
     (tmp_path / "bad.py").write_text(BAD)
     result = run(tmp_path)
     assert [code for _, code, _ in codes(result)] == ["TTR003", "DEV501"]
@@ -115,7 +115,7 @@ def test_a_buffer_in_place_of_files() -> None:
 
 
 def test_processes_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.engine._WORTH_PROCESSES", 0)
+    monkeypatch.setattr("tensortrail.analyzer.jobs._WORTH_PROCESSES", 0)
     for number in range(12):
         (tmp_path / f"bad{number}.py").write_text(BAD)
     assert run(tmp_path, jobs=2).findings == run(tmp_path, jobs=1).findings

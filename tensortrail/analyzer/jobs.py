@@ -1,0 +1,119 @@
+"""Judges many files: here, or in other processes where that pays."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tensortrail.analyzer.judge import Judge, unopened
+from tensortrail.analyzer.request import CheckRequest, FileResult, Progress
+
+if TYPE_CHECKING:
+    from tensortrail.rules import Rule
+
+_WORTH_PROCESSES = 4_000_000
+"""Bytes to be judged from which starting other processes pays."""
+_CHUNKS_PER_JOB = 4
+
+
+class _Job(NamedTuple):
+    path: str
+    data: bytes
+    rules: Sequence[type[Rule]]
+
+
+def judge_files(
+    request: CheckRequest, paths: Sequence[str], progress: Progress | None
+) -> list[FileResult]:
+    """Read each file once; one without any rule's trigger words is clean without being parsed."""
+    judge = Judge(request)
+    done: list[FileResult] = []
+    todo: list[_Job] = []
+    for number, path in enumerate(paths):
+        if progress is not None and number % 64 == 0:
+            progress(number, len(paths))
+        try:
+            with open(path, "rb") as handle:
+                data = handle.read()
+        except OSError as error:
+            done.append(unopened(path, error))
+            continue
+        rules = judge.rules_for(data)
+        if rules or _may_suppress(data):
+            todo.append(_Job(path, data, rules))
+        else:
+            done.append(FileResult(path))
+
+    def tick(count: int) -> None:
+        if progress is not None:
+            progress(len(done) + count, len(paths))
+
+    jobs = request.jobs or (1 if "PRE_COMMIT" in os.environ else os.cpu_count() or 1)
+    if jobs > 1 and sum(len(each.data) for each in todo) > _WORTH_PROCESSES:
+        return done + _in_processes(request, judge, todo, jobs, tick)
+    return done + _here(judge, todo, tick)
+
+
+def _may_suppress(data: bytes) -> bool:
+    """A comment of ours may suppress nothing: that is worth a look even without a trigger."""
+    return b"tensortrail: ignore" in data
+
+
+def _here(judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None]) -> list[FileResult]:
+    collecting = gc.isenabled()
+    gc.disable()  # trees are many objects, and none of them need it to die
+    try:
+        results = []
+        for job in todo:
+            results.append(judge.file(*job))
+            tick(len(results))
+        return results
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _in_processes(
+    request: CheckRequest,
+    judge: Judge,
+    todo: Sequence[_Job],
+    jobs: int,
+    tick: Callable[[int], None],
+) -> list[FileResult]:
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    size = max(1, len(todo) // (jobs * _CHUNKS_PER_JOB))
+    chunks = [todo[start : start + size] for start in range(0, len(todo), size)]
+    results: list[FileResult] = []
+    fresh = get_context("spawn")  # a fork of a process with threads may hang
+    with ProcessPoolExecutor(max_workers=jobs, mp_context=fresh) as pool:
+        futures = [pool.submit(_chunk, request, _sent(chunk)) for chunk in chunks]
+        for chunk, future in zip(chunks, futures, strict=True):
+            try:
+                results += future.result()
+            except BrokenProcessPool:  # a worker died: its files are done here
+                results += _here(judge, chunk, lambda count: None)
+            tick(len(results))
+    return results
+
+
+def _sent(chunk: Sequence[_Job]) -> list[tuple[str, bytes]]:
+    """Rules of other packages may not survive the way: they are chosen anew over there."""
+    return [(job.path, job.data) for job in chunk]
+
+
+def _chunk(request: CheckRequest, files: Sequence[tuple[str, bytes]]) -> list[FileResult]:
+    """Runs in another process; one Judge lives there for all its chunks."""
+    key = repr(request)
+    if key not in _judges:
+        _judges[key] = Judge(request)
+    judge = _judges[key]
+    todo = [_Job(path, data, judge.rules_for(data)) for path, data in files]
+    return _here(judge, todo, lambda count: None)
+
+
+_judges: dict[str, Judge] = {}
