@@ -1,0 +1,102 @@
+"""Blocks of code that run on a side stream, and who waits for that stream."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensortrail.rules import Module
+from tensortrail.rules.shared.objects import called, is_false, keyword, name_of, receiver
+
+_STREAM_CONTEXT = re.compile(r"^(torch_)?stream(_?(ctx|context|guard))?$", re.IGNORECASE)
+_NOT_A_SIDE_STREAM = ("current_stream", "default_stream", "nullcontext")
+_WAITS = re.compile(r"sync|wait|barrier|fence", re.IGNORECASE)
+_COPIES = ("copy_", "to", "cuda")
+
+
+@dataclass(frozen=True)
+class SideBlock:
+    """`with torch.cuda.stream(side): ...`"""
+
+    node: ast.With
+    stream: ast.expr
+    name: str
+
+
+def side_blocks(module: Module) -> Iterator[SideBlock]:
+    for node in module.nodes(ast.With):
+        for item in node.items:
+            stream = _stream(module, item.context_expr)
+            if stream is not None and not _is_main(module, stream):
+                yield SideBlock(node, stream, name_of(module, stream))
+
+
+def _stream(module: Module, context: ast.expr) -> ast.expr | None:
+    if isinstance(context, ast.Name):
+        origins = module.value_of(context).origins
+        context = origins[0] if len(origins) == 1 else context
+    if isinstance(context, ast.IfExp):
+        context = context.body if isinstance(context.body, ast.Call) else context.orelse
+    if not isinstance(context, ast.Call) or not _STREAM_CONTEXT.match(called(context)):
+        return None
+    given = [*context.args, *(each.value for each in context.keywords if each.arg == "stream")]
+    return given[0] if len(given) == 1 else None
+
+
+def _is_main(module: Module, stream: ast.expr) -> bool:
+    sources = [stream, *module.value_of(stream).origins]
+    return any(word in ast.unparse(each) for each in sources for word in _NOT_A_SIDE_STREAM)
+
+
+def unfinished_copies(module: Module, block: SideBlock) -> Iterator[ast.Call]:
+    """Copies in the block that the program does not wait for by itself."""
+    for call in module.nodes(ast.Call, block.node):
+        flag = keyword(call, "non_blocking")
+        if called(call) in _COPIES and flag is not None and not is_false(flag):
+            yield call
+
+
+def waits_for(module: Module, call: ast.Call, block: SideBlock) -> bool:
+    """The call makes somebody wait for the work of the block, or may do so out of sight."""
+    last = called(call)
+    if last in ("record", "record_event", "record_stream"):
+        return _concerns(module, call, block) or not _names_a_stream(module, call)
+    if not _WAITS.search(last):
+        return _is_handed(module, call, block)
+    if receiver(call) is not None and name_of(module, _waiter(call)) == block.name:
+        return last != "wait_stream" and last != "wait_event"
+    return _concerns(module, call, block) or not _names_a_stream(module, call)
+
+
+def _waiter(call: ast.Call) -> ast.expr:
+    """`s` of `s.synchronize()` and of `s.record_event().wait()`."""
+    node = receiver(call) or call
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return node
+
+
+def _concerns(module: Module, call: ast.Call, block: SideBlock) -> bool:
+    names = {name_of(module, each) for each in call.args}
+    names |= {name_of(module, each.value) for each in call.keywords}
+    return block.name in names or name_of(module, _waiter(call)) == block.name
+
+
+def _names_a_stream(module: Module, call: ast.Call) -> bool:
+    """It is about a stream that is named, and so about no other one."""
+    given = [*call.args, *(each.value for each in call.keywords)]
+    if called(call) in ("wait_stream", "record"):
+        return bool(given)
+    waiter = _waiter(call)
+    return isinstance(waiter, (ast.Name, ast.Attribute)) and "stream" in ast.unparse(waiter).lower()
+
+
+def _is_handed(module: Module, call: ast.Call, block: SideBlock) -> bool:
+    """The stream is given to somebody else, who may wait for it."""
+    if any(item.context_expr is call for item in block.node.items):
+        return False
+    given = [*call.args, *(each.value for each in call.keywords)]
+    handed = any(name_of(module, each) == block.name for each in given)
+    return handed and not _STREAM_CONTEXT.match(called(call))

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules._common import in_tests
+from tensortrail.rules.copies._streams import SideBlock, side_blocks, unfinished_copies, waits_for
+from tensortrail.rules.shared.objects import called, name_of, receiver, root_of, within
+
+_METADATA = frozenset(
+    "shape dtype device size dim ndim numel stride is_cuda requires_grad layout nbytes".split()
+)
+
+
+class CopyNotAwaited(Rule):
+    """A copy is started on a side stream, and its result is used without waiting for that stream.
+
+    ## What it does
+    Finds `copy_`, `to` and `cuda` with `non_blocking=True` inside `with torch.cuda.stream(s)`
+    whose result is used after the block, or kept in an attribute, a container or an argument,
+    while nothing waits for `s`: no `wait_stream(s)`, no `s.synchronize()`, no event recorded
+    after the copy. Waiting for another stream does not count.
+
+    ## Why is this bad?
+    The block only queues the copy on `s`. The current stream does not wait for `s`: its next
+    kernel reads the target before, during or after the copy. No error is raised; the values are
+    those of the previous step, zeros, or a mixture.
+
+    ## Example
+    ```python
+    with torch.cuda.stream(copies):
+        weight = weight.to("cuda", non_blocking=True)
+    return x @ weight
+    ```
+    Use instead:
+    ```python
+    with torch.cuda.stream(copies):
+        weight = weight.to("cuda", non_blocking=True)
+    torch.cuda.current_stream().wait_stream(copies)
+    return x @ weight
+    ```
+
+    ## Fix safety
+    No fix is offered: the wait belongs as late as the program allows, which only its author knows.
+
+    ## References
+    - pytorch/pytorch, CUDA semantics: CUDA streams
+    - pytorch/ao: the parameters of `CPUOffloadOptimizer` were used before their copy had ended
+    """
+
+    code = "XFR605"
+    name = "copy-not-awaited"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = (("non_blocking", "with ", "tream"),)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def project(x, weight, side):
+    with torch.cuda.stream(side):
+        weight = weight.to("cuda", non_blocking=True)
+    return x @ weight
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Offloaded:
+    def __init__(self):
+        self.upload = torch.cuda.Stream()
+
+    def step(self):
+        self.upload.wait_stream(torch.cuda.current_stream())
+        for there, here in self.pairs:
+            here.update()
+            with torch.cuda.stream(self.upload):
+                there.copy_(here.value, non_blocking=True)
+""",
+            lines=(12,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Hybrid:
+    def back(self, optimizer):
+        with torch.cuda.stream(self.up):
+            for on_gpu, on_cpu in optimizer.pairs():
+                on_gpu.copy_(on_cpu, non_blocking=True)
+        self.down_stream.record_event().wait(torch.cuda.current_stream())
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def project(x, weight, side):
+    with torch.cuda.stream(side):
+        weight = weight.to("cuda", non_blocking=True)
+    torch.cuda.current_stream().wait_stream(side)
+    return x @ weight
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Cache:
+    def fetch(self, slot):
+        with torch.cuda.stream(self.copies):
+            self.pages.copy_(slot, non_blocking=True)
+            self.done.record()
+
+    def read(self):
+        self.done.wait()
+        return self.pages
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Prefetcher:
+    def preload(self):
+        with torch.cuda.stream(self.stream):
+            self.batch = self.batch.cuda(non_blocking=True)
+
+    def next(self):
+        torch.cuda.current_stream().wait_stream(self.stream)
+        return self.batch
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def upload(rows, device):
+    stream = torch.cuda.current_stream()
+    with torch.cuda.stream(stream):
+        rows = rows.to(device, non_blocking=True)
+    return rows.sum()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for block in side_blocks(module):
+            copies = list(unfinished_copies(module, block))
+            if copies and not _is_awaited(module, block, copies):
+                yield from self._found(module, block, copies[0])
+
+    def _found(self, module: Module, block: SideBlock, copy: ast.Call) -> Iterator[Finding]:
+        stream = module.text(block.stream)
+        what = _result(module, copy)
+        use = _use_after(module, block, what) if what is not None else None
+        if use is not None and what is not None:
+            yield self.finding(
+                module,
+                copy,
+                f"the copy runs on `{stream}`, and `{module.text(what)}` is used in line "
+                f"{getattr(use, 'lineno', 0)} although nothing has waited for that stream: the "
+                "values may not be there yet",
+                confidence=Confidence.HIGH,
+                trail=[(use, "used here, on the current stream")],
+            )
+        elif _is_kept(module, copy, what) and not _class_waits(module, block):
+            yield self.finding(
+                module,
+                copy,
+                f"the copy runs on `{stream}`, and nothing here waits for that stream: whoever "
+                "uses the result on another stream may read it before it is written",
+                trail=[(block.node, "this block only queues the work")],
+            )
+
+
+def _is_awaited(module: Module, block: SideBlock, copies: Sequence[ast.Call]) -> bool:
+    inside = [each for each in module.nodes(ast.Call, block.node) if each not in copies]
+    after = [e for e in module.later(block.node, ast.Call) if not _waits_before(module, e, block)]
+    if any(waits_for(module, each, block) for each in (*inside, *after)):
+        return True
+    returns = [*module.nodes(ast.Return, block.node), *module.later(block.node, ast.Return)]
+    return any(_mentions(module, each, block) for each in (*returns, *_kept_streams(module, block)))
+
+
+def _waits_before(module: Module, call: ast.Call, block: SideBlock) -> bool:
+    """For an event that the loop gets from elsewhere: it was recorded before this copy."""
+    who = receiver(call)
+    if not isinstance(who, ast.Name) or call.lineno >= block.node.lineno:
+        return False
+    loops = [up for up in module.ancestors(block.node) if isinstance(up, ast.For)]
+    targets = {each.id for loop in loops for each in ast.walk(loop.target)
+               if isinstance(each, ast.Name)}  # fmt: skip
+    return who.id in targets
+
+
+def _kept_streams(module: Module, block: SideBlock) -> Iterator[ast.AST]:
+    """`self.pending = stream`: somebody may wait for it later."""
+    function = module.function_of(block.node)
+    for assign in module.nodes(ast.Assign, function):
+        if isinstance(assign.targets[0], (ast.Attribute, ast.Subscript)):
+            yield assign.value
+
+
+def _mentions(module: Module, node: ast.AST, block: SideBlock) -> bool:
+    names = (*module.nodes(ast.Name, node), *module.nodes(ast.Attribute, node))
+    own = (node,) if isinstance(node, (ast.Name, ast.Attribute)) else ()
+    return any(name_of(module, each) == block.name for each in (*names, *own))
+
+
+def _result(module: Module, copy: ast.Call) -> ast.expr | None:
+    """What holds the copy: the target of `copy_`, or the variable that `to` is assigned to."""
+    if called(copy) == "copy_":
+        return receiver(copy)
+    statement = module.statement_of(copy)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        return statement.targets[0]
+    return None
+
+
+def _use_after(module: Module, block: SideBlock, what: ast.expr) -> ast.expr | None:
+    root = root_of(what)
+    if not isinstance(root, ast.Name) or root.id in ("self", "cls"):
+        return None
+    for use in module.later(block.node, ast.Name):
+        if use.id != root.id or within(use, block.node, module):
+            continue
+        if not isinstance(use.ctx, ast.Load):
+            return None  # bound to something else
+        up = module.parent(use)
+        if isinstance(up, ast.Attribute) and up.attr in _METADATA:
+            continue
+        if _only_hands_on(module, use) or _on_a_stream(module, use):
+            return None
+        return use
+    return None
+
+
+def _only_hands_on(module: Module, use: ast.Name) -> bool:
+    """`return x`, `self.x = x`: not used on this stream yet."""
+    statement = module.statement_of(use)
+    return isinstance(statement, ast.Return) and isinstance(statement.value, (ast.Name, ast.Tuple))
+
+
+def _on_a_stream(module: Module, use: ast.Name) -> bool:
+    return any("stream" in ast.unparse(each).lower() for each in module.contexts_of(use))
+
+
+def _is_kept(module: Module, copy: ast.Call, what: ast.expr | None) -> bool:
+    """The result outlives the function: an attribute, an element, an argument."""
+    if what is None:
+        up = module.parent(copy)
+        return isinstance(up, ast.Call) and called(up) in ("append", "add", "put", "setdefault")
+    if isinstance(what, (ast.Attribute, ast.Subscript)):
+        return True
+    loops = [up for up in module.ancestors(copy) if isinstance(up, ast.For)]
+    targets = (each for loop in loops for each in ast.walk(loop.target))
+    return isinstance(what, ast.Name) and any(
+        isinstance(each, ast.Name) and each.id == what.id for each in targets
+    )
+
+
+def _class_waits(module: Module, block: SideBlock) -> bool:
+    """Some other method waits for this stream; for one that is handed in, its owner may."""
+    root = root_of(block.stream)
+    function = module.function_of(block.node)
+    if isinstance(block.stream, ast.Name) and function is not None:
+        given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        if block.stream.id in {each.arg for each in given}:
+            return True
+    cls = module.class_of(block.node)
+    around = cls if isinstance(root, ast.Name) and root.id == "self" else None
+    last = block.name.rpartition(".")[2]
+    return any(
+        (
+            "wait_stream" in module.text(call.func)
+            and any(name_of(module, each).rpartition(".")[2] == last for each in call.args)
+        )
+        or (
+            called(call) == "synchronize"
+            and name_of(
+                module, call.func.value if isinstance(call.func, ast.Attribute) else call
+            ).rpartition(".")[2]
+            == last
+        )
+        for call in module.nodes(ast.Call, around)
+    )

@@ -1,0 +1,47 @@
+"""Functions that go through a module's children by calling themselves."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.rules import Module
+from tensortrail.rules.shared.objects import called, unpacks
+from tensortrail.rules.view import FunctionNode
+
+_PLACES = re.compile(r"hook|offload|onload|dispatch|align")
+_OVER_CHILDREN = re.compile(r"\b(children|named_children)\b")
+
+
+def dropped_options(module: Module) -> Iterator[tuple[ast.Call, tuple[str, ...]]]:
+    """Calls of itself that leave out options the function was given and reads."""
+    for function in module.nodes(ast.FunctionDef):
+        if not _PLACES.search(function.name):
+            continue
+        for call in module.nodes(ast.Call, function):
+            if called(call) == function.name and _is_for_children(module, call, function):
+                left_out = _left_out(module, call, function)
+                if left_out:
+                    yield call, left_out
+
+
+def _is_for_children(module: Module, call: ast.Call, function: FunctionNode) -> bool:
+    loops = [up for up in module.ancestors(call) if isinstance(up, ast.For)]
+    return module.function_of(call) is function and any(
+        _OVER_CHILDREN.search(module.text(loop.iter)) for loop in loops
+    )
+
+
+def _left_out(module: Module, call: ast.Call, function: FunctionNode) -> tuple[str, ...]:
+    if unpacks(call):
+        return ()
+    arguments = function.args
+    positional = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+    if positional[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
+        positional = positional[1:]
+    optional = positional[len(positional) - len(arguments.defaults) :]
+    optional += [each.arg for each in arguments.kwonlyargs]
+    given = {*positional[: len(call.args)], *(each.arg for each in call.keywords)}
+    read = {each.id for each in module.nodes(ast.Name, function) if isinstance(each.ctx, ast.Load)}
+    return tuple(name for name in optional if name not in given and name in read)

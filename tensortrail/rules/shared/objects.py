@@ -1,0 +1,66 @@
+"""Questions about one expression: which object it is, what a call is named, what it is given."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.view import Module
+
+_ALIASES = 4
+
+
+def name_of(module: Module, node: ast.expr) -> str:
+    """The access path of the object, plain aliases followed: `m` after `m = self.model` is
+    "self.model"."""
+    for _ in range(_ALIASES):
+        if not isinstance(node, ast.Name):
+            break
+        origins = module.value_of(node).origins
+        if len(origins) != 1 or not isinstance(origins[0], (ast.Name, ast.Attribute)):
+            break
+        node = origins[0]
+    return ast.unparse(node)
+
+
+def root_of(node: ast.expr) -> ast.expr:
+    """`x` of `x.data[0].view(-1)`."""
+    while True:
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return node
+
+
+def called(call: ast.Call) -> str:
+    """The last name of what is called: "save" of `torch.save(...)`."""
+    func = call.func
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+
+
+def receiver(call: ast.Call) -> ast.expr | None:
+    """`m` of `m.to("cpu")`."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else None
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((each.value for each in call.keywords if each.arg == name), None)
+
+
+def is_true(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def is_false(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def unpacks(call: ast.Call) -> bool:
+    """`*args` or `**kwargs` may give what is not seen."""
+    starred = any(isinstance(each, ast.Starred) for each in call.args)
+    return starred or any(each.arg is None for each in call.keywords)
+
+
+def within(node: ast.AST, around: ast.AST, module: Module) -> bool:
+    return node is around or any(up is around for up in module.ancestors(node))
