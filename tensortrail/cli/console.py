@@ -15,7 +15,7 @@ def fail(message: str, hint: str = "") -> None:
 
 def say(message: str) -> None:
     """One line; it may begin with a path or quote an error, so it is made inert like findings."""
-    from tensortrail.reporters.inert import inert_path
+    from tensortrail.inert import inert_path
 
     print(inert_path(message), file=sys.stderr)  # noqa: T201
 

@@ -103,7 +103,7 @@ def _text(found: Examination, failing: tuple[Row, ...], color: bool, width: int)
     from rich.table import Table
     from rich.text import Text
 
-    from tensortrail.reporters.inert import inert
+    from tensortrail.inert import inert
 
     out = StringIO()
     console = Console(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensortrail.findings import Finding, Report
-from tensortrail.reporters.inert import inert, inert_path
+from tensortrail.inert import headline, inert, inert_path
 from tensortrail.reporters.summary import closing, mark
 
 
@@ -16,5 +16,5 @@ def render(report: Report, *, color: bool = False, width: int = 100) -> str:
 def _line(finding: Finding) -> str:
     site = finding.site
     place = f"{inert_path(site.file)}:{site.line}:{site.column}"
-    what = f"{inert(finding.code)} [{finding.severity.value}] {inert(finding.message)}"
+    what = f"{inert(finding.code)} [{finding.severity.value}] {headline(finding.message)}"
     return f"{place}: {what} {mark(finding)}".rstrip()

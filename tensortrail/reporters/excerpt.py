@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import accumulate
 
-from tensortrail.reporters.inert import spelled
+from tensortrail.inert import spelled
 
 _TAB = 4
 _CUT = "..."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensortrail.findings import Finding, Report, Severity
-from tensortrail.reporters.inert import inert
+from tensortrail.inert import inert
 from tensortrail.reporters.summary import closing
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Report, Setting, Site
-from tensortrail.reporters.inert import inert
+from tensortrail.inert import headline
 from tensortrail.reporters.jsontext import to_json
 
 
@@ -17,12 +17,12 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "code": finding.code,
         "name": finding.name,
-        "message": inert(finding.message),
+        "message": headline(finding.message),
         "severity": finding.severity.value,
         "confidence": finding.confidence.value,
         "location": _place(finding.site),
         "trail": [
-            {"file": step.site.file, "line": step.site.line, "message": inert(step.message)}
+            {"file": step.site.file, "line": step.site.line, "message": headline(step.message)}
             for step in finding.trail
         ],
         "fixes": [_fix(fix) for fix in finding.fixes],

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tensortrail.inert import inert_json
+
 
 def to_json(value: Any) -> str:
-    # "#" stands only inside strings, where JSON has another way to write it
-    return json.dumps(_encodable(value), indent=2).replace("##[", "#\\u0023[")
+    return inert_json(json.dumps(_encodable(value), indent=2))
 
 
 def _encodable(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from tensortrail.findings import Finding, Report, RuleInfo, Setting, Severity
-from tensortrail.reporters.inert import inert
+from tensortrail.inert import inert
 from tensortrail.reporters.jsontext import to_json
 from tensortrail.reporters.sarif_places import ROOT, Places, folder_uri
 

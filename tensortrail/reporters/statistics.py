@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from tensortrail.findings import Finding, Report
-from tensortrail.reporters.inert import inert
+from tensortrail.inert import inert
 from tensortrail.reporters.summary import closing, mark
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tensortrail.findings import Setting, Suggestion
-from tensortrail.reporters.inert import inert
+from tensortrail.inert import inert
 from tensortrail.reporters.json import setting as told
 from tensortrail.reporters.jsontext import to_json
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Fix, Report, Safety, Setting, Severity, Site
+from tensortrail.inert import headline, inert, inert_path
 from tensortrail.reporters.excerpt import excerpt
-from tensortrail.reporters.inert import inert, inert_path
 from tensortrail.reporters.summary import closing
 
 Paint = Callable[[str, str], str]
@@ -59,11 +59,11 @@ def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
     sure = finding.confidence is Confidence.HIGH
     doubt = "" if sure else " " + paint("dim", f"({finding.confidence.value} confidence)")
     head = paint(style, f"{finding.severity.value}[{inert(finding.code)}]")
-    yield f"{head} {paint('bold', inert(finding.name))}: {inert(finding.message)}{doubt}"
+    yield f"{head} {paint('bold', inert(finding.name))}: {headline(finding.message)}{doubt}"
     yield sheet.arrow(finding.site)
     yield from _source(finding.site, sheet, style)
     for number, step in enumerate(finding.trail, 1):
-        yield f"{paint('bold cyan', f'note {number}')}: {inert(step.message)}"
+        yield f"{paint('bold cyan', f'note {number}')}: {headline(step.message)}"
         yield sheet.arrow(step.site)
         if step.site.source:
             line = step.site.source.split("\n")[0].rstrip()

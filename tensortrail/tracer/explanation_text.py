@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tensortrail.findings import Setting, Site
+from tensortrail.inert import headline, inert
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explain import Explanation, Operand
-from tensortrail.tracer.words import inert, short
+from tensortrail.tracer.words import short
 
 Paint = Callable[[str, str], str]
 _CODES = {"bold": "1", "red": "1;31", "cyan": "1;36", "green": "1;32", "dim": "2"}
@@ -41,7 +42,7 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
     if told.holders:
         yield f"  {paint('bold', 'held by')}  {inert(', '.join(told.holders))}"
     if told.finding is not None:
-        yield f"  {paint('cyan', 'cause')}    {told.finding.code} {inert(told.finding.message)}"
+        yield f"  {paint('cyan', 'cause')}    {told.finding.code} {headline(told.finding.message)}"
     elif told.cause is not None:
         yield f"  {paint('cyan', 'cause')}    {told.cause.cause}"
         yield f"  {paint('green', 'change')}   {told.cause.advice}"
@@ -52,7 +53,7 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
 
 
 def _operands(operands: Sequence[Operand], paint: Paint) -> Iterator[str]:
-    rows = [(each.argument, each.device, _tensor(each), each.name) for each in operands]
+    rows = [(inert(each.argument), each.device, _tensor(each), each.name) for each in operands]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for operand, (argument, device, tensor, name) in zip(operands, rows, strict=True):
         shown = f"{device:<{widths[1]}}"
@@ -91,4 +92,7 @@ def _place(site: Site) -> str:
 
 def _setting(setting: Setting) -> str:
     where = f" ({inert(setting.place)})" if setting.place else ""
-    return f"{setting.library}: {setting.name}={setting.value}{where}: {setting.why}"
+    return (
+        inert(f"{setting.library}: {setting.name}={setting.value}")
+        + f"{where}: {inert(setting.why)}"
+    )

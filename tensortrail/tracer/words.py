@@ -143,13 +143,6 @@ def _cast(event: Event) -> str:
     return told + (f", into another tensor than the one on {replaced}" if replaced else "")
 
 
-def inert(text: str) -> str:
-    """Names and messages come from inputs: no character of theirs may steer a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def short(file: str) -> str:
     """A path as people say it: below the folder they are in, or below a library's."""
     for folder in ("site-packages", "dist-packages"):

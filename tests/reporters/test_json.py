@@ -68,7 +68,7 @@ def test_edits_are_exact_and_messages_inert() -> None:
     assert "##[" not in shown
     (found,) = json.loads(shown)
     assert found["fixes"][0]["edits"][0]["text"] == text
-    assert found["message"] == "'\\x1b[0m\\u202e'\\x09# #\\x23[x]\\x0d\\x0a"
+    assert found["message"] == "'\\x1b[0m\\u202e'\\x09# #\\x23[x]"
 
 
 def test_a_name_that_is_no_utf8_is_spelled_out() -> None:

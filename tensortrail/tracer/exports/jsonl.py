@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tensortrail.inert import inert_json
 from tensortrail.tracer.exports.flat import flat_rows
 from tensortrail.tracer.exports.opening import Text, opened
 from tensortrail.tracer.timeline import RunTimeline
@@ -15,4 +16,4 @@ def write(timeline: RunTimeline, out: Text) -> None:
     encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
     with opened(out) as file:
         for row in flat_rows(timeline):
-            file.write(encode(row._asdict()) + "\n")
+            file.write(inert_json(encode(row._asdict())) + "\n")

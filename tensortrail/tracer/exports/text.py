@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensortrail.findings import Site
+from tensortrail.inert import inert
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer import words
 from tensortrail.tracer.exports.placements import placed
@@ -31,7 +32,7 @@ def closing(timeline: RunTimeline, findings: int, directory: str) -> str:
     if findings:
         lines.append(f"  {_count(findings, 'finding')}")
     lines.append(f"  more: tensortrail report {directory}  (or --format html)")
-    return "\n".join(map(words.inert, lines)) + "\n"
+    return "\n".join(map(inert, lines)) + "\n"
 
 
 def render(timeline: RunTimeline, *, color: bool = False, width: int = 100) -> str:
@@ -76,7 +77,7 @@ def _head(timeline: RunTimeline, summary: Summary) -> Any:
     open_ended = sum(not part.closed for part in timeline.parts)
     if open_ended:
         facts.append(f"{_count(open_ended, 'process')} ended without a word")
-    return Text.assemble((words.inert(program), "bold"), "\n", (" · ".join(facts), "dim"))
+    return Text.assemble((inert(program), "bold"), "\n", (" · ".join(facts), "dim"))
 
 
 def _table(title: str, *columns: tuple[str, str]) -> Any:
@@ -97,7 +98,7 @@ def _table(title: str, *columns: tuple[str, str]) -> Any:
 def _cells(*values: Any) -> list[Any]:
     from rich.text import Text
 
-    return [Text(words.inert(str(value))) for value in values]
+    return [Text(inert(str(value))) for value in values]
 
 
 def _ranks(timeline: RunTimeline) -> Iterator[Any]:
@@ -163,7 +164,7 @@ def _placements(timeline: RunTimeline) -> Iterator[Any]:
         yield table
         if len(rows) > ROWS:
             yield f"  and {len(rows) - ROWS} more"
-        yield from (words.inert(f"  differs: {each}") for each in differing[:ROWS])
+        yield from (inert(f"  differs: {each}") for each in differing[:ROWS])
 
 
 def _sparkline(values: tuple[int, ...]) -> str:

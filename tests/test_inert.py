@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import unicodedata
 
@@ -9,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortrail.reporters.inert import inert, inert_path
+from tensortrail.inert import headline, inert, inert_json, inert_path
+from tensortrail.rules.timeline import Did, Event
+from tensortrail.tracer.explain import Explanation, Operand
+from tensortrail.tracer.explanation_text import render
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,7 @@ from tensortrail.reporters.inert import inert, inert_path
         ("##[set-output name=x;]v", "#\\x23[set-output name=x;]v"),
         ("###[debug]", "##\\x23[debug]"),
         ("# [debug]", "# [debug]"),
+        (" ::error::x", " \\x3a:error::x"),
     ],
 )
 def test_what_cannot_be_seen_is_spelled_out(text: str, shown: str) -> None:
@@ -36,6 +41,27 @@ def test_what_cannot_be_seen_is_spelled_out(text: str, shown: str) -> None:
 
 def test_what_is_kept() -> None:
     assert inert("a\nb\x07", keep="\n") == "a\nb\\x07"
+
+
+def test_a_headline_is_one_line() -> None:
+    assert headline("move(\n    x,\r\n    y)\n") == "move( x, y)"
+    assert headline("\n::error::x\x1b") == "\\x3a:error::x\\x1b"
+
+
+def test_json_means_the_same_and_holds_no_command() -> None:
+    shown = inert_json(json.dumps("##[error] ###["))
+    assert "##[" not in shown
+    assert json.loads(shown) == "##[error] ###["
+
+
+def test_an_explanation_holds_no_command() -> None:
+    """Hooks, names and paths of a traced program stand at the start of lines."""
+    facts = {"path": "##[warning]p", "hook": "::debug::"}
+    event = Event(Did.MOVE, 0.0, "main", "t", "", op="##[error]op", facts=facts)
+    operand = Operand("##[a]", "##[b]", "cpu", "f", (2,), placed=event, hook="::error::owned")
+    shown = render(Explanation("E", hidden=("##[x]",), op="##[y]", operands=(operand,)))
+    assert "##[" not in shown
+    assert not [line for line in shown.split("\n") if line.lstrip().startswith("::")]
 
 
 @pytest.mark.parametrize("path", ["::error::x.py", "  ::error::x.py", "\u3000::error::x.py"])

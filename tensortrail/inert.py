@@ -6,23 +6,33 @@ after white space too, and `##[name]` anywhere in it.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 _JOINERS = "\u200c\u200d"
 """Invisible, but parts of words and of emoji; they change nothing around them."""
 _COMMAND = "##["
+_AT_START = "::"
+_LINE_END = re.compile(r"\s*[\r\n]\s*")
 
 
 def inert(text: str, keep: str = "") -> str:
-    """Every unseen character outside `keep` is spelled out: `\\x1b`, `\\u202e`."""
+    """The text with every unseen character outside `keep` spelled out: `\\x1b`, `\\u202e`."""
+    if _AT_START in text and text.lstrip().startswith(_AT_START):
+        text = text.replace(":", "\\x3a", 1)
     if text.isascii() and text.isprintable() and _COMMAND not in text:
         return text
     return "".join(spelled(text, keep))
 
 
+def headline(text: str) -> str:
+    """The text as one line: source that goes over several lines is joined by spaces."""
+    return inert(_LINE_END.sub(" ", text.strip()))
+
+
 def spelled(text: str, keep: str = "") -> list[str]:
-    """`inert`, piece by piece: one piece for each character."""
+    """One piece for each character, for text that follows something else in its line."""
     pieces = [each if each in keep else _spelled(each) for each in text]
     found = text.find(_COMMAND)
     while found >= 0:
@@ -33,8 +43,14 @@ def spelled(text: str, keep: str = "") -> list[str]:
 
 def inert_path(path: str) -> str:
     """A path that may begin a line."""
-    shown = inert(path)
-    return f"./{shown}" if shown.lstrip().startswith("::") else shown
+    if path.lstrip().startswith(_AT_START):
+        return f"./{''.join(spelled(path))}"
+    return inert(path)
+
+
+def inert_json(text: str) -> str:
+    """The same JSON: a `#` stands only inside strings, where JSON has another way to write it."""
+    return text.replace(_COMMAND, "#\\u0023[")
 
 
 def _spelled(character: str) -> str:
