@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tensortrail.findings import Finding, Setting, Site
-from tensortrail.rules._seen import not_brought
+from tensortrail.rules.shared.history import placing
+from tensortrail.rules.shared.operands import not_brought
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.tracer.blamed import finding_of_save
 from tensortrail.tracer.causes import Cause, Match, match_chain, type_name_of
@@ -17,8 +18,6 @@ from tensortrail.tracer.failures import Failure, Failures
 from tensortrail.tracer.scene import Scene
 from tensortrail.tracer.shortage import held_by, needed, room, shortage
 from tensortrail.tracer.timeline import RunTimeline
-
-PLACING = (Did.CREATE, Did.MOVE, Did.LOAD, Did.SWAP, Did.STAGE, Did.RESIZE)
 
 
 @dataclass(frozen=True)
@@ -145,9 +144,9 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
     for told, identity in zip(failure.operands, identities, strict=True):
         storage = _storage(timeline, told)
         events = timeline.history(storage) if timeline and storage else ()
-        placing = _placing(events)
-        placed = placing[-1] if placing else None
-        made = placing[0] if len(placing) > 1 else None
+        puts = placing(events)
+        placed = puts[-1] if puts else None
+        made = puts[0] if len(puts) > 1 else None
         name = scene.name(identity)
         if not name and timeline and storage and timeline.is_named(storage):
             name = timeline.name(storage)
@@ -186,16 +185,6 @@ def _taken_by(timeline: Timeline, storage: int) -> Mapping[str, Any]:
     return {}
 
 
-def _placing(events: Sequence[Event]) -> list[Event]:
-    """What put the bytes where they are. A swap that only follows a move says nothing more."""
-    moved = {each.storage for each in events if each.did is Did.MOVE}
-    return [
-        each
-        for each in events
-        if each.did in PLACING and not (each.did is Did.SWAP and each.storage in moved)
-    ]
-
-
 def _first_meeting(failure: Failure, timeline: Timeline) -> Event | None:
     """Where these devices met for the first time, if the failed operation was not the first."""
     devices = {str(each["device"]) for each in failure.operands if each["shape"]}
@@ -209,15 +198,15 @@ def _first_meeting(failure: Failure, timeline: Timeline) -> Event | None:
 
 
 def _met_operand(met: Event, storage: Storage, timeline: Timeline, scene: Scene) -> Operand:
-    placing = _placing(timeline.history(storage, met))
+    puts = placing(timeline.history(storage, met))
     return Operand(
         argument="",
         name=scene.name_of_storage(storage.number) or timeline.name(storage),
         device=storage.device,
         dtype=storage.dtype,
         shape=storage.shape,
-        placed=placing[-1] if placing else None,
-        made=placing[0] if len(placing) > 1 else None,
+        placed=puts[-1] if puts else None,
+        made=puts[0] if len(puts) > 1 else None,
         odd=True,
     )
 

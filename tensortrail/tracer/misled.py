@@ -10,7 +10,7 @@ from collections.abc import Collection
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from tensortrail.rules.offload._guards import ON_CPU, SEVERAL, incomplete_in
+from tensortrail.rules.shared.offload_tests import ON_CPU, SEVERAL, incomplete_in
 from tensortrail.tracer.sites import OURS, OWNERS, PLUMBING, function_name
 
 MOST_FRAMES = 40

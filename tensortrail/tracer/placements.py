@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import Module
 
-from tensortrail.rules.offload._placed import DISK, ELSEWHERE, NOWHERE, SPLIT, UNKNOWN
+from tensortrail.rules.shared.device_maps import DISK, ELSEWHERE, NOWHERE, SPLIT, UNKNOWN
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.onloads import Bringer, Onloads, device_name
 from tensortrail.tracer.recorder import Recorder

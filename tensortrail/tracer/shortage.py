@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
-from tensortrail.rules._seen import was_handled
-from tensortrail.rules.offload._placed import placements, rows, with_map
+from tensortrail.rules.shared.device_maps import placements, rows, with_map
+from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.exports.lives import lives
 from tensortrail.tracer.timeline import RunTimeline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from tensortrail.rules import _seen
+from tensortrail.rules.shared import sizes
 from tensortrail.rules.timeline import Did, Event, Storage
 
 
@@ -18,7 +18,7 @@ def described(storage: Storage) -> str:
 
 def size(nbytes: object) -> str:
     """A size from a trail, which may hold anything in its place."""
-    return _seen.size(nbytes) if isinstance(nbytes, (int, float)) else "? bytes"
+    return sizes.size(nbytes) if isinstance(nbytes, (int, float)) else "? bytes"
 
 
 def sentence(event: Event, name: Callable[[Storage], str]) -> str:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.findings import Site
-from tensortrail.rules._calls import carrier, gives, quoted
+from tensortrail.rules.shared.calls import carrier, gives, quoted
 from tests.rules.recorded import record
 
 SOURCE = "import torch\nfirst = torch.ones(2)\npair = torch.ones(2), torch.ones(3)\n"

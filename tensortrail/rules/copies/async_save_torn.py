@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import by_line
+from tensortrail.rules.shared.lines import by_line
 
 
 class AsyncSaveTorn(Rule):

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._calls import carrier, gives
-from tensortrail.rules._seen import by_line, size
+from tensortrail.rules.shared.calls import carrier, gives
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.sizes import size
 
 _COPIES = (Did.MOVE, Did.COPY)
 

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._calls import carrier
-from tensortrail.rules._seen import by_line, named, size
+from tensortrail.rules.shared.calls import carrier
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.operands import named
+from tensortrail.rules.shared.sizes import size
 
 _PLAIN = frozenset({
     "torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer",

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import by_line, line_of, size, where
+from tensortrail.rules.shared.lines import by_line, line_of, where
+from tensortrail.rules.shared.sizes import size
 from tensortrail.rules.timeline import Storage
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules import Did, Event, Timeline
-from tensortrail.rules._seen import Operand, by_line, operands
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.operands import Operand, operands
 
 MIXED = re.compile(
     r"same device|expected device|(two|different) devices|Devices .+ are not equal|device type"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Setting
-from tensortrail.rules._calls import carrier, gives, quoted
-from tensortrail.rules._seen import Operand, called, line_of, put_there
+from tensortrail.rules.shared.calls import carrier, gives, quoted
+from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.lines import line_of
+from tensortrail.rules.shared.operands import Operand, called
 from tensortrail.rules.timeline import Did, Event, Timeline
 
 MAKERS = frozenset({

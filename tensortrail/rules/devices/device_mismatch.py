@@ -4,18 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import (
-    Operand,
-    by_line,
-    called,
-    doer,
-    line_of,
-    operands,
-    put_there,
-    weight,
-)
 from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, meta_operand
 from tensortrail.rules.devices._placing import where_needed
+from tensortrail.rules.shared.failures import weight
+from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.lines import by_line, doer, line_of
+from tensortrail.rules.shared.operands import Operand, called, operands
 
 
 class DeviceMismatch(Rule):

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import by_line, operands, was_handled, weight
 from tensortrail.rules.devices._errors import is_move
-from tensortrail.rules.offload._placed import on_one
+from tensortrail.rules.shared.device_maps import on_one
+from tensortrail.rules.shared.failures import was_handled, weight
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.operands import operands
 
 
 class MovedAfterDispatch(Rule):

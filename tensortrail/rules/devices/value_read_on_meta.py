@@ -4,8 +4,11 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Rule, Timeline
-from tensortrail.rules._seen import NO_VALUES, called, doer, put_there, weight
 from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, is_move, meta_operand
+from tensortrail.rules.shared.failures import NO_VALUES, weight
+from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.lines import doer
+from tensortrail.rules.shared.operands import called
 
 
 class ValueReadOnMeta(Rule):

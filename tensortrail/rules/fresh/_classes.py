@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from tensortrail.findings import Finding, Site, Step
 from tensortrail.rules import Did, Event, Timeline
-from tensortrail.rules._seen import line_of
+from tensortrail.rules.shared.lines import line_of
 
 
 def questions(timeline: Timeline, *asked: str) -> Iterator[Event]:

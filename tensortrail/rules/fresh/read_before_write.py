@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Rule, Timeline
-from tensortrail.rules._seen import by_line, doer, named, put_there
+from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.lines import by_line, doer
+from tensortrail.rules.shared.operands import named
 
 
 class ReadBeforeWrite(Rule):

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, ClassFacts, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules._common import in_tests
-from tensortrail.rules._seen import NO_VALUES, by_line, operands, weight
 from tensortrail.rules.fresh._classes import by_class, class_of, questions, short, with_class
 from tensortrail.rules.fresh._dispatch import names_op
+from tensortrail.rules.shared.failures import NO_VALUES, weight
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.operands import operands
 
 _FACTORIES = ("aten.empty_like", "aten.new_zeros", "aten.zeros_like")
 _PINNING = ("aten.is_pinned", "aten._pin_memory")

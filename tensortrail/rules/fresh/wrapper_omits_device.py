@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule, Timeline
-from tensortrail.rules._common import in_tests
 from tensortrail.rules.fresh._classes import by_class, class_of, questions, with_class
+from tensortrail.rules.shared.in_tests import in_tests
 
 _DEVICE = re.compile(r"(^|[._])device$")
 _DATA = re.compile(r"(^|_)(q?data|qweight|inner|tensor|values|codes|packed)$")

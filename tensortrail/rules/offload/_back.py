@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from tensortrail.findings import Edit, Fix, Safety, Site
-from tensortrail.rules._calls import quoted
 from tensortrail.rules.offload._moved import Use, given_at
+from tensortrail.rules.shared.calls import quoted
 from tensortrail.rules.timeline import Event, Timeline
 
 _GETTERS = ("get_input_embeddings", "get_output_embeddings")

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tensortrail.findings import Setting, Site, Step
-from tensortrail.rules._calls import carrier, quoted
-from tensortrail.rules._seen import Operand, called, named, operands, place, put_there, size, where
+from tensortrail.rules.shared.calls import carrier, quoted
+from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.lines import place, where
+from tensortrail.rules.shared.operands import Operand, called, named, operands
+from tensortrail.rules.shared.sizes import size
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 
 HOST = ("cpu", "meta")

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import Operand, by_line, operands, weight, where
+from tensortrail.rules.shared.failures import weight
+from tensortrail.rules.shared.lines import by_line, where
+from tensortrail.rules.shared.operands import Operand, operands
 
 Stayed = Mapping[tuple[str, int], Event]
 """Storage of a plain attribute -> the move of its module, which left it behind."""

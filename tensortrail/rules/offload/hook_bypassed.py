@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import Operand, by_line, not_brought, operands, was_handled
-from tensortrail.rules.offload._placed import kept_on
+from tensortrail.rules.shared.device_maps import kept_on
+from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.operands import Operand, not_brought, operands
 
 
 class HookBypassed(Rule):

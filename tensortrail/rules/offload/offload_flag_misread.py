@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
-from tensortrail.rules.offload import _placed
+from tensortrail.rules.shared import device_maps
 
 _CONFIG = re.compile(r"(^|\.)(zero_)?offload\w*_(config|cfg|policy)$")
 _POLICY = re.compile(r"(^|\.)OffloadPolicy$")
@@ -152,20 +152,20 @@ def shard(model, offload_policy: OffloadPolicy):
             yield from self._never_read(module, function)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in _placed.placements(timeline):
-            told = list(_placed.differences(event))
+        for event in device_maps.placements(timeline):
+            told = list(device_maps.differences(event))
             for kind in dict.fromkeys(each.get("kind") for each in told):
                 alike = [each for each in told if each.get("kind") == kind]
-                first, *others = map(_placed.sentence, alike)
+                first, *others = map(device_maps.sentence, alike)
                 more = f" (and {len(others)} more)" if others else ""
-                lost = kind == _placed.NOWHERE
+                lost = kind == device_maps.NOWHERE
                 yield self.seen(
                     timeline,
                     event,
                     f"{first}{more}",
                     severity=Severity.ERROR if lost else Severity.WARNING,
                     confidence=Confidence.HIGH,
-                    settings=_placed.corrected(timeline, event, alike),
+                    settings=device_maps.corrected(timeline, event, alike),
                     evidence={"model": str(event.facts.get("model")), "entries": str(len(alike))},
                 )
 

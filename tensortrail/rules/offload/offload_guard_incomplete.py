@@ -7,10 +7,12 @@ from typing import Any
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity, Site
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules._calls import carrier
-from tensortrail.rules._seen import Operand, by_line, operands, was_handled
-from tensortrail.rules.offload._guards import SEVERAL, incomplete
-from tensortrail.rules.offload._placed import placements
+from tensortrail.rules.shared.calls import carrier
+from tensortrail.rules.shared.device_maps import placements
+from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.offload_tests import SEVERAL, incomplete
+from tensortrail.rules.shared.operands import Operand, operands
 
 
 class OffloadGuardIncomplete(Rule):

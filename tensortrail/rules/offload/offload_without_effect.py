@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules._seen import MB, by_line, size
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.sizes import MB, size
 
 _TO = ("cpu", "meta")
 

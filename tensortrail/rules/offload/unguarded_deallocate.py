@@ -18,7 +18,6 @@ from tensortrail.rules import (
     Timeline,
     Value,
 )  # fmt: skip
-from tensortrail.rules._seen import by_line
 from tensortrail.rules.offload import _back, _moved
 from tensortrail.rules.offload._settings import (
     advice,
@@ -26,6 +25,7 @@ from tensortrail.rules.offload._settings import (
     is_plain_setting,
     readable_at,
 )
+from tensortrail.rules.shared.lines import by_line
 
 _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free", "release",
            "evict", "park", "apply", "del", "exit", "enter", "cleanup", "teardown")  # fmt: skip

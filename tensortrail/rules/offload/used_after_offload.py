@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Good, Kind, Module, Near, Rule, Timeline, Value
-from tensortrail.rules._seen import by_line, called, weight, where
 from tensortrail.rules.offload import _moved
 from tensortrail.rules.offload._back import taken_back
+from tensortrail.rules.shared.failures import weight
+from tensortrail.rules.shared.lines import by_line, where
+from tensortrail.rules.shared.operands import called
 
 _HOOKED = ("cpu_offload", "disk_offload", "dispatch_model")
 _WEIGHTS = ("weight", "bias")

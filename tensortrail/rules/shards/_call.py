@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tensortrail.findings import Setting
-from tensortrail.rules._calls import carrier
-from tensortrail.rules._seen import size
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
+from tensortrail.rules.shared.calls import carrier
+from tensortrail.rules.shared.sizes import size
 from tensortrail.rules.timeline import Event, Timeline
 
 SAVE = "save_pretrained"

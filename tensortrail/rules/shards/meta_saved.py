@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timeline
-from tensortrail.rules._calls import carrier
-from tensortrail.rules._seen import by_line, doer, named, put_there, size
 from tensortrail.rules.shards._call import COLLECTS, COLLECTS_IS, collected
+from tensortrail.rules.shared.calls import carrier
+from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.lines import by_line, doer
+from tensortrail.rules.shared.operands import named
+from tensortrail.rules.shared.sizes import size
 
 _EMPTY = re.compile(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
 _FILLS = re.compile(r"from_pretrained|load_checkpoint|to_empty|materiali[sz]e|dispatch")

@@ -8,7 +8,7 @@ import re
 
 from tensortrail.findings import Severity
 from tensortrail.rules import Event, Kind, Module, Timeline
-from tensortrail.rules._seen import reader_of
+from tensortrail.rules.shared.lines import reader_of
 
 _BY_NAME = re.compile(r"^_?(get_)?(storage_ptr|unique_id|storage_id|unique_storage_id)$")
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Did, Good, Kind, Module, Rule, Timeline
-from tensortrail.rules._common import in_tests
-from tensortrail.rules._seen import by_line, named
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.operands import named
 from tensortrail.rules.storage._pointers import (
     ALSO_ASKED,
     harm,

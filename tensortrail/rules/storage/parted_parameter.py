@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Storage, Timeline
-from tensortrail.rules._seen import by_line, named
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.operands import named
 
 
 class PartedParameter(Rule):

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Storage, Timeline
-from tensortrail.rules._seen import MB, by_line, named, size
+from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.operands import named
+from tensortrail.rules.shared.sizes import MB, size
 
 _WRITES_STORAGES = "torch.save"
 """Other writers write the elements of a tensor, not the storage it lies in."""

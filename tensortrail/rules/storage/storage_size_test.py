@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timeline
-from tensortrail.rules._common import in_tests
-from tensortrail.rules._seen import by_line, reader_of, size
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.lines import by_line, reader_of
+from tensortrail.rules.shared.sizes import size
 
 _TORCH = f"{os.sep}torch{os.sep}"
 _SLOW = re.compile(r"\.cat\(|\.clone\(|\.contiguous\(|\.copy_\(|\.reshape\(|torch\.stack")

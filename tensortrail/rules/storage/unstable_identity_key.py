@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules._common import in_tests
+from tensortrail.rules.shared.in_tests import in_tests
 
 _FILE = re.compile(r"\.(safetensors|pt|pth|bin|npy|json|dat|ckpt)\b")
 _FILE_NAME = re.compile(r"(path|file|filename|folder|dir)s?$")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity, Site, Step
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules._seen import by_line
+from tensortrail.rules.shared.lines import by_line
 
 _FRESH = re.compile(r"(^|\.)(UntypedStorage|TypedStorage|empty|zeros)$")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from tensortrail.rules.offload import _placed
+from tensortrail.rules.shared import device_maps
 from tensortrail.rules.timeline import Event
 from tensortrail.tracer.timeline import RunTimeline
 
@@ -23,10 +23,10 @@ class Placed:
 
 def placed(timeline: RunTimeline) -> Iterator[tuple[Event, list[Placed], list[str]]]:
     """Each load or dispatch, its rows, and where what was declared and what is differ."""
-    for event in _placed.placements(timeline):
+    for event in device_maps.placements(timeline):
         rows = [row for row in event.facts["rows"] if isinstance(row, Mapping)]
         alike = [list(group) for _, group in groupby(rows, key=_fate)]
-        differing = [_placed.sentence(each) for each in _placed.differences(event)]
+        differing = [device_maps.sentence(each) for each in device_maps.differences(event)]
         yield event, [_row(group) for group in alike], differing
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensortrail.rules.shards._plan import smallest_limit
+from tensortrail.rules.shared.shard_plan import smallest_limit
 from tensortrail.tracer.hooks._offloaded import source
 from tensortrail.tracer.hooks.saving import path_of
 

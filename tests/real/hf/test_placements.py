@@ -11,7 +11,7 @@ for _name in ("torch", "accelerate", "transformers.modeling_utils"):
     pytest.importorskip(_name)
 
 from tensortrail.findings import Severity  # noqa: E402
-from tensortrail.rules.offload._placed import placements  # noqa: E402
+from tensortrail.rules.shared.device_maps import placements  # noqa: E402
 from tensortrail.tracer.exports.text import render  # noqa: E402
 from tests.rules.recorded import found, record, watched  # noqa: E402
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.rules._seen import NO_VALUES
 from tensortrail.rules.devices._errors import MIXED
+from tensortrail.rules.shared.failures import NO_VALUES
 
 TRACER = Path(__file__).parents[2] / "tracer"
 SAMPLES = [json.loads(line) for line in (TRACER / "error-samples.jsonl").open(encoding="utf-8")]

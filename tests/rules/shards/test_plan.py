@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tensortrail.rules.shards._plan import smallest_limit
+from tensortrail.rules.shared.shard_plan import smallest_limit
 
 hub = pytest.importorskip("huggingface_hub")
 torch = pytest.importorskip("torch")

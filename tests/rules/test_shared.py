@@ -9,7 +9,10 @@ import pytest
 
 from tensortrail.findings import Confidence, Severity, Site
 from tensortrail.rules import Did, Event, Storage, Timeline
-from tensortrail.rules._seen import by_line, doer, named, operands, size, weight
+from tensortrail.rules.shared.failures import weight
+from tensortrail.rules.shared.lines import by_line, doer
+from tensortrail.rules.shared.operands import named, operands
+from tensortrail.rules.shared.sizes import size
 
 
 def event(line: int, process: str = "main", did: Did = Did.ERROR, **facts: Any) -> Event:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tensortrail.findings import Setting
-from tensortrail.rules._calls import carrier
-from tensortrail.rules._seen import size
+from tensortrail.rules.shared.calls import carrier
+from tensortrail.rules.shared.sizes import size
 from tensortrail.rules.timeline import Did, Event, Timeline
 
 DISK = "disk"

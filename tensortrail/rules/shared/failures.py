@@ -1,0 +1,32 @@
+"""Exceptions of a run, and how much they weigh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tensortrail.findings import Confidence, Severity
+from tensortrail.rules.timeline import Did, Event, Timeline
+
+AFTERMATH = (Did.FREE, Did.PHASE, Did.SYNC, Did.WORKER, Did.PENDING)
+"""What is still recorded while an exception takes a thread down."""
+
+
+NO_VALUES = re.compile(
+    r"cannot be called on meta|with Meta tensors|convert meta device|Cannot copy out of meta"
+    r"|data-independent implementation does not exist",
+    re.IGNORECASE,
+)
+"""Messages of operations that need the values of a meta tensor."""
+
+
+def was_handled(timeline: Timeline, error: Event) -> bool:
+    """Its thread went on with something: the program had caught it."""
+    return any(later.did not in AFTERMATH for later in timeline.after(error))
+
+
+def weight(timeline: Timeline, errors: Iterable[Event]) -> tuple[Severity, Confidence]:
+    """Of a finding about exceptions: little if the program handled all of them."""
+    if all(was_handled(timeline, error) for error in errors):
+        return Severity.NOTE, Confidence.LOW
+    return Severity.ERROR, Confidence.HIGH

@@ -1,0 +1,28 @@
+"""The history of a tensor in a run: who put it where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+
+PLACING = (Did.CREATE, Did.MOVE, Did.LOAD, Did.SWAP, Did.STAGE, Did.RESIZE)
+"""Events that put bytes where they are."""
+
+
+def placing(events: Iterable[Event]) -> list[Event]:
+    """What put the bytes where they are, the first first. A parameter that takes over moved bytes
+    only follows the move, and is left out."""
+    history = list(events)
+    moved = {each.storage for each in history if each.did is Did.MOVE}
+    return [
+        each
+        for each in history
+        if each.did in PLACING and not (each.did is Did.SWAP and each.storage in moved)
+    ]
+
+
+def put_there(timeline: Timeline, storage: Storage, until: Event) -> Event | None:
+    """What brought the storage to the device it is on."""
+    history = placing(timeline.history(storage, until))
+    return next((each for each in reversed(history) if each.did is not Did.RESIZE), None)
