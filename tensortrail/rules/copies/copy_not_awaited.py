@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules._common import in_tests
 from tensortrail.rules.copies._streams import SideBlock, side_blocks, unfinished_copies, waits_for
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, root_of, within
 
 _METADATA = frozenset(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules._common import in_tests
 from tensortrail.rules.offload._recursion import dropped_options
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_true, keyword, name_of, unpacks
 
 _ATTACHES = re.compile(
