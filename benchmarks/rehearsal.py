@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 import tensortrail
-from tensortrail.tracer.rehearsal.spec import parse_spec
-from tensortrail.tracer.rehearsal.stage import Rehearsal
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
 BATCH, LENGTH = 8, 64
 

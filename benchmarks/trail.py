@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.exports.summary import Summary
-from tensortrail.tracer.timeline import open_run
+from tensortrail.tracer.reading.summary import Summary
+from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.writer import TrailWriter
 

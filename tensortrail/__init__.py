@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensortrail.tracer.guard import Stopped
+from tensortrail.tracer.recording.stop import Stopped
 
 if TYPE_CHECKING:
     import os
 
-    from tensortrail.tracer.api import Run
+    from tensortrail.tracer.entrances.block import Run
 
 __version__ = "0.1.0"
 __all__ = ["Stopped", "__version__", "trace"]
@@ -27,6 +27,6 @@ def trace(
     """Record which tensor is where: `with tensortrail.trace("runs/x") as run: ...`.
 
     `focus`, `max_size`, `ops`, `rehearse` and `guard` are those of `tensortrail trace --help`."""
-    from tensortrail.tracer.api import Run
+    from tensortrail.tracer.entrances.block import Run
 
     return Run(directory, focus=focus, max_size=max_size, ops=ops, rehearse=rehearse, guard=guard)

@@ -32,7 +32,7 @@ def run(options: Namespace) -> int:
         )
         return FAILED
     from tensortrail.doctor.subclass.words import CannotMake
-    from tensortrail.tracer.rehearsal.spec import SpecError
+    from tensortrail.tracer.rehearsal.devices.spec import SpecError
 
     try:
         with _rehearsing(options.rehearse):
@@ -71,9 +71,9 @@ def _rehearsing(devices: str) -> Iterator[None]:
         yield
         return
     from tensortrail.doctor.subclass import looks
-    from tensortrail.tracer import session
-    from tensortrail.tracer.rehearsal.spec import parse_spec
-    from tensortrail.tracer.rehearsal.tensor import SimParameter, SimTensor
+    from tensortrail.tracer.recording import session
+    from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+    from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
 
     spec = parse_spec(devices)
     with tempfile.TemporaryDirectory() as folder:

@@ -16,7 +16,7 @@ from tensortrail.config import Config, ConfigError
 
 if TYPE_CHECKING:
     from tensortrail.findings import Report
-    from tensortrail.tracer.timeline import RunTimeline
+    from tensortrail.tracer.reading.timeline import RunTimeline
 
 BINARY = {"parquet": "run.parquet", "html": "report.html", "perfetto": "perfetto.json"}
 """Formats that go into a file, with the name it gets in the run's directory."""
@@ -24,7 +24,7 @@ BINARY = {"parquet": "run.parquet", "html": "report.html", "perfetto": "perfetto
 
 def opened_run(run: str) -> RunTimeline | None:
     """The run; None after saying why there is none."""
-    from tensortrail.tracer.timeline import open_run
+    from tensortrail.tracer.reading.timeline import open_run
     from tensortrail.tracer.trail.reader import NotATrail
 
     try:
@@ -45,7 +45,7 @@ def run(options: Namespace) -> int:
         return _to_file(timeline, options)
     if format == "jsonl":
         return _jsonl(timeline, options.output)
-    from tensortrail.tracer.ranks import unended
+    from tensortrail.tracer.reading.rank_comparison import unended
 
     report = findings_of(timeline, options.select or "")
     report = replace(report, problems=(*unended(timeline), *report.problems))
@@ -70,7 +70,7 @@ def findings_of(timeline: RunTimeline, select: str) -> Report:
     from tensortrail.cli.selection import selected
     from tensortrail.findings import Report
     from tensortrail.rules import all_rules
-    from tensortrail.tracer.judge import findings
+    from tensortrail.tracer.reading.findings_of_run import findings
 
     config = Config(select=tuple(part.strip() for part in select.split(",") if part.strip()))
     codes = selected(config)

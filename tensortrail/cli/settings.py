@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def run(options: Namespace) -> int:
     from tensortrail.analyzer.suggestions import plan
     from tensortrail.cli.report import findings_of, opened_run
-    from tensortrail.tracer.shortage import shortages
+    from tensortrail.tracer.explaining.out_of_memory import shortages
 
     timeline = opened_run(options.run)
     if timeline is None:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail, say, wants_color
-from tensortrail.tracer.guard import Stopped
+from tensortrail.tracer.recording.stop import Stopped
 
 if TYPE_CHECKING:
-    from tensortrail.tracer.session import Session
+    from tensortrail.tracer.recording.session import Session
 
 USAGE = """tensortrail trace [options] script.py [arguments ...]
        tensortrail trace [options] -m module [arguments ...]"""
@@ -73,11 +73,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _start(options: argparse.Namespace, program: list[str]) -> int:
-    from tensortrail.tracer import program as programs
-    from tensortrail.tracer import session
-    from tensortrail.tracer.focus import FocusError, parse_focus, parse_size, parse_steps
-    from tensortrail.tracer.progress import Progress
-    from tensortrail.tracer.rehearsal.spec import SpecError, parse_spec
+    from tensortrail.tracer.entrances import script as programs
+    from tensortrail.tracer.events.focus import FocusError, parse_focus, parse_size, parse_steps
+    from tensortrail.tracer.recording import session
+    from tensortrail.tracer.recording.progress import Progress
+    from tensortrail.tracer.rehearsal.devices.spec import SpecError, parse_spec
 
     name, *arguments = program
     try:
@@ -208,7 +208,7 @@ class Ending:
         from tensortrail.config import ConfigError
         from tensortrail.reporters import render
         from tensortrail.tracer.exports.text import closing
-        from tensortrail.tracer.timeline import open_run
+        from tensortrail.tracer.reading.timeline import open_run
         from tensortrail.tracer.trail.reader import NotATrail
 
         try:

@@ -15,8 +15,8 @@ from tensortrail.rules import all_rules
 def weighed(findings: Sequence[Finding], run: str, request: CheckRequest) -> tuple[Finding, ...]:
     """What the run confirmed is raised, what it passed through without harm is lowered, and what
     only it shows is added, unless a comment or the configuration silences it."""
-    from tensortrail.tracer.judge import merge
-    from tensortrail.tracer.timeline import open_run
+    from tensortrail.tracer.reading.findings_of_run import merge
+    from tensortrail.tracer.reading.timeline import open_run
     from tensortrail.tracer.trail.reader import NotATrail
 
     codes = request.codes

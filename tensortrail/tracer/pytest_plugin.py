@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tensortrail.tracer.session import Session
+    from tensortrail.tracer.recording.session import Session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,7 +25,7 @@ class _Plugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        from tensortrail.tracer import session as recording
+        from tensortrail.tracer.recording import session as recording
 
         if recording.running() is not None:
             return  # a test of ours, or a wrapped pytest

@@ -172,7 +172,7 @@ def test_every_operation_of_the_asked_steps(tmp_path: Path) -> None:
     )
     traced(tmp_path, "script.py", options=("--ops", "2", "--directory", "run"))
     from tensortrail.rules import Did
-    from tensortrail.tracer.timeline import open_run
+    from tensortrail.tracer.reading.timeline import open_run
 
     ops = [event for event in open_run(tmp_path / "run").events(Did.OP) if "addmm" in event.op]
     assert len(ops) == 1
@@ -186,7 +186,7 @@ def test_focus_keeps_what_was_asked_for(tmp_path: Path) -> None:
     )
     traced(tmp_path, "script.py", options=("--focus", "size>=1MB", "--directory", "run"))
     from tensortrail.rules import Did
-    from tensortrail.tracer.timeline import open_run
+    from tensortrail.tracer.reading.timeline import open_run
 
     made = open_run(tmp_path / "run").events(Did.CREATE)
     assert [event.site.line for event in made if event.site] == [3]

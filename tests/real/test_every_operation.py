@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")  # torch's own test helpers need it
 
-from tensortrail.tracer import session  # noqa: E402
+from tensortrail.tracer.recording import session  # noqa: E402
 
 pytestmark = [
     pytest.mark.real,

@@ -12,10 +12,10 @@ import pytest
 
 from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
-from tensortrail.tracer import session
-from tensortrail.tracer.judge import findings
-from tensortrail.tracer.rehearsal.spec import parse_spec
-from tensortrail.tracer.timeline import RunTimeline, open_run
+from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.timeline import RunTimeline, open_run
+from tensortrail.tracer.recording import session
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
 MARK = "# flagged"
 WRAPPER = """\

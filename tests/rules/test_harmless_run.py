@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tensortrail.tracer.judge import findings
+from tensortrail.tracer.reading.findings_of_run import findings
 from tests.rules.recorded import record
 
 MODEL = """\

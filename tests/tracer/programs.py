@@ -10,12 +10,12 @@ from pathlib import Path
 from textwrap import dedent
 
 from tensortrail.rules.timeline import Did, Event
-from tensortrail.tracer.timeline import RunTimeline, open_run
+from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 
 BEFORE = """\
 import os, sys, threading, time
 import torch
-from tensortrail.tracer import session
+from tensortrail.tracer.recording import session
 """
 AFTER = """
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from tensortrail.findings import Finding
-from tensortrail.tracer.exports.flat import to_json
-from tensortrail.tracer.exports.opening import Text, opened
-from tensortrail.tracer.exports.pagedata import page_data
-from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.exports.output import Text, opened
+from tensortrail.tracer.exports.page_data import page_data
+from tensortrail.tracer.exports.rows import to_json
+from tensortrail.tracer.reading.timeline import RunTimeline
 
 SCRIPTS = ("words", "elements", "model", "chart", "lanes", "sections", "trail", "main")
 ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from tensortrail.inert import inert_json
-from tensortrail.tracer.exports.flat import flat_rows
-from tensortrail.tracer.exports.opening import Text, opened
-from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.exports.output import Text, opened
+from tensortrail.tracer.exports.rows import flat_rows
+from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.reader import without_collector
 
 

@@ -6,8 +6,8 @@ import os
 from itertools import islice
 from typing import Any, BinaryIO
 
-from tensortrail.tracer.exports.flat import Flat, flat_rows
-from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.exports.rows import Flat, flat_rows
+from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.reader import without_collector
 
 ROWS_A_GROUP = 100_000

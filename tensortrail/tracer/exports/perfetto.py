@@ -8,13 +8,13 @@ from typing import Any
 
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event
-from tensortrail.tracer import words
-from tensortrail.tracer.exports.flat import to_json
-from tensortrail.tracer.exports.lives import Level
-from tensortrail.tracer.exports.naming import names
-from tensortrail.tracer.exports.opening import Text, opened
-from tensortrail.tracer.exports.summary import Summary, bytes_over_time
-from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.exports.output import Text, opened
+from tensortrail.tracer.exports.rows import to_json
+from tensortrail.tracer.reading import sentences
+from tensortrail.tracer.reading.live_bytes import Level
+from tensortrail.tracer.reading.storage_names import names
+from tensortrail.tracer.reading.summary import Summary, bytes_over_time
+from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.reader import without_collector
 
 INSTANTS = (
@@ -81,9 +81,9 @@ class Tracks:
         return {"pid": pid, "tid": tid}
 
     def title(self, event: Event) -> str:
-        return words.sentence(
+        return sentences.sentence(
             event,
-            lambda each: self._names[each.process].get(each.number) or words.described(each),
+            lambda each: self._names[each.process].get(each.number) or sentences.described(each),
         )
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from tensortrail.findings import Site
 from tensortrail.inert import inert
 from tensortrail.rules.timeline import Did, Event
-from tensortrail.tracer import words
-from tensortrail.tracer.exports.placements import placed
-from tensortrail.tracer.exports.summary import Summary
-from tensortrail.tracer.ranks import differences, shared_devices
-from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.exports.model_placements import placed
+from tensortrail.tracer.reading import sentences
+from tensortrail.tracer.reading.rank_comparison import differences, shared_devices
+from tensortrail.tracer.reading.summary import Summary
+from tensortrail.tracer.reading.timeline import RunTimeline
 
 ROWS = 12
 BARS = "▁▂▃▄▅▆▇█"
@@ -126,7 +126,7 @@ def _moves(summary: Summary) -> Iterator[Any]:
     for each in moves[:ROWS]:
         way = f"{each.source} -> {each.target}"
         by = place(each.by) if each.by else each.op
-        row = (words.size(each.nbytes), each.count, way, place(each.site or each.by), by)
+        row = (sentences.size(each.nbytes), each.count, way, place(each.site or each.by), by)
         table.add_row(*_cells(*row))
     yield table
     if len(moves) > ROWS:
@@ -146,7 +146,8 @@ def _devices(summary: Summary, timeline: RunTimeline) -> Iterator[Any]:
         curve = curves.get(use.device)
         line = _sparkline(curve.peaks) if curve else ""
         largest = ", ".join(timeline.name(each) for each in use.largest[:2])
-        row = (use.device, words.size(use.nbytes), use.count, words.size(use.peak), line, largest)
+        sizes = sentences.size(use.nbytes), use.count, sentences.size(use.peak)
+        row = (use.device, *sizes, line, largest)
         table.add_row(*_cells(*row))
     yield table
 
@@ -159,7 +160,7 @@ def _placements(timeline: RunTimeline) -> Iterator[Any]:
         )  # fmt: skip
         for row in rows[:ROWS]:
             lies = row.lies or "-"
-            size = words.size(row.nbytes) if row.nbytes else ""
+            size = sentences.size(row.nbytes) if row.nbytes else ""
             table.add_row(*_cells(row.modules, row.declared, lies, size, row.hooks))
         yield table
         if len(rows) > ROWS:
@@ -180,7 +181,7 @@ def _phases(summary: Summary) -> Iterator[Any]:
         "Phases", ("phase", "left"), ("began", "right"), ("took", "right"), ("most bytes", "left")
     )
     for each in phases[:ROWS]:
-        peaks = ", ".join(f"{device} {words.size(n)}" for device, n in each.peaks.items() if n)
+        peaks = ", ".join(f"{device} {sentences.size(n)}" for device, n in each.peaks.items() if n)
         took = f"{each.end - each.start:.3f} s"
         table.add_row(*_cells(each.name, f"{each.start:.3f} s", took, peaks))
     yield table
@@ -224,11 +225,11 @@ def _where(event: Event) -> str:
 def _move(each: Any) -> str:
     times = f" in {each.count} moves" if each.count > 1 else ""
     way = f"{each.source} -> {each.target}"
-    return f"{words.size(each.nbytes):>9}  {way}{times}  {place(each.site or each.by)}"
+    return f"{sentences.size(each.nbytes):>9}  {way}{times}  {place(each.site or each.by)}"
 
 
 def place(site: Site | None) -> str:
-    return "?" if site is None else f"{words.short(site.file)}:{site.line}"
+    return "?" if site is None else f"{sentences.short(site.file)}:{site.line}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,15 +1,23 @@
-"""What modes cannot see: one file per mechanism or library, found by being here.
+"""What modes cannot see: a folder a library, a file a mechanism, found by being here.
 
 A hook file has `LIBRARY`, the module that must be imported for it to make sense, and
-`install(recorder, patches)`, called once that module is there."""
+`install(recorder, patches)`, called once that module is there. Files without `install` help
+the hooks beside them."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterator
 from types import ModuleType
 
 
 def all_hooks() -> list[ModuleType]:
-    names = sorted(file.name for file in pkgutil.iter_modules(__path__))
-    return [importlib.import_module(f"{__name__}.{name}") for name in names if name[0] != "_"]
+    return [file for file in _files() if hasattr(file, "install")]
+
+
+def _files() -> Iterator[ModuleType]:
+    for library in sorted(pkgutil.iter_modules(__path__), key=lambda each: each.name):
+        folder = importlib.import_module(f"{__name__}.{library.name}")
+        for name in sorted(file.name for file in pkgutil.iter_modules(folder.__path__)):
+            yield importlib.import_module(f"{folder.__name__}.{name}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from tensortrail.tracer.rehearsal.simulation import Simulation
+    from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 
 HOST = torch.device("cpu")
 SURELY_HOST = torch.device("cpu", 0)

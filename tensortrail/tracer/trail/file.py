@@ -6,7 +6,7 @@ import contextlib
 import os
 import zlib
 
-from tensortrail.tracer.interruptions import let_through
+from tensortrail.tracer.patching.signals import let_through
 from tensortrail.tracer.trail.layout import FRAME
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack
 
-from tensortrail.tracer.interruptions import let_through
+from tensortrail.tracer.patching.signals import let_through
 from tensortrail.tracer.trail.file import TrailFile
 from tensortrail.tracer.trail.layout import (
     CODE,

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from tensortrail.findings import Finding
-from tensortrail.tracer.judge import findings
-from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.timeline import RunTimeline
 from tests.rules.recorded import record
 
 START = """\

@@ -15,9 +15,9 @@ from typing import Any
 
 from tensortrail.findings import Finding, Setting
 from tensortrail.rules import all_rules
-from tensortrail.tracer import session
-from tensortrail.tracer.judge import findings
-from tensortrail.tracer.timeline import open_run
+from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.timeline import open_run
+from tensortrail.tracer.recording import session
 from tests.real.hf.models import halves, made
 
 FORMS = ("disk", "cpu+disk")

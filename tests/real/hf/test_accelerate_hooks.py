@@ -11,9 +11,9 @@ for _name in ("torch", "accelerate"):
 
 from tensortrail.findings import Severity  # noqa: E402
 from tensortrail.rules import Did  # noqa: E402
-from tensortrail.tracer import session  # noqa: E402
-from tensortrail.tracer.rehearsal.spec import parse_spec  # noqa: E402
-from tensortrail.tracer.timeline import open_run  # noqa: E402
+from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
+from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
 from tests.rules.recorded import found, record, watched  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]

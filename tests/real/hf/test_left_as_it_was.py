@@ -17,7 +17,7 @@ PROGRAM = """\
 import os, sys
 from types import FunctionType
 import tensortrail
-from tensortrail.tracer import session
+from tensortrail.tracer.recording import session
 {before}
 running = session.begin(sys.argv[1])
 {during}

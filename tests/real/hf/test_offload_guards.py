@@ -13,7 +13,7 @@ for _name in ("torch", "accelerate", "transformers.modeling_utils"):
     pytest.importorskip(_name)
 
 from tensortrail.findings import Finding, Severity  # noqa: E402
-from tensortrail.tracer.timeline import open_run  # noqa: E402
+from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
 from tests.real.hf.models import program  # noqa: E402
 from tests.real.releases import with_release  # noqa: E402
 from tests.rules.recorded import found, record, watched  # noqa: E402

@@ -21,8 +21,8 @@ def _one_thread_for_tiny_tensors() -> Iterator[None]:
 
 @pytest.fixture
 def gpus() -> Iterator[Any]:
-    from tensortrail.tracer.rehearsal.spec import parse_spec
-    from tensortrail.tracer.rehearsal.stage import Rehearsal
+    from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+    from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
     with Rehearsal(parse_spec("cuda:2x4GiB")) as rehearsal:
         yield rehearsal
@@ -31,8 +31,8 @@ def gpus() -> Iterator[Any]:
 @pytest.fixture
 def explained(tmp_path: Path) -> Callable[[Callable[[], Any]], str]:
     """What the tracer says of the exception a function raises on simulated GPUs."""
-    from tensortrail.tracer import session
-    from tensortrail.tracer.rehearsal.spec import parse_spec
+    from tensortrail.tracer.recording import session
+    from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
     def explanation(mistake: Callable[[], Any]) -> str:
         running = session.begin(tmp_path / "trail", rehearse=parse_spec("cuda:2x4GiB"))

@@ -13,8 +13,8 @@ pytest.importorskip("expecttest")  # torch's own test helpers need it
 
 from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
-from tensortrail.tracer.rehearsal.spec import parse_spec  # noqa: E402
-from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 
 pytestmark = [
     pytest.mark.real,

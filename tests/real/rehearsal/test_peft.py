@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 peft = pytest.importorskip("peft")
 
-from tensortrail.tracer.rehearsal.spec import parse_spec  # noqa: E402
-from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 CONFIG = transformers.LlamaConfig(

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("diffusers")
 
 from tensortrail.rules import all_rules  # noqa: E402
-from tensortrail.tracer.judge import findings  # noqa: E402
-from tensortrail.tracer.timeline import open_run  # noqa: E402
+from tensortrail.tracer.reading.findings_of_run import findings  # noqa: E402
+from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
 from tests.real.rehearsal.test_distributed import rehearsed  # noqa: E402
 from tests.rules.recorded import watched  # noqa: E402
 

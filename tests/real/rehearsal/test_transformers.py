@@ -11,8 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tensortrail.tracer.rehearsal.spec import parse_spec  # noqa: E402
-from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 SIZES = {
@@ -134,7 +134,7 @@ def test_half_precision_weights_compute_in_half_precision(gpus: Any) -> None:
 
 
 def test_the_trainer_takes_both_gpus_in_half_precision_and_resumes(tmp_path: Path) -> None:
-    from tensortrail.tracer import session
+    from tensortrail.tracer.recording import session
 
     def trained_until(step: int) -> Any:
         rows = torch.arange(64).reshape(8, 8)

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.rules import all_rules
-from tensortrail.tracer.judge import findings
-from tensortrail.tracer.timeline import open_run
+from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.timeline import open_run
 from tests.real.rehearsal.test_torch_tensorrt import lines_of, printed
 
 pytestmark = [pytest.mark.real, pytest.mark.complete]

@@ -13,8 +13,8 @@ pytest.importorskip("torch")
 
 from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
-from tensortrail.tracer.judge import findings
-from tensortrail.tracer.timeline import open_run
+from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.timeline import open_run
 from tests.real.rehearsal.test_torch_tensorrt import REFIT, lines_of, rehearsed
 
 pytestmark = [

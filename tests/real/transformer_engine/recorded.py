@@ -10,8 +10,8 @@ from textwrap import indent
 
 from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
-from tensortrail.tracer.judge import findings
-from tensortrail.tracer.timeline import open_run
+from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.timeline import open_run
 from tests.real.releases import with_release
 
 OLD, NEW = "2.15.0", "2.16.0"

@@ -10,7 +10,7 @@ import pytest
 from tensortrail.rules.devices._errors import MIXED
 from tensortrail.rules.shared.failures import NO_VALUES
 
-TRACER = Path(__file__).parents[2] / "tracer"
+TRACER = Path(__file__).parents[2] / "tracer" / "explaining"
 SAMPLES = [json.loads(line) for line in (TRACER / "error-samples.jsonl").open(encoding="utf-8")]
 UNRELATED = [
     json.loads(line) for line in (TRACER / "unrelated-messages.jsonl").open(encoding="utf-8")

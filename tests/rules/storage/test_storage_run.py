@@ -12,8 +12,8 @@ pytest.importorskip("torch")
 
 from tensortrail.findings import Confidence, Safety, Severity
 from tensortrail.rules import all_rules
-from tensortrail.tracer.judge import findings
-from tensortrail.tracer.timeline import open_run
+from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.timeline import open_run
 from tests.rules.recorded import WRAPPER, watched
 
 
@@ -154,7 +154,7 @@ def test_a_mapped_file_is_overwritten(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import sys, torch\n"
-        "from tensortrail.tracer import session\n"
+        "from tensortrail.tracer.recording import session\n"
         "session.begin(sys.argv[1])\n"
         "path = sys.argv[1] + '.pt'\n"
         "torch.save({'weight': torch.ones(512, 512)}, path)\n"

@@ -27,9 +27,9 @@ from tensortrail.findings import (
 )
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.exports import html, perfetto
-from tensortrail.tracer.exports.chosen import FIRST, LAST, choose
-from tensortrail.tracer.exports.summary import Summary
-from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.exports.page_storages import FIRST, LAST, choose
+from tensortrail.tracer.reading.summary import Summary
+from tensortrail.tracer.reading.timeline import RunTimeline
 
 from .browser import Browser, needs_browser, started
 from .trails import HOSTILE, LIBRARY, NOWHERE, Recording, small_run

@@ -11,7 +11,7 @@ import pytest
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.exports import perfetto
-from tensortrail.tracer.timeline import RunTimeline, open_run
+from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 
 from .trails import HOSTILE, Recording, small_run
 

@@ -14,8 +14,8 @@ import pytest
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.exports import jsonl, parquet
-from tensortrail.tracer.exports.flat import Flat, plain
-from tensortrail.tracer.timeline import RunTimeline
+from tensortrail.tracer.exports.rows import Flat, plain
+from tensortrail.tracer.reading.timeline import RunTimeline
 
 from .trails import HOSTILE, LIBRARY, USER, Recording, small_run
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.timeline import RunTimeline, open_run
+from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tensortrail.tracer.trail import writer as writing
 from tensortrail.tracer.trail.layout import CODE, SUFFIX
 

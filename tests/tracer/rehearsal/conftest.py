@@ -10,8 +10,8 @@ import pytest
 @pytest.fixture
 def two_gpus() -> Iterator[None]:
     pytest.importorskip("torch")
-    from tensortrail.tracer.rehearsal.spec import parse_spec
-    from tensortrail.tracer.rehearsal.stage import Rehearsal
+    from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+    from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
     with Rehearsal(parse_spec("cuda:2x1GiB")):
         yield

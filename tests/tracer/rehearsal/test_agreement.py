@@ -8,7 +8,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from tensortrail.tracer.causes import match, type_name_of
+from tensortrail.tracer.explaining.causes import match, type_name_of
 from tests.tracer.rehearsal.legal import LEGAL
 from tests.tracer.rehearsal.programs import DEVICES, Legal, Refused, run
 from tests.tracer.rehearsal.refused import REFUSED

@@ -16,8 +16,8 @@ from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
-from tensortrail.tracer.rehearsal.spec import parse_spec  # noqa: E402
-from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 from tests.tracer.rehearsal.compiled_programs import (  # noqa: E402
     PROGRAMS,
     Program,

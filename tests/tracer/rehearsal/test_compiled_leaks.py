@@ -18,8 +18,8 @@ from torch._functorch._aot_autograd import runtime_wrappers  # noqa: E402
 from torch._subclasses import fake_tensor  # noqa: E402
 from torch.fx.experimental import proxy_tensor  # noqa: E402
 
-from tensortrail.tracer.rehearsal.spec import parse_spec  # noqa: E402
-from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 
 OWNERS = (
     torch._dynamo.convert_frame, torch._dynamo.output_graph.OutputGraph, eval_frame, trace_rules,

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 
 import torch.distributed as dist  # noqa: E402
 
-from tensortrail.tracer.rehearsal.spec import Spec  # noqa: E402
-from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+from tensortrail.tracer.rehearsal.devices.spec import Spec  # noqa: E402
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not dist.is_available(), reason="torch without distributed")
 

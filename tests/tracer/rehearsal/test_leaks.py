@@ -13,10 +13,10 @@ pytest.importorskip("torch")
 
 import torch
 
+from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.rehearsal import state
-from tensortrail.tracer.rehearsal.spec import parse_spec
-from tensortrail.tracer.rehearsal.stage import Rehearsal
-from tensortrail.tracer.storages import PLAIN
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
 LOOKED_AT = (
     torch, torch._C, torch.cuda, torch.cuda.memory, torch.cuda.streams, torch.cuda.graphs,
@@ -125,7 +125,7 @@ def test_a_rehearsal_that_cannot_begin_leaves_nothing(monkeypatch: pytest.Monkey
 
     before = snapshot()
     with monkeypatch.context() as patched:
-        patched.setattr("tensortrail.tracer.rehearsal.storing.install", fails)
+        patched.setattr("tensortrail.tracer.rehearsal.tensor.storages.install", fails)
         with pytest.raises(OSError, match="no such luck"):
             Rehearsal(parse_spec("cuda")).__enter__()
     left = differences(before, snapshot())

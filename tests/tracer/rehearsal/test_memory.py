@@ -12,8 +12,8 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from tensortrail.tracer.rehearsal.spec import parse_spec
-from tensortrail.tracer.rehearsal.stage import Rehearsal
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
 MIB = 1 << 20
 

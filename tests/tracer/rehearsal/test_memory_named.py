@@ -10,8 +10,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from tensortrail.tracer import session
-from tensortrail.tracer.rehearsal.spec import parse_spec
+from tensortrail.tracer.recording import session
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
 
 def test_parameters_are_named(tmp_path: Path) -> None:

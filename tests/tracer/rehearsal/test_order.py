@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tensortrail.tracer.rehearsal.order import Order, is_past  # noqa: E402
-from tensortrail.tracer.rehearsal.regions import region  # noqa: E402
+from tensortrail.tracer.rehearsal.streams.byte_ranges import region  # noqa: E402
+from tensortrail.tracer.rehearsal.streams.clocks import Order, is_past  # noqa: E402
 
 
 def test_who_waits_is_past_what_was_given_before() -> None:

@@ -15,9 +15,9 @@ pytest.importorskip("torch")
 
 import torch
 
-from tensortrail.tracer import session
-from tensortrail.tracer.rehearsal.spec import parse_spec
-from tensortrail.tracer.rehearsal.stage import Rehearsal
+from tensortrail.tracer.recording import session
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
 
 def _raised(work: Callable[[], Any]) -> Any:

@@ -11,9 +11,9 @@ pytest.importorskip("torch")
 
 import torch
 
-from tensortrail.tracer.causes import match, type_name_of
-from tensortrail.tracer.rehearsal.spec import parse_spec
-from tensortrail.tracer.rehearsal.stage import Rehearsal
+from tensortrail.tracer.explaining.causes import match, type_name_of
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 from tests.tracer.rehearsal.legal import LEGAL
 from tests.tracer.rehearsal.programs import Legal, Refused, run
 from tests.tracer.rehearsal.refused import REFUSED

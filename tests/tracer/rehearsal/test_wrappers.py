@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 
 from torch.utils._pytree import tree_map_only  # noqa: E402
 
-from tensortrail.tracer.rehearsal.spec import Spec  # noqa: E402
-from tensortrail.tracer.rehearsal.stage import Rehearsal  # noqa: E402
+from tensortrail.tracer.rehearsal.devices.spec import Spec  # noqa: E402
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 
 
 class Around(torch.Tensor):  # type: ignore[name-defined,misc]

@@ -11,8 +11,8 @@ import msgpack
 
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.exports import jsonl, perfetto
-from tensortrail.tracer.exports.summary import Summary
-from tensortrail.tracer.timeline import RunTimeline, open_run
+from tensortrail.tracer.reading.summary import Summary
+from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tensortrail.tracer.trail.layout import CODE, FRAME, MAGIC
 from tensortrail.tracer.trail.reader import NotATrail
 from tensortrail.tracer.trail.writer import TrailWriter

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer import session
-from tensortrail.tracer.timeline import open_run
+from tensortrail.tracer.reading.timeline import open_run
+from tensortrail.tracer.recording import session
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.reader import read_part
 from tensortrail.tracer.trail.writer import TrailWriter
@@ -27,7 +27,8 @@ CREATE = CODE[Did.CREATE]
 
 
 def program(folder: Path, source: str, *more: str) -> subprocess.Popen[str]:
-    before = "import os, signal, sys, time, torch\nfrom tensortrail.tracer import session\n"
+    before = "import os, signal, sys, time, torch\n"
+    before += "from tensortrail.tracer.recording import session\n"
     begin = "running = session.begin(sys.argv[1])\n"
     return subprocess.Popen(
         [sys.executable, "-c", before + begin + source, str(folder / "run"), *more],

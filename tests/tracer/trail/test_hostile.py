@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.timeline import open_run
+from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.trail.layout import CODE, FRAME, LONGEST_FRAME, MAGIC, SUFFIX
 from tensortrail.tracer.trail.reader import NotATrail, read_part
 
@@ -159,7 +159,7 @@ def test_frames_that_claim_too_much(tmp_path: Path, payload: bytes) -> None:
     """In a process that may not use much memory."""
     path = trail_of(tmp_path / "t.trail", payload, [(CREATE, 1, 0, 0, 1)])
     code = (
-        "import resource, sys; from tensortrail.tracer.timeline import open_run\n"
+        "import resource, sys; from tensortrail.tracer.reading.timeline import open_run\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1_000_000_000, 1_000_000_000))\n"
         "run = open_run(sys.argv[1]); print(len(run.events()), run.trouble)"
     )

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 
-from tensortrail.tracer import session  # noqa: E402
+from tensortrail.tracer.recording import session  # noqa: E402
 from tests.tracer.transparent.twice import same  # noqa: E402
 
 Program = Callable[[Any], Any]

@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch")
 
 from torch._dynamo.exc import Unsupported  # noqa: E402
 
-from tensortrail.tracer import session  # noqa: E402
-from tensortrail.tracer.mode import TrailMode  # noqa: E402
-from tensortrail.tracer.stack import ours  # noqa: E402
+from tensortrail.tracer.patching.mode_stack import ours  # noqa: E402
+from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.watching.mode import TrailMode  # noqa: E402
 
 
 def breaks(x: Any) -> Any:

@@ -158,8 +158,8 @@ def test_the_mode_is_back_after_an_error_in_compiled_code(tmp_path: Path) -> Non
         torch._dynamo.graph_break()
         raise KeyError("mine")
 
-    from tensortrail.tracer.mode import TrailMode
-    from tensortrail.tracer.stack import ours
+    from tensortrail.tracer.patching.mode_stack import ours
+    from tensortrail.tracer.watching.mode import TrailMode
 
     with recorded(tmp_path):
         with pytest.raises(KeyError, match="mine"):
@@ -169,7 +169,7 @@ def test_the_mode_is_back_after_an_error_in_compiled_code(tmp_path: Path) -> Non
 
 
 def test_stopping_inside_of_a_compiled_region(tmp_path: Path) -> None:
-    from tensortrail.tracer import session
+    from tensortrail.tracer.recording import session
 
     @torch._dynamo.disable  # type: ignore[untyped-decorator]
     def stops() -> None:

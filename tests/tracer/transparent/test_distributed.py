@@ -15,7 +15,7 @@ BEFORE = """
 import hashlib, os, sys
 from pathlib import Path
 import torch, torch.distributed as dist
-from tensortrail.tracer import session
+from tensortrail.tracer.recording import session
 from tests.tracer.transparent.twice import same
 
 def trained(model, loss, steps=3):

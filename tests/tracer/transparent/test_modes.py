@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch.overrides import TorchFunctionMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from tensortrail.tracer import session  # noqa: E402
+from tensortrail.tracer.recording import session  # noqa: E402
 from tests.tracer.transparent.twice import recorded, same_twice  # noqa: E402
 
 

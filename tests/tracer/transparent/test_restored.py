@@ -19,7 +19,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import tensortrail  # noqa: E402
-from tensortrail.tracer import session  # noqa: E402
+from tensortrail.tracer.recording import session  # noqa: E402
 from tests.tracer.transparent.twice import recorded  # noqa: E402
 
 for _name in ("torch._dynamo.eval_frame", "torch._dynamo.callback", "torch.distributed.checkpoint"):

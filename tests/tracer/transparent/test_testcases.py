@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 
-from tensortrail.tracer import session  # noqa: E402
+from tensortrail.tracer.recording import session  # noqa: E402
 
 
 def test_torchs_own_test_case_finds_no_mode_left_on(tmp_path: Path) -> None:

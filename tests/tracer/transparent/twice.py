@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tensortrail.tracer import session
+from tensortrail.tracer.recording import session
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""How a recording is asked for: `with tensortrail.trace()`, pytest, a script's command."""

@@ -1,0 +1,92 @@
+"""`with tensortrail.trace() as run:`: recording a part of a program."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from tensortrail.findings import Finding
+from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
+from tensortrail.tracer.reading.timeline import RunTimeline, open_run
+from tensortrail.tracer.recording import session
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+
+
+class Run(AbstractContextManager["Run"]):
+    """A recording. An exception that leaves the block is explained when it ends the program."""
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] | None,
+        *,
+        focus: str,
+        max_size: str,
+        ops: str,
+        rehearse: str,
+        guard: bool,
+    ) -> None:
+        self._asked = directory
+        self._focus = parse_focus(focus)
+        self._limit = parse_size(max_size)
+        self._steps = parse_steps(ops)
+        self._devices = parse_spec(rehearse) if rehearse else None
+        self._guard = guard
+        self._session: session.Session | None = None
+        self.directory = ""
+        """Where the trail is."""
+        self.explanation = ""
+        """What the exception that left the block has to do with where tensors are."""
+
+    def __enter__(self) -> Run:
+        begun = session.begin(
+            self._asked,
+            self._focus,
+            self._limit,
+            steps=self._steps,
+            rehearse=self._devices,
+            guard=self._guard,
+        )
+        self._session, self.directory = begun, begun.directory
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        running, self._session = self._session, None
+        if running is None:
+            return
+        if isinstance(error, Exception):
+            self.explanation = running.explained(error)
+            if self.explanation:
+                atexit.register(_tell_at_exit, id(error), self.explanation)
+        running.stop()
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Events inside belong to a phase of that name."""
+        if self._session is None:
+            raise RuntimeError("the recording is not running: use phase() inside the with block")
+        return self._session.recorder.phase(name)
+
+    def timeline(self) -> RunTimeline:
+        """What was recorded up to now."""
+        if self._session is not None:
+            self._session.recorder.writer.flush()
+        return open_run(self.directory)
+
+    def findings(self) -> list[Finding]:
+        """What the rules say of it."""
+        from tensortrail.tracer.reading.findings_of_run import findings
+
+        return list(findings(self.timeline()).findings)
+
+
+def _tell_at_exit(identity: int, explanation: str) -> None:
+    """Under the traceback, if this very exception ended the program: most are caught further up."""
+    if id(getattr(sys, "last_value", None)) == identity:
+        sys.stderr.write("\n" + explanation)

@@ -1,0 +1,346 @@
+"""The recorder: what hooks and the mode tell their observations to. One a process at most."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import torch
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.focus import Focus
+from tensortrail.tracer.identity.module_tensors import owned
+from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, frames, place
+from tensortrail.tracer.identity.storages import Entry, Storages, is_wrapper
+from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
+from tensortrail.tracer.noticing.failed_operands import Failures
+from tensortrail.tracer.noticing.fresh_memory import Unwritten
+from tensortrail.tracer.noticing.mixed_devices import Meeting, Meetings
+from tensortrail.tracer.noticing.onload_hooks import Onloads
+from tensortrail.tracer.noticing.wrapper_answers import Wrappers
+from tensortrail.tracer.patching.signals import let_through
+from tensortrail.tracer.recording.stop import Guard
+from tensortrail.tracer.trail.layout import CODE
+from tensortrail.tracer.trail.writer import TrailWriter
+
+FREE = CODE[Did.FREE]
+BY_HOOKS = {Did.MOVE, Did.COPY, Did.SWAP, Did.LOAD}
+"""What hooks of libraries do to weights; such events say which hook it was."""
+FORK = "fork"
+
+
+class Local(threading.local):
+    """What is known of the running thread."""
+
+    def __init__(self) -> None:
+        self.name = _thread_name()
+        self.phases: list[str] = []
+        self.base = "run"
+        self.context = -1
+        self.started_by: Place | None = None
+        """The site that started the thread: the user's line behind what only libraries do here."""
+        self.inside_module = 0
+        self.mode: Any = None
+        """The mode that records this thread."""
+        self.lower: Any = None
+        """The mode of simulated devices below it."""
+        self.child = FORK
+        """What the next forked child is called."""
+        self.acting = ""
+        """The hook of a library that runs, and on which module."""
+
+
+def _thread_name() -> str:
+    """`current_thread()` would give threads that Python did not start a place among its own."""
+    own = threading.get_ident()
+    found = (each.name for each in threading.enumerate() if each.ident == own)
+    return next(found, f"thread {threading.get_native_id()}")
+
+
+class Recorder:
+    def __init__(self, writer: TrailWriter, focus: Focus | None = None) -> None:
+        self.writer = writer
+        self.active = True
+        self.focus = focus or Focus()
+        self.storages = Storages(writer, self._freed)
+        self.dead = self.storages.dead
+        self.meetings = Meetings(self)
+        self.failures = Failures(self)
+        self.unwritten = Unwritten(self)
+        self.wrappers = Wrappers(self)
+        self.onloads = Onloads(self.storages)
+        self.alert = False
+        """Whether every operation must be looked at: there is more than one device, or fresh
+        memory that nobody wrote into."""
+        self.local = Local()
+        self.stage: Any = None
+        """The rehearsal that is on."""
+        self.guard: Guard | None = None
+        """Whom hooks ask before a step that may destroy data."""
+        self.mapped: set[str] = set()
+        """Files that tensors were mapped from."""
+        self.steps = range(0)
+        """The steps in which every operation is recorded."""
+        self.at_close: list[Callable[[], None]] = []
+        self.at_fork: list[Callable[[], None]] = []
+        """Called in a forked child: what waits in the parent does not wait there."""
+        self._looks = 0
+        self._sites: dict[Key, Known] = {}
+        self._ops: dict[Any, int] = {}
+        self._counts: dict[tuple[int, int], int] = {}
+
+    # --- events --------------------------------------------------------------------------
+    def note(
+        self,
+        did: Did,
+        entry: Entry | None = None,
+        other: Entry | None = None,
+        op: Any = "",
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write down what just happened in the innermost frame that is not ours."""
+        if not self.active or (entry is not None and not self.focus.wants(entry, other)):
+            return
+        if self.dead:
+            self.storages.bury()
+        if acting := self.local.acting:
+            if did in (Did.ASKED, Did.POINTER):
+                return  # asked at every call; addresses are looked up among those of real weights
+            if did in BY_HOOKS:
+                facts = {**(facts or {}), "hook": acting}
+        self.writer.event(
+            CODE[did],
+            self.context(),
+            self.site(sys._getframe(1)),
+            entry.number if entry is not None else 0,
+            other.number if other is not None else 0,
+            self.op(op),
+            facts,
+        )
+
+    def suspects(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> bool:
+        """Whether an operation must be looked at. Most run on plain tensors of one device."""
+        return self.unwritten.some or self.meetings.suspects(args, kwargs)
+
+    def look(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], watched: bool
+    ) -> Meeting | None:
+        """Look at the operands of any operation, before it runs."""
+        try:
+            if self.unwritten.some:
+                self.unwritten.look(func, args, kwargs)
+            if not watched and self.meetings.possible:
+                return self.meetings.look(func, args, kwargs)
+        except Exception as error:
+            self.trouble(error)
+        return None
+
+    def guarded(self, look: Any, *args: Any) -> Any:
+        """Whatever goes wrong while looking, the program does not notice."""
+        try:
+            return look(self, *args)
+        except Exception as error:
+            self.trouble(error)
+            return None
+
+    def refresh(self) -> None:
+        self.alert = self.meetings.possible or self.unwritten.some
+
+    def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
+        """A tensor that had the storage `old` has `new` now; its name goes with it."""
+        if new is None or new is old:
+            return
+        if old is not None and old.name:
+            self.storages.name(new, old.name)
+        self.note(Did.SWAP, new, old, op)
+
+    def trouble(self, error: Exception) -> None:
+        """A fault of ours: the program goes on, the summary tells."""
+        let_through(error)
+        if isinstance(error, RecursionError):
+            return  # the program is about to have its own
+        self.writer.fault = self.writer.fault or f"{type(error).__name__}: {error}"
+
+    def note_at(
+        self,
+        site: int,
+        did: Did,
+        entry: Entry | None = None,
+        other: Entry | None = None,
+        op: str = "",
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """As `note`, at a place that was remembered."""
+        numbers = (entry.number if entry else 0, other.number if other else 0)
+        if self.active:
+            self.writer.event(CODE[did], self.context(), site, *numbers, self.op(op), facts)
+
+    def holders(self, entries: list[Entry]) -> list[str]:
+        """Who holds these storages; a costly look, so it is taken a few times only."""
+        self._looks += 1
+        return holders(entries) if self._looks <= MOST_LOOKS else []
+
+    def often(self, did: Did, op: Any, most: int = 3) -> bool:
+        """Whether this kind of event was noted at this place `most` times already."""
+        key = (CODE[did] * 100_000 + self.op(op), self.site(sys._getframe(1)))
+        count = self._counts.get(key, 0)
+        if count < most:
+            self._counts[key] = count + 1
+        return count >= most
+
+    def _freed(self, number: int) -> None:
+        if self.active:
+            self.writer.event(FREE, 0, 0, number)
+
+    def op(self, op: Any) -> int:
+        if isinstance(op, str):
+            return self.writer.text(op)
+        number = self._ops.get(op)
+        if number is None:
+            number = self._ops[op] = self.writer.text(op_name(op))
+        return number
+
+    def op_text(self, op: Any) -> str:
+        return op if isinstance(op, str) else op_name(op)
+
+    # --- where and when ------------------------------------------------------------------
+    def site(self, frame: FrameType | None) -> int:
+        user, by = frames(frame)
+        # Code that a compiler made may hold constants that cannot be hashed.
+        key = (
+            id(user.f_code) if user else 0,
+            user.f_lasti if user else 0,
+            id(by.f_code) if by else 0,
+            by.f_lasti if by else 0,
+        )
+        known = self._sites.get(key)
+        if known is not None:
+            return known[0]
+        if user is None and self.local.started_by is not None:
+            return self.writer.site(*self.local.started_by, place(by))
+        number = self.writer.site(*place(user), place(by))
+        if len(self._sites) < MOST_SITES:
+            codes = (user.f_code if user else None, by.f_code if by else None)
+            self._sites[key] = (number, *codes)
+        return number
+
+    def user_here(self) -> Place | None:
+        """The user's line that runs now."""
+        user, _ = frames(sys._getframe(1))
+        return place(user) if user is not None else self.local.started_by
+
+    def site_here(self) -> int:
+        return self.site(sys._getframe(1))
+
+    def context(self) -> int:
+        local = self.local
+        if local.context < 0:
+            phase = local.phases[-1] if local.phases else local.base
+            local.context = self.writer.context(local.name, phase)
+        return local.context
+
+    @contextmanager
+    def phase(self, name: str, facts: Mapping[str, Any] | None = None) -> Iterator[None]:
+        self.begin(name, facts)
+        try:
+            yield
+        finally:
+            self.end()
+
+    def begin(self, name: str, facts: Mapping[str, Any] | None = None) -> None:
+        local = self.local
+        local.phases.append(name)
+        local.context = -1
+        with suppress(Exception):
+            self.note(Did.PHASE, facts={"began": name, **(facts or {})})
+
+    def end(self) -> None:
+        local = self.local
+        if local.phases:
+            with suppress(Exception):
+                self.note(Did.PHASE, facts={"ended": local.phases.pop()})
+            local.context = -1
+            if not local.phases:
+                self.writer.flush()
+
+    def trains(self) -> None:
+        """A backward pass began: this thread trains from now on."""
+        if self.local.base != "train":
+            self.local.base = "train"
+            self.local.context = -1
+
+    @contextmanager
+    def acts(self, hook: str) -> Iterator[None]:
+        """What is moved meanwhile is moved by this hook."""
+        local = self.local
+        before, local.acting = local.acting, hook
+        try:
+            yield
+        finally:
+            local.acting = before
+
+    # --- names ---------------------------------------------------------------------------
+    def name_module(self, module: torch.nn.Module, root: str = "") -> list[Entry]:
+        """Parameters and buffers are called by their path in the module from now on. Gives their
+        storages."""
+        found: dict[int, Entry] = {}
+        for name, tensor in owned(module, root or type(module).__name__):
+            for entry in self.storages.entries(tensor):
+                self.storages.name(entry, name)
+                found[entry.number] = entry
+            if is_wrapper(tensor):
+                self.guarded(_met, tensor)
+        return list(found.values())
+
+    # --- life ----------------------------------------------------------------------------
+    def forked(self, writer: TrailWriter) -> None:
+        """In the child: go on in a file of its own, where the parent's thread was."""
+        self.writer = writer
+        self._sites.clear()
+        self._ops.clear()
+        self._counts.clear()
+        self.storages.moved_to(writer)
+        local = self.local
+        local.context = -1
+        self.note(Did.WORKER, op=f"process {local.child}")
+        for phase in local.phases:
+            self.note(Did.PHASE, facts={"began": phase})
+        for forget in self.at_fork:
+            forget()
+
+    def close(self) -> None:
+        if not self.active:
+            return
+        for last in self.at_close:
+            with suppress(Exception):
+                last()
+        self.storages.bury()
+        self.active = False
+        with suppress(Exception):
+            self.writer.close()
+        self.storages.forget()
+
+
+def _met(recorder: Recorder, tensor: Any) -> None:
+    recorder.wrappers.met(tensor)
+
+
+def op_name(op: Any) -> str:
+    """`torch.nn.functional.embedding`, `Tensor.to`, `Tensor.data` ..."""
+    if isinstance(op, torch._ops.OpOverload):
+        return str(op)  # aten.sum.dim_IntList
+    owner = getattr(op, "__self__", None)
+    name = getattr(op, "__name__", None) or str(op)
+    if name in ("__get__", "__set__", "__delete__") and owner is not None:
+        return f"Tensor.{getattr(owner, '__name__', '?')}"
+    qualified = str(getattr(op, "__qualname__", name))
+    if qualified.startswith(("TensorBase.", "Tensor.")):
+        return f"Tensor.{name}"
+    module = getattr(op, "__module__", None) or "torch"
+    if qualified.startswith("_VariableFunctions") or module.startswith("torch._C"):
+        module = "torch.nn.functional" if module == "torch._C._nn" else "torch"
+    return f"{module}.{name}"

@@ -1,0 +1,1 @@
+"""What is told when an exception ends a traced program."""

@@ -1,0 +1,98 @@
+"""An explanation as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tensortrail.findings import Setting, Site
+from tensortrail.inert import headline, inert
+from tensortrail.rules.timeline import Did, Event
+from tensortrail.tracer.explaining.explanation import Explanation, Operand
+from tensortrail.tracer.reading.sentences import short
+
+Paint = Callable[[str, str], str]
+_CODES = {"bold": "1", "red": "1;31", "cyan": "1;36", "green": "1;32", "dim": "2"}
+_VERBS = {Did.CREATE: "made", Did.LOAD: "read", Did.SWAP: "put in place", Did.STAGE: "staged"}
+
+
+def render(explanation: Explanation, color: bool = False) -> str:
+    paint: Paint = _colored if color else lambda _, text: text
+    return "\n".join(_lines(explanation, paint)) + "\n"
+
+
+def _colored(style: str, text: str) -> str:
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+
+
+def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
+    yield paint("bold", "tensortrail: what was where")
+    for hidden in told.hidden:
+        yield f"  {paint('red', 'behind it')}  {inert(hidden)}"
+    if told.op:
+        place = f" at {_place(told.at)}" if told.at else ""
+        yield f"  {paint('bold', inert(told.op))}{place} was given"
+    yield from _operands(told.operands, paint)
+    if told.met is not None and told.first is not None:
+        where = f" at {_place(told.met.site)}" if told.met.site else ""
+        devices = " and ".join(map(str, told.met.facts.get("devices", ())))
+        yield f"  {paint('bold', 'it began')}{where}: {devices} met in {inert(told.met.op)}"
+        yield from _operands((told.first,), paint)
+    if told.needed:
+        yield f"  {paint('bold', 'needed')}   {inert(told.needed)}"
+    if told.holders:
+        yield f"  {paint('bold', 'held by')}  {inert(', '.join(told.holders))}"
+    if told.finding is not None:
+        yield f"  {paint('cyan', 'cause')}    {told.finding.code} {headline(told.finding.message)}"
+    elif told.cause is not None:
+        yield f"  {paint('cyan', 'cause')}    {told.cause.cause}"
+        yield f"  {paint('green', 'change')}   {told.cause.advice}"
+    for setting in told.settings:
+        yield f"  {paint('green', 'setting')}  {_setting(setting)}"
+    if told.finding is None and told.cause is not None and told.cause.see:
+        yield f"  {paint('dim', 'see')}      {', '.join(told.cause.see)}"
+
+
+def _operands(operands: Sequence[Operand], paint: Paint) -> Iterator[str]:
+    rows = [(inert(each.argument), each.device, _tensor(each), each.name) for each in operands]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    for operand, (argument, device, tensor, name) in zip(operands, rows, strict=True):
+        shown = f"{device:<{widths[1]}}"
+        shown = paint("red", shown) if operand.odd else shown
+        line = f"    {argument:<{widths[0]}}  {shown}  {tensor:<{widths[2]}}"
+        yield f"{line}  {paint('bold', inert(name))}".rstrip() if name else line.rstrip()
+        indent = " " * (widths[0] + 6)
+        for event in (operand.placed, operand.made):
+            if event is not None:
+                yield indent + _placed(event)
+        if operand.hook:
+            yield indent + inert(operand.hook)
+
+
+def _tensor(operand: Operand) -> str:
+    shape = "x".join(map(str, operand.shape)) or "scalar"
+    return f"{operand.dtype} {shape}"
+
+
+def _placed(event: Event) -> str:
+    if event.did is Did.MOVE and event.storage and event.other:
+        what = f"moved {event.other.device} -> {event.storage.device}"
+    else:
+        what = _VERBS.get(event.did, event.did.value)
+    where = f" at {_place(event.site)}" if event.site else ""
+    by = f" [{_place(event.by)}]" if event.by and event.site else ""
+    path = f" from {inert(str(event.facts['path']))}" if event.facts.get("path") else ""
+    hook = f" for {inert(str(event.facts['hook']))}" if event.facts.get("hook") else ""
+    return f"{what}{path}{where}, {inert(event.op)}{by}{hook}"
+
+
+def _place(site: Site) -> str:
+    function = f" in {site.function}" if site.function and site.function != "<module>" else ""
+    return inert(f"{short(site.file)}:{site.line}{function}")
+
+
+def _setting(setting: Setting) -> str:
+    where = f" ({inert(setting.place)})" if setting.place else ""
+    return (
+        inert(f"{setting.library}: {setting.name}={setting.value}")
+        + f"{where}: {inert(setting.why)}"
+    )

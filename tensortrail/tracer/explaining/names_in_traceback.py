@@ -1,0 +1,131 @@
+"""The scene of a failure: what the frames of its traceback call things.
+
+Looked at only when the exception is on its way out of the program: the frames are over."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from types import FrameType
+
+import torch
+
+from tensortrail.findings import Site
+from tensortrail.tracer.identity.sites import OURS, OWNERS, USER, function_name
+from tensortrail.tracer.identity.storages import Storages
+
+MOST_MODULES = 20_000
+
+
+class Scene:
+    def __init__(self, storages: Storages | None, *errors: BaseException) -> None:
+        self._storages = storages
+        self._frames = [frame for error in errors for frame in _frames(error)]
+        self._numbers: dict[int, str] = {}
+        self._names: dict[int, str] = {}
+        self._owners: dict[int, tuple[str, torch.nn.Module]] = {}
+        self._roots: list[tuple[str, torch.nn.Module]] = []
+        self._look()
+
+    def name(self, identity: int) -> str:
+        return self._names.get(identity, "")
+
+    def name_of_storage(self, number: int) -> str:
+        return self._numbers.get(number, "")
+
+    def user_site(self) -> Site | None:
+        """The innermost line of the user's."""
+        for frame, line in reversed(self._frames):
+            if OWNERS[frame.f_code.co_filename] == USER:
+                return Site(frame.f_code.co_filename, line, function=function_name(frame.f_code))
+        return None
+
+    def parameters(self, op: str) -> list[str]:
+        """The names of the operation's parameters, where Python knows them."""
+        if op.startswith("Tensor."):
+            return ["self", "other"]
+        module, _, name = op.rpartition(".")
+        try:
+            found = getattr(importlib.import_module(module), name)
+            return list(inspect.signature(found).parameters)
+        except (ImportError, AttributeError, ValueError, TypeError):
+            return KNOWN.get(name, [])
+
+    def hook(self, identity: int) -> str:
+        """The hook that moves this parameter when its module is called; for those put on before
+        anything was recorded."""
+        owner = self._owners.get(identity)
+        if owner is None:
+            return ""
+        path, module = owner
+        hook = getattr(module, "_hf_hook", None)
+        if hook is not None:
+            target, kind = getattr(hook, "execution_device", None), type(hook).__name__
+            if getattr(hook, "offload", True):
+                return f"{kind} on {path} moves it to {target} only while {path} itself is called"
+            return (
+                f"{kind} on {path} sends inputs to {target} and leaves its weights where they are"
+            )
+        hooked = next((p for p, m in self._roots if _has_hooks(m)), "")
+        return f"{hooked} is dispatched by hooks, but {path} has none" if hooked else ""
+
+    def _look(self) -> None:
+        # Outer frames know the model by the name people use; inner ones only as `self`.
+        modules = 0
+        for frame, _ in self._frames:
+            if OWNERS[frame.f_code.co_filename] == OURS:
+                continue
+            for variable, value in list(frame.f_locals.items()):
+                if type(value) in (torch.Tensor, torch.nn.Parameter):
+                    self._names.setdefault(id(value), variable)
+                elif isinstance(value, torch.nn.Module) and modules < MOST_MODULES:
+                    modules += self._look_into(variable, value)
+
+    def _look_into(self, variable: str, root: torch.nn.Module) -> int:
+        if any(known is root for _, known in self._roots):
+            return 0
+        shown = type(root).__name__ if variable == "self" else variable
+        self._roots.append((shown, root))
+        count = 0
+        for path, module in root.named_modules():
+            count += 1
+            where = f"{shown}.{path}" if path else shown
+            for tensors in (module._parameters, module._buffers):
+                for key, tensor in tensors.items():
+                    if tensor is not None:
+                        self._names.setdefault(id(tensor), f"{where}.{key}")
+                        self._owners.setdefault(id(tensor), (where, module))
+                        entry = self._storages.known(tensor) if self._storages else None
+                        if entry is not None:
+                            self._numbers.setdefault(entry.number, f"{where}.{key}")
+        return count
+
+
+KNOWN = {
+    "linear": ["input", "weight", "bias"],
+    "conv1d": ["input", "weight", "bias"],
+    "conv2d": ["input", "weight", "bias"],
+    "conv3d": ["input", "weight", "bias"],
+    "matmul": ["input", "other"],
+    "mm": ["input", "mat2"],
+    "bmm": ["input", "mat2"],
+    "addmm": ["input", "mat1", "mat2"],
+    "scaled_dot_product_attention": ["query", "key", "value", "attn_mask"],
+    "where": ["condition", "input", "other"],
+    "index_select": ["input", "dim", "index"],
+    "cat": ["tensors"],
+    "stack": ["tensors"],
+}
+"""Functions written in C++ have no signature to ask."""
+
+
+def _has_hooks(root: torch.nn.Module) -> bool:
+    return any(hasattr(module, "_hf_hook") for module in root.modules())
+
+
+def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
+    link = error.__traceback__
+    while link is not None:
+        yield link.tb_frame, link.tb_lineno
+        link = link.tb_next

@@ -1,0 +1,263 @@
+"""What the page knows of a run, small: strings and places are told once and then by number."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tensortrail.findings import Finding, Fix, Site
+from tensortrail.rules.timeline import Event, Storage
+from tensortrail.tracer.exports.page_storages import FIRST, Chosen, choose
+from tensortrail.tracer.exports.rows import plain
+from tensortrail.tracer.reading import sentences
+from tensortrail.tracer.reading.phases import Phase
+from tensortrail.tracer.reading.rank_comparison import differences, shared_devices, unended
+from tensortrail.tracer.reading.storage_names import names
+from tensortrail.tracer.reading.summary import Summary
+from tensortrail.tracer.reading.timeline import RunTimeline
+from tensortrail.tracer.trail.layout import EVENT, KINDS, Row
+from tensortrail.tracer.trail.reader import without_collector
+
+MOST_LINES = 300
+MOST_TROUBLES = 200
+MOST_PHASES = 1500
+LONGEST_TEXT = 4000
+
+Json = dict[str, Any]
+
+
+@without_collector()
+def page_data(timeline: RunTimeline, findings: Sequence[Finding]) -> Json:
+    return PageData(timeline).everything(findings)
+
+
+class PageData:
+    def __init__(self, timeline: RunTimeline) -> None:
+        self.timeline = timeline
+        self.summary = Summary(timeline)
+        self.names = {process.label: names(process) for process in timeline.processes}
+        self._texts: dict[str, int] = {}
+        self._sites: dict[Site, int] = {}
+        self._places: dict[tuple[str, int], int] = {}
+
+    def everything(self, findings: Sequence[Finding]) -> Json:
+        summary = self.summary
+        chosen = choose(summary)
+        self._number(chosen)
+        data = {
+            "run": self._run(),
+            "firstEvents": FIRST,
+            "kinds": [did.value for did in KINDS],
+            "processes": [process.label for process in self.timeline.processes],
+            "devices": self._devices(),
+            "phases": [self._phase(each) for each in _longest(summary.phases)],
+            "findings": [self._finding(each) for each in findings],
+            "moves": [
+                [self.site(m.site), self.site(m.by), self.text(m.op), self.text(m.source),
+                 self.text(m.target), m.count, m.nbytes]
+                for m in summary.moves_by_line[:MOST_LINES]
+            ],
+            "moveLines": len(summary.moves_by_line),
+            "troubles": [
+                self._trouble(event)
+                for event in (*summary.errors, *summary.meetings)[:MOST_TROUBLES]
+            ],
+            "differences": [
+                [self.site(each.site), each.what, ", ".join(each.ranks),
+                 ", ".join(each.others), each.count]
+                for each in differences(self.timeline)[:MOST_LINES]
+            ],
+            "sharedDevices": list(shared_devices(self.timeline)),
+            "meetings": len(summary.meetings),
+            "errors": len(summary.errors),
+            "storages": [row for each in chosen for row in self._storages(each)],
+            "storagesInAll": sum(len(each.born) for each in summary.lives),
+        }  # fmt: skip
+        # Last: everything above adds to these.
+        return data | {"sites": self._told_sites(), "texts": list(self._texts)}
+
+    # --- numbers -------------------------------------------------------------------------
+    def text(self, text: str) -> int:
+        return self._texts.setdefault(text[:LONGEST_TEXT], len(self._texts))
+
+    def site(self, site: Site | None) -> int:
+        return -1 if site is None else self._sites.setdefault(site, len(self._sites))
+
+    def place(self, storage: Storage | None) -> int:
+        """Where among the storages of the page; -1 if it is not on it."""
+        return self._places.get(storage.key, -1) if storage else -1
+
+    def name(self, storage: Storage) -> str:
+        return self.names[storage.process].get(storage.number) or sentences.described(storage)
+
+    def _number(self, chosen: Iterable[Chosen]) -> None:
+        for each in chosen:
+            label = each.lives.process.label
+            for number in each.counts:
+                self._places[label, number] = len(self._places)
+
+    # --- parts ---------------------------------------------------------------------------
+    def _run(self) -> Json:
+        summary, header = self.summary, self.timeline.parts[0].header
+        argv = header.get("argv")
+        dropped: dict[str, int] = defaultdict(int)
+        for part in self.timeline.parts:
+            for kind, count in part.dropped.items():
+                dropped[str(kind)] += int(count)
+        return {
+            "argv": [str(each) for each in argv] if isinstance(argv, (list, tuple)) else [],
+            "started": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.timeline.started)),
+            "seconds": summary.seconds,
+            "events": sum(summary.counts.values()),
+            "counts": {did.value: count for did, count in summary.counts.items()},
+            "facts": {
+                key: str(header[key]) for key in ("cwd", "python", "torch") if header.get(key)
+            },
+            "trouble": list(self.timeline.trouble),
+            "unended": list(unended(self.timeline)),
+            "dropped": dropped,
+        }
+
+    def _devices(self) -> list[Json]:
+        curves = {curve.device: curve.peaks for curve in self.summary.bytes_over_time()}
+        return [
+            {
+                "name": use.device,
+                "peak": use.peak,
+                "peakTime": use.peak_time,
+                "alive": use.count,
+                "bytes": use.nbytes,
+                "curve": curves.get(use.device, ()),
+                "largest": [place for each in use.largest if (place := self.place(each)) >= 0],
+            }
+            for use in self.summary.alive_by_device
+        ]
+
+    def _phase(self, phase: Phase) -> list[Any]:
+        thread = self.text(f"{phase.process}, {phase.thread}")
+        return [self.text(phase.name), thread, phase.start, phase.end, phase.depth, phase.ended]
+
+    def _trouble(self, event: Event) -> Json:
+        facts = event.facts
+        operands = facts.get("operands")
+        return {
+            "did": event.did.value,
+            "op": event.op,
+            "time": event.time,
+            "where": f"{event.process}, {event.thread}",
+            "phase": event.phase,
+            "site": self.site(event.site),
+            "by": self.site(event.by),
+            "type": str(facts.get("type", "")),
+            "message": str(facts.get("message", ""))[:LONGEST_TEXT],
+            "operands": [
+                self._operand(each, event.process)
+                for each in (operands if isinstance(operands, (list, tuple)) else ())
+                if isinstance(each, Mapping)
+            ][:12],
+        }
+
+    def _operand(self, operand: Mapping[str, Any], process: str) -> Json:
+        number = operand.get("storage", 0)
+        name = self.names[process].get(number, "") if isinstance(number, int) else ""
+        place = self._places.get((process, number), -1) if isinstance(number, int) else -1
+        return {
+            **plain(dict(operand)),
+            "name": name or str(operand.get("name", "")),
+            "place": place,
+        }
+
+    def _storages(self, chosen: Chosen) -> Iterable[list[Any]]:
+        process, lives = chosen.lives.process, chosen.lives
+        known = self.names[process.label]
+        for number, count in chosen.counts.items():
+            storage = process.storage(number)
+            if storage is None:
+                continue
+            freed = lives.freed.get(number)
+            before = process.storage(chosen.before.get(number, 0))
+            yield [
+                self.timeline.processes.index(process),
+                number,
+                self.text(known.get(number, "")),
+                self.text(lives.place(lives.device(number))),
+                storage.nbytes,
+                self.text(storage.dtype),
+                self.text("x".join(map(str, storage.shape))),
+                self.text(storage.type_name),
+                process.offset + lives.born.get(number, 0) / 1e6,
+                -1 if freed is None else process.offset + freed / 1e6,
+                self.place(before),
+                count,
+                [self._event(process.event(row), row, number) for row in chosen.rows[number]],
+            ]
+
+    def _event(self, event: Event, row: Row, number: int) -> list[Any]:
+        subject, other = event.storage, event.other
+        is_subject = subject is not None and subject.number == number
+        what = sentences.sentence(
+            event, lambda each: "" if each is subject and is_subject else self.name(each)
+        )
+        return [
+            round(event.time * 1e6),
+            row[0] - EVENT,
+            self.text(what.strip()),
+            self.site(event.site),
+            self.site(event.by),
+            self.text(event.thread),
+            self.text(event.phase),
+            self.place(other if is_subject else subject),
+        ]
+
+    def _finding(self, finding: Finding) -> Json:
+        return {
+            "code": finding.code,
+            "name": finding.name,
+            "message": finding.message,
+            "severity": finding.severity.value,
+            "confidence": finding.confidence.value,
+            "site": self.site(finding.site),
+            "trail": [[self.site(step.site), step.message] for step in finding.trail],
+            "fixes": [_fix(each) for each in finding.fixes],
+            "settings": [
+                [each.library, each.name, each.value, each.why, each.place]
+                for each in finding.settings
+            ],
+            "siblings": [self.site(each) for each in finding.siblings],
+            "evidence": {str(key): str(value) for key, value in finding.evidence.items()},
+        }
+
+    def _told_sites(self) -> list[list[Any]]:
+        # By file, so that each is read once.
+        source = {
+            site: site.source or self.timeline.line(site) for site in sorted(self._sites, key=_file)
+        }
+        return [
+            [
+                self.text(site.file),
+                site.line,
+                self.text(site.function),
+                self.text(source[site].strip()),
+            ]
+            for site in self._sites
+        ]
+
+
+def _file(site: Site) -> str:
+    return site.file
+
+
+def _fix(fix: Fix) -> Json:
+    preview = fix.preview or "\n".join(
+        f"{edit.site.file}:{edit.site.line}: {edit.text}" for edit in fix.edits
+    )
+    return {"what": fix.description, "safety": fix.safety.value, "preview": preview}
+
+
+def _longest(phases: list[Phase]) -> list[Phase]:
+    if len(phases) <= MOST_PHASES:
+        return phases
+    shortest = sorted((p.end - p.start for p in phases), reverse=True)[MOST_PHASES]
+    return [p for p in phases if p.end - p.start > shortest]

@@ -1,0 +1,136 @@
+"""diffusers' group offloading: blocks or leaves of a model that come to the device by turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch.compiler import is_compiling
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.left_behind import note_held
+from tensortrail.tracer.hooks.shared.lost_writes import Brought, Written
+from tensortrail.tracer.identity.module_tensors import owned
+from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.noticing.onload_hooks import Bringer, device_name
+from tensortrail.tracer.patching.patches import Around, Patches
+
+LIBRARY = "diffusers.hooks.group_offloading"
+GROUPED = "group_offloading"
+HOOK = "diffusers.GroupOffloadingHook"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    import diffusers.hooks.group_offloading as library
+
+    written = Written(recorder)
+    patches.wrap(library, "apply_group_offloading", _applying(recorder), everywhere=True)
+    patches.wrap(library.HookRegistry, "register_hook", _adding(recorder))
+    patches.wrap(library.HookRegistry, "remove_hook", _removing(recorder))
+    patches.wrap(library.ModuleGroup, "onload_", _onloading(recorder, written))
+    patches.wrap(library.ModuleGroup, "offload_", _offloading(recorder, written))
+    recorder.onloads.learn(bringers)
+
+
+def bringers(module: Any) -> Iterator[Bringer]:
+    """What a group that this module belongs to brings."""
+    registry = vars(module).get("_diffusers_hook")
+    hook = registry.hooks.get(GROUPED) if registry is not None else None
+    if (group := getattr(hook, "group", None)) is not None:
+        file = getattr(group, "safetensors_file_path", "")
+        yield Bringer(
+            HOOK, device_name(group.onload_device), True, lambda key: file, group.onload_leader
+        )
+
+
+def _applying(recorder: Recorder) -> Around:
+    def around(original: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(module, *args, **kwargs)
+        with recorder.phase("apply_group_offloading"), recorder.onloads.within(module):
+            recorder.guarded(lambda _: recorder.name_module(module))
+            return original(module, *args, **kwargs)
+
+    return around
+
+
+def _adding(recorder: Recorder) -> Around:
+    def around(original: Any, registry: Any, hook: Any, name: str) -> Any:
+        if recorder.active and not is_compiling() and name == GROUPED:
+            recorder.guarded(lambda each: each.onloads.put(registry._module_ref))
+        return original(registry, hook, name)
+
+    return around
+
+
+def _removing(recorder: Recorder) -> Around:
+    def around(original: Any, registry: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        if recorder.active and not is_compiling() and name == GROUPED:
+            recorder.guarded(lambda _: _removed(recorder, registry._module_ref))
+        return original(registry, name, *args, **kwargs)
+
+    return around
+
+
+def _removed(recorder: Recorder, module: Any) -> None:
+    recorder.onloads.taken(module, recorder.user_here())
+
+
+def _onloading(recorder: Recorder, written: Written) -> Around:
+    def around(original: Any, group: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(group)
+        with recorder.acts(f"ModuleGroup.onload_ of {_shown(recorder, group)}"):
+            original(group)
+        if _keeps_its_own(group):
+            recorder.guarded(lambda _: written.came(_brought(recorder, group)))
+        return None
+
+    return around
+
+
+def _offloading(recorder: Recorder, written: Written) -> Around:
+    def around(original: Any, group: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(group)
+        before = recorder.guarded(lambda _: _leaving(recorder, group, written)) or []
+        shown = _shown(recorder, group)
+        with recorder.acts(f"ModuleGroup.offload_ of {shown}"):
+            original(group)
+        recorder.guarded(lambda _: _left(recorder, group, shown, before))
+        return None
+
+    return around
+
+
+def _leaving(recorder: Recorder, group: Any, written: Written) -> list[Entry]:
+    brought = list(_brought(recorder, group))
+    if _keeps_its_own(group):
+        written.goes(brought, f"{HOOK}.post_forward")
+    return [each.entry for each in brought]
+
+
+def _left(recorder: Recorder, group: Any, shown: str, before: list[Entry]) -> None:
+    after = [each.entry for each in _brought(recorder, group)]
+    note_held(recorder, shown, before, after, f"{HOOK}.post_forward")
+
+
+def _keeps_its_own(group: Any) -> bool:
+    """What was written into the weights is not written back: they are replaced by copies made
+    before. Without a stream and a file they are moved as they are."""
+    return group.stream is not None or bool(group.offload_to_disk_path)
+
+
+def _brought(recorder: Recorder, group: Any) -> Iterator[Brought]:
+    kept = getattr(group, "safetensors_file_path", "") if group.offload_to_disk_path else ""
+    tensors = [tensor for module in group.modules for _, tensor in owned(module)]
+    for tensor in (*tensors, *group.parameters, *group.buffers):
+        entry = recorder.storages.entry(tensor)
+        if entry is not None:
+            name = entry.name or f"a weight of {_shown(recorder, group)}"
+            yield Brought(name, name.rpartition(".")[2], tensor, entry, kept)
+
+
+def _shown(recorder: Recorder, group: Any) -> str:
+    first = group.onload_leader or next(iter(group.modules), None)
+    return recorder.onloads.shown(first) if first is not None else "parameters"

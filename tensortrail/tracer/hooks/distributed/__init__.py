@@ -1,0 +1,1 @@
+"""Hooks for torch.distributed: collectives, FSDP2 and distributed checkpoints."""

@@ -1,0 +1,110 @@
+"""Collectives: who is in which, so that a rank that waits for another can be told."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.sites import frames
+from tensortrail.tracer.noticing.mixed_devices import tensors_in
+from tensortrail.tracer.patching.patches import Around, Patches
+from tensortrail.tracer.recording import session
+from tensortrail.tracer.trail.last_state import Standing
+
+LIBRARY = "torch.distributed.distributed_c10d"
+NAMES = (
+    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
+    "all_to_all_single", "all_gather_coalesced", "all_reduce_coalesced", "barrier",
+    "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather",
+    "gather_object", "irecv", "isend", "monitored_barrier", "new_group",
+    "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
+    "scatter_object_list", "send", "send_object_list", "_broadcast_coalesced",
+)  # fmt: skip
+
+
+class Depth(threading.local):
+    """Collectives call each other: the outermost is the one that people know."""
+
+    inside = False
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    depth, standing = Depth(), Standing(recorder.writer.path)
+    around = _around(recorder, depth, standing)
+    watched: list[str] = []
+
+    def joining(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active:
+            return original(*args, **kwargs)
+        if not watched:
+            watched.extend(NAMES)
+            recorder.guarded(lambda _: _watch(patches, around))
+        result = around(original, *args, **kwargs)
+        recorder.guarded(_joined)
+        return result
+
+    for owner in (sys.modules[LIBRARY], torch.distributed):
+        patches.wrap(owner, "init_process_group", joining)
+    recorder.at_close.append(standing.close)
+    recorder.at_fork.append(lambda: standing.forget(recorder.writer.path))
+    if torch.distributed.is_initialized():
+        watched.extend(NAMES)
+        _watch(patches, around)
+
+
+def _watch(patches: Patches, around: Around) -> None:
+    """Wherever the functions are known by now, but where torch tells the compiler of them."""
+    importlib.import_module("torch.distributed._functional_collectives")
+    found = (getattr(torch.distributed, name, None) for name in NAMES)
+    wanted = {id(each): name for name, each in zip(NAMES, found, strict=True) if each is not None}
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("torch.") or name in ("torch.distributed", LIBRARY):
+            namespace = getattr(module, "__dict__", None)
+            for key, value in list(namespace.items()) if isinstance(namespace, dict) else ():
+                if id(value) in wanted:
+                    patches.wrap(module, key, around)
+
+
+def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if depth.inside or not recorder.active or is_compiling():
+            return original(*args, **kwargs)
+        depth.inside = True
+        recorder.unwritten.given(_tensors(args, kwargs))
+        said = recorder.guarded(_began, standing, original.__name__)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            depth.inside = False
+            if said is not None:
+                standing.ended(said)
+
+    return around
+
+
+def _joined(recorder: Recorder) -> None:
+    """Processes that the program starts by itself learn their rank only now."""
+    running = session.running()
+    alone = torch.distributed.get_world_size() == 1
+    if running is not None and running.header.get("rank") is None and not alone:
+        running.header["rank"] = rank = torch.distributed.get_rank()
+        recorder.writer.learn({"rank": rank})
+
+
+def _began(recorder: Recorder, standing: Standing, op: str) -> Any:
+    user, by = frames(sys._getframe(1))
+    frame = user or by
+    recorder.writer.flush_before_waiting()
+    place = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
+    return standing.began(op, *place)
+
+
+def _tensors(args: Any, kwargs: Any) -> Iterator[Any]:
+    return (tensor for _, tensor in tensors_in(args, kwargs))

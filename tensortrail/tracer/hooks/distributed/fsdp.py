@@ -1,0 +1,95 @@
+"""FSDP2: which parameters are sharded, gathered and freed, and whose memory it goes on with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+from torch.nn import Module
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.distributed.fsdp_shards import Shards
+from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
+from tensortrail.tracer.identity.module_tensors import owned
+from tensortrail.tracer.patching.patches import Around, Patches
+
+LIBRARY = "torch.distributed.fsdp._fully_shard._fully_shard"
+CHANGES = {"_to_unsharded": "unshard", "_to_sharded": "reshard",
+           "_to_sharded_post_forward": "reshard"}  # fmt: skip
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    from torch.distributed.fsdp._fully_shard import _fully_shard
+    from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
+    from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
+
+    shards = Shards(recorder)
+    patches.wrap(
+        _fully_shard,
+        "fully_shard",
+        looking_before(recorder, lambda _, module: shards.name(module)),
+        everywhere=True,
+    )
+    patches.wrap(FSDPParam, "_init_sharded_param", _sharding(recorder, shards))
+    patches.wrap(FSDPParam, "reset_sharded_param", _resetting(recorder, shards))
+    patches.wrap(
+        FSDPParamGroup,
+        "unshard",
+        looking_before(recorder, lambda _, group: shards.before_gathering(group)),
+    )
+    for method, op in CHANGES.items():
+        patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, op))
+    patches.wrap(Module, "to_empty", looking_after(recorder, _emptied))
+
+    def stepping(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if recorder.active and not is_compiling():
+            recorder.guarded(lambda _: shards.before_step(optimizer))
+
+    recorder.at_close.append(register_optimizer_step_pre_hook(stepping).remove)
+
+
+def _sharding(recorder: Recorder, shards: Shards) -> Around:
+    def around(original: Any, sharded: Any, param: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(sharded, param, *args, **kwargs)
+        whole = recorder.storages.entries(param)
+        result = original(sharded, param, *args, **kwargs)
+        recorder.guarded(lambda _: shards.sharded(sharded, whole))
+        return result
+
+    return around
+
+
+def _resetting(recorder: Recorder, shards: Shards) -> Around:
+    def around(original: Any, sharded: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(sharded, *args, **kwargs)
+        before = recorder.guarded(lambda _: shards.held(sharded))
+        with recorder.unwritten.looking_away():
+            result = original(sharded, *args, **kwargs)
+        if before is not None:
+            recorder.guarded(lambda _: shards.reset(sharded, before))
+        return result
+
+    return around
+
+
+def _changing(recorder: Recorder, shards: Shards, op: str) -> Around:
+    def around(original: Any, group: Any) -> Any:
+        if not recorder.active or is_compiling():
+            return original(group)
+        was = group._sharded_state
+        result = original(group)
+        if group._sharded_state is not was:
+            recorder.guarded(lambda _: shards.changed(group, op))
+        return result
+
+    return around
+
+
+def _emptied(recorder: Recorder, module: Module) -> None:
+    for _, tensor in owned(module):
+        if isinstance(tensor, torch.distributed.tensor.DTensor):
+            recorder.unwritten.made_shard(tensor)

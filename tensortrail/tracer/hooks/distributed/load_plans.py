@@ -1,0 +1,52 @@
+"""What a distributed checkpoint holds for the tensors it is loaded into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.torch.save_and_load import tensors_below
+from tensortrail.tracer.identity.storages import device_of
+
+MOST_MISSING = 100
+
+
+class Planned:
+    """One load: the state dict it goes into, and what is known of each key before it begins."""
+
+    def __init__(self) -> None:
+        self.target: Any = None
+        self.facts: dict[str, dict[str, Any]] = {}
+        self._meta: set[str] = set()
+        self._missing: list[Any] = []
+
+    def before(self, recorder: Recorder, state_dict: Any) -> None:
+        """Tensors on meta are replaced by others: the module that had them keeps its own."""
+        with torch._C.DisableTorchFunction():
+            found = tensors_below(state_dict)
+            self._meta = {key for key, each in found if device_of(each).type == "meta"}
+
+    def after(self, recorder: Recorder, planner: Any) -> None:
+        self.target = planner.original_state_dict
+        saved = planner.metadata.state_dict_metadata
+        for key, tensor in tensors_below(planner.state_dict):
+            there = saved.get(key)
+            if there is None:
+                self._missing.append(recorder.storages.entry(tensor))
+                continue
+            facts = self.facts[key] = {}
+            dtype = getattr(getattr(there, "properties", None), "dtype", tensor.dtype)
+            if dtype is not tensor.dtype:
+                facts["cast"] = f"{str(dtype)[6:]} -> {str(tensor.dtype)[6:]}"
+            if key in self._meta:
+                facts["replaced"] = "meta"
+
+    def tell_missing(self, recorder: Recorder) -> None:
+        """A load that may be partial leaves these as they were."""
+        facts = {"said": "not in the checkpoint: left as it was"}
+        for entry in self._missing[:MOST_MISSING]:
+            if entry is not None:
+                recorder.note(Did.HOOK, entry, op="dcp.load", facts=facts)

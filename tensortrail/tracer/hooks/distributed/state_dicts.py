@@ -1,0 +1,52 @@
+"""The helpers that gather and spread the state of sharded models and optimizers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.nn import Module
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.torch.save_and_load import tensors_below
+from tensortrail.tracer.patching.patches import Around, Patches
+
+LIBRARY = "torch.distributed.checkpoint.state_dict"
+WHAT = ("model_state_dict", "optimizer_state_dict", "state_dict")
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    from torch.distributed.checkpoint import state_dict
+
+    for what in WHAT:
+        around = _around(recorder, "state dict gathered", True)
+        patches.wrap(state_dict, f"get_{what}", around, everywhere=True)
+        around = _around(recorder, "state dict spread", False)
+        patches.wrap(state_dict, f"set_{what}", around, everywhere=True)
+
+
+def _around(recorder: Recorder, phase: str, gathers: bool) -> Around:
+    def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active:
+            return original(model, *args, **kwargs)
+        recorder.guarded(_name, model)
+        with recorder.phase(phase):
+            result = original(model, *args, **kwargs)
+            # Another tensor may be the parameter now; what was gathered has no name yet.
+            recorder.guarded(_name, result if gathers else model)
+            return result
+
+    return around
+
+
+def _name(recorder: Recorder, data: Any) -> None:
+    if isinstance(data, Module):
+        recorder.name_module(data)
+        return
+    if isinstance(data, tuple):  # the model's and the optimizer's
+        for each in data:
+            _name(recorder, each)
+        return
+    for key, tensor in tensors_below(data):
+        entry = recorder.storages.entry(tensor)
+        if entry is not None and not entry.name:
+            recorder.storages.name(entry, key)

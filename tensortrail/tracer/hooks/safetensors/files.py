@@ -1,0 +1,17 @@
+"""safetensors: written and read by Rust, unseen by every mode."""
+
+from __future__ import annotations
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.torch.save_and_load import loading, saving
+from tensortrail.tracer.patching.patches import Patches
+
+LIBRARY = "safetensors.torch"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    import safetensors.torch as library
+
+    for name in ("save_file", "save_model"):
+        patches.wrap(library, name, saving(recorder, f"safetensors.{name}"), everywhere=True)
+    patches.wrap(library, "load_file", loading(recorder, "safetensors.load_file"), everywhere=True)

@@ -1,0 +1,1 @@
+"""What the hooks of several libraries have in common; no hook lies here."""

@@ -1,0 +1,26 @@
+"""The backward pass: hooks, custom functions and recomputation run inside of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.patching.patches import Patches
+from tensortrail.tracer.watching.arming import kept_on
+
+LIBRARY = "torch.autograd"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    def running(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or not recorder.active:
+            return original(*args, **kwargs)
+        if kwargs.get("accumulate_grad"):
+            recorder.guarded(lambda each: each.trains())
+        with kept_on(recorder):
+            return original(*args, **kwargs)
+
+    patches.wrap(torch.autograd, "_engine_run_backward", running)

@@ -1,0 +1,82 @@
+"""Moves of whole modules, and the names of their parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+from torch.nn import Module
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.left_behind import bytes_by_device, note_moved
+from tensortrail.tracer.hooks.shared.looking import looking_after
+from tensortrail.tracer.hooks.shared.refused_moves import moved_by_hand
+from tensortrail.tracer.hooks.torch.plain_attributes import left_behind
+from tensortrail.tracer.identity.module_tensors import owned
+from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE
+from tensortrail.tracer.patching.patches import Around, Patches
+
+LIBRARY = "torch"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    patches.wrap(Module, "_apply", _applying(recorder))
+    patches.wrap(Module, "to_empty", looking_after(recorder, _emptied))
+    patches.wrap(torch.utils, "swap_tensors", _swapping(recorder))
+
+
+def _applying(recorder: Recorder) -> Around:
+    def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
+        local = recorder.local
+        if is_compiling() or not recorder.active or local.inside_module:
+            return original(module, *args, **kwargs)
+        before = recorder.guarded(_look, module) or []
+        local.inside_module += 1
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            local.inside_module -= 1
+            recorder.guarded(_applied, module, before)
+
+    return around
+
+
+def _look(recorder: Recorder, module: Module) -> list[Entry]:
+    return recorder.name_module(module)
+
+
+def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
+    after = recorder.name_module(module)
+    was, now = bytes_by_device(before), bytes_by_device(after)
+    if was != now:
+        more = {} if recorder.local.acting else moved_by_hand(recorder, module)
+        shared = {entry.number for entry in (*before, *after)}
+        more |= left_behind(recorder, module, set(was) - set(now), shared)
+        note_moved(recorder, type(module).__name__, before, after, more)
+
+
+def _emptied(recorder: Recorder, module: Module) -> None:
+    for _, tensor in owned(module):
+        recorder.unwritten.made(tensor, LOOKS_FOR_A_MODULE)
+
+
+def _swapping(recorder: Recorder) -> Around:
+    def around(original: Any, first: Any, second: Any) -> Any:
+        if is_compiling() or not recorder.active:
+            return original(first, second)
+        old = recorder.guarded(_entry, first)
+        result = original(first, second)
+        recorder.guarded(_swapped, old, first)
+        return result
+
+    return around
+
+
+def _entry(recorder: Recorder, tensor: Any) -> Any:
+    return recorder.storages.entry(tensor)
+
+
+def _swapped(recorder: Recorder, old: Any, tensor: Any) -> None:
+    recorder.swapped(old, recorder.storages.entry(tensor), "torch.utils.swap_tensors")

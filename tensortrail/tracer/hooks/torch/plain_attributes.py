@@ -1,0 +1,29 @@
+"""Tensors that are plain attributes of a module: its moves leave them where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from torch.nn import Module
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.storages import PLAIN
+
+MOST = 50
+
+
+def left_behind(
+    recorder: Recorder, module: Module, left: Collection[str], kept: Collection[int]
+) -> dict[str, Any]:
+    """Those on the devices that the module left. What shares memory with it is its own matter."""
+    found: list[int] = []
+    for path, each in module.named_modules():
+        for key, value in vars(each).items():
+            if type(value) in PLAIN and len(found) < MOST:
+                entry = recorder.storages.entry(value)
+                if entry is not None and entry.device in left and entry.number not in kept:
+                    owner = ".".join(filter(None, (type(module).__name__, path)))
+                    recorder.storages.name(entry, f"{owner}.{key}")
+                    found.append(entry.number)
+    return {"companions": found} if found else {}

@@ -1,0 +1,199 @@
+"""torch.save, torch.load, state dicts: what is written and read, and from where."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.nn import Module
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.module_tensors import owned
+from tensortrail.tracer.patching.patches import Around, Patches
+from tensortrail.tracer.recording.stop import Guard
+
+LIBRARY = "torch"
+DEEPEST = 12
+MOST_TENSORS = 100_000
+
+
+class Within(threading.local):
+    """Whether the running thread is in a checkpoint that was told as a whole: its pieces go
+    through `torch.save` and `torch.load`."""
+
+    depth = 0
+
+    def around(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        self.depth += 1
+        try:
+            return original(*args, **kwargs)
+        finally:
+            self.depth -= 1
+
+
+WITHIN = Within()
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    patches.wrap(torch, "save", saving(recorder, "torch.save"), everywhere=True)
+    patches.wrap(torch, "load", loading(recorder, "torch.load"), everywhere=True)
+    patches.wrap(Module, "state_dict", _state_dict(recorder))
+    patches.wrap(Module, "load_state_dict", _load_state_dict(recorder))
+
+
+def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around:
+    """Around a writer whose argument `what` holds the tensors and `where` names the file."""
+
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active or WITHIN.depth:
+            return original(*args, **kwargs)
+        data = args[what] if len(args) > what else _first(kwargs, "obj", "tensors", "model")
+        path = args[where] if len(args) > where else _first(kwargs, "f", "filename")
+        with recorder.phase("checkpoint"):
+            empty = recorder.guarded(note_saved, data, path, op)
+            if recorder.guard is not None and op == "torch.save":
+                _ask(recorder, recorder.guard, path_of(path), bool(empty))
+            return original(*args, **kwargs)
+
+    return around
+
+
+def _ask(recorder: Recorder, guard: Guard, place: str, empty: bool) -> None:
+    """It truncates the file before it writes."""
+    if place in recorder.mapped:
+        guard.ask("STO206")
+    if empty and os.path.exists(place):
+        guard.ask("SHD405", "hook")
+
+
+def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
+    """Say what a writer gets, before it writes: it may not come back. Gives how many of the
+    tensors have no data."""
+    place = path_of(path)
+    seen = empty = 0
+    for key, tensor in tensors_below(data):
+        entry = recorder.storages.entry(tensor)
+        if entry is None or (seen := seen + 1) > MOST_TENSORS:
+            continue
+        if isinstance(data, (dict, Module)) and not entry.name:
+            recorder.storages.name(entry, key)
+        with torch._C.DisableTorchFunction():
+            logical = tensor.numel() * tensor.element_size()
+        facts = {"path": place, "key": key, "logical": logical}
+        facts["device"] = entry.device
+        empty += entry.device == "meta"
+        recorder.note(Did.SAVE, entry, op=op, facts=facts)
+    recorder.note(Did.SAVE, op=op, facts={"path": place, "count": seen})
+    recorder.writer.flush()
+    return empty
+
+
+def loading(recorder: Recorder, op: str) -> Around:
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active or WITHIN.depth:
+            return original(*args, **kwargs)
+        with recorder.phase("load"):
+            result = original(*args, **kwargs)
+            path = args[0] if args else _first(kwargs, "f", "filename")
+            mapped = bool(kwargs.get("mmap")) or op.startswith("safetensors")
+            recorder.guarded(note_loaded, result, path, op, mapped)
+            return result
+
+    return around
+
+
+def note_loaded(
+    recorder: Recorder,
+    data: Any,
+    path: Any,
+    op: str,
+    mapped: bool,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """`more` facts by key, where they are known; other keys were not read then."""
+    place = path_of(path)
+    if mapped:
+        recorder.mapped.add(place)
+    for key, tensor in tensors_below(data):
+        known = {} if more is None else more.get(key)
+        if known is not None and (entry := recorder.storages.entry(tensor)):
+            if not entry.name:
+                recorder.storages.name(entry, key)
+            facts = {"path": place, "key": key, "mapped": mapped and entry.device == "cpu"}
+            recorder.note(Did.LOAD, entry, op=op, facts={**facts, **known})
+    recorder.refresh()
+
+
+def path_of(path: Any) -> str:
+    try:
+        return os.path.abspath(os.fsdecode(path)) if isinstance(path, (str, os.PathLike)) else ""
+    except (TypeError, ValueError):
+        return ""
+
+
+def tensors_below(data: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """The tensors in nested plain containers and modules, with their dotted keys."""
+    if isinstance(data, torch.Tensor):
+        yield key, data
+    elif depth > DEEPEST:
+        return
+    elif isinstance(data, Module):
+        yield from owned(data, key)
+    elif isinstance(data, dict):
+        for name, value in list(dict.items(data)):
+            yield from tensors_below(value, f"{key}.{name}" if key else str(name), depth + 1)
+    elif type(data) in (list, tuple):
+        for place, value in enumerate(data):
+            yield from tensors_below(value, f"{key}.{place}" if key else str(place), depth + 1)
+
+
+def _state_dict(recorder: Recorder) -> Around:
+    def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
+        local = recorder.local
+        if not recorder.active or local.inside_module or torch.compiler.is_compiling():
+            return original(module, *args, **kwargs)
+        recorder.guarded(_name, module)
+        local.inside_module += 1
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            local.inside_module -= 1
+
+    return around
+
+
+def _load_state_dict(recorder: Recorder) -> Around:
+    def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.active or torch.compiler.is_compiling():
+            return original(module, *args, **kwargs)
+        recorder.guarded(_name, module)
+        with recorder.phase("load", {"module": type(module).__name__}):
+            result = original(module, *args, **kwargs)
+        recorder.guarded(_loaded, module, result)
+        return result
+
+    return around
+
+
+def _name(recorder: Recorder, module: Module) -> None:
+    recorder.name_module(module)
+
+
+def _loaded(recorder: Recorder, module: Module, result: Any) -> None:
+    """`assign=True` puts other tensors in. What no state dict has is as it was before."""
+    recorder.name_module(module)
+    missing = set(getattr(result, "missing_keys", ()))
+    for prefix, each in module.named_modules():
+        for tensors in (each._parameters, each._buffers):
+            for name, tensor in tensors.items():
+                key = f"{prefix}.{name}" if prefix else name
+                if key not in missing and name not in each._non_persistent_buffers_set:
+                    recorder.unwritten.written(tensor)
+
+
+def _first(kwargs: dict[str, Any], *names: str) -> Any:
+    return next((kwargs[name] for name in names if name in kwargs), None)

@@ -1,0 +1,154 @@
+"""Methods of UntypedStorage and `set_`: no mode sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.patching.patches import Around, Patches
+
+LIBRARY = "torch"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    with patches.paused():
+        torch.overrides.get_testing_overrides()  # torch remembers the functions it finds now
+    storage = torch.UntypedStorage
+    patches.wrap(storage, "resize_", _resizing(recorder))
+    for name in ("cpu", "cuda", "to", "pin_memory", "clone"):
+        patches.wrap(storage, name, _moving(recorder, name))
+    patches.wrap(torch.Tensor, "set_", _setting(recorder))
+    for name in ("from_numpy", "frombuffer", "from_file"):
+        patches.wrap(torch, name, _sharing(recorder, name))
+
+    def overridden(owner: type) -> None:
+        patches.wrap(owner, "untyped_storage", _giving(recorder))
+
+    def sizes_asked() -> None:
+        for name in ("nbytes", "size"):
+            patches.wrap(storage, name, _sizing(recorder, name))
+
+    recorder.wrappers.overridden = overridden
+    recorder.wrappers.sizes_asked = sizes_asked
+
+
+def _giving(recorder: Recorder) -> Around:
+    def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        storage = original(tensor, *args, **kwargs)
+        if recorder.active and not is_compiling():
+            recorder.guarded(_given_away, tensor, storage)
+        return storage
+
+    return around
+
+
+def _given_away(recorder: Recorder, tensor: Any, storage: Any) -> None:
+    recorder.wrappers.storage("Tensor.untyped_storage", tensor, storage)
+
+
+def _sizing(recorder: Recorder, name: str) -> Around:
+    def around(original: Any, storage: Any) -> Any:
+        nbytes = original(storage)
+        if recorder.active and not is_compiling():
+            recorder.guarded(_sized, name, storage, nbytes)
+        return nbytes
+
+    return around
+
+
+def _sized(recorder: Recorder, name: str, storage: Any, nbytes: int) -> None:
+    recorder.wrappers.size(f"UntypedStorage.{name}", storage, nbytes)
+
+
+def _resizing(recorder: Recorder) -> Around:
+    def around(original: Any, storage: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or not recorder.active:
+            return original(storage, *args, **kwargs)
+        before = storage.nbytes()
+        result = original(storage, *args, **kwargs)
+        recorder.guarded(_resized, storage, before)
+        return result
+
+    return around
+
+
+def _resized(recorder: Recorder, storage: Any, before: int) -> None:
+    entry = recorder.storages.of_storage(storage)
+    after = storage.nbytes()
+    if entry is not None and before != after:
+        facts = {"before": before, "after": after}
+        recorder.note(Did.RESIZE, entry, op="UntypedStorage.resize_", facts=facts)
+
+
+def _moving(recorder: Recorder, name: str) -> Around:
+    def around(original: Any, storage: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(storage, *args, **kwargs)
+        if recorder.active and not is_compiling() and result is not storage:
+            recorder.guarded(_moved, storage, result, name)
+        return result
+
+    return around
+
+
+def _moved(recorder: Recorder, old: Any, new: Any, name: str) -> None:
+    before = recorder.storages.of_storage(old)
+    after = recorder.storages.add(new)
+    if before is not None and after is not None:
+        did = Did.MOVE if before.device != after.device else Did.COPY
+        recorder.note(did, after, before, f"UntypedStorage.{name}")
+
+
+def _setting(recorder: Recorder) -> Around:
+    def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or not recorder.active or _pretends():
+            return original(tensor, *args, **kwargs)
+        old = recorder.guarded(_entry, tensor)
+        empty = bool(args) and recorder.guarded(_is_empty, args[0])
+        result = original(tensor, *args, **kwargs)
+        recorder.guarded(_set, old, tensor)
+        if empty:
+            recorder.guarded(_given, tensor)
+        return result
+
+    return around
+
+
+def _pretends() -> bool:
+    """Fake tensors stand for others: what they are set to is nobody's memory."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
+
+
+def _entry(recorder: Recorder, tensor: Any) -> Any:
+    return recorder.storages.entry(tensor)
+
+
+def _set(recorder: Recorder, old: Any, tensor: Any) -> None:
+    recorder.unwritten.written(tensor)
+    recorder.swapped(old, recorder.storages.entry(tensor), "Tensor.set_")
+
+
+def _is_empty(recorder: Recorder, given: Any) -> bool:
+    return isinstance(given, torch.UntypedStorage) and not given.nbytes()
+
+
+def _given(recorder: Recorder, tensor: Any) -> None:
+    recorder.wrappers.set_to_nothing(tensor)
+
+
+def _sharing(recorder: Recorder, name: str) -> Around:
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        tensor = original(*args, **kwargs)
+        if recorder.active and not is_compiling():
+            recorder.guarded(_shared, tensor, name)
+        return tensor
+
+    return around
+
+
+def _shared(recorder: Recorder, tensor: Any, name: str) -> None:
+    if entry := recorder.storages.entry(tensor):
+        recorder.note(Did.CREATE, entry, op=f"torch.{name}")

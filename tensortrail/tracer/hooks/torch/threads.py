@@ -1,0 +1,40 @@
+"""Threads: modes belong to one thread, so each new one gets its own."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.sites import Place
+from tensortrail.tracer.patching.patches import Patches
+from tensortrail.tracer.patching.thread_starts import start_between
+from tensortrail.tracer.watching.arming import arm, disarm
+
+LIBRARY = "threading"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    def starting(original: Any, thread: threading.Thread) -> Any:
+        if not recorder.active:
+            return original(thread)
+        by = recorder.guarded(_starts, thread)
+        return start_between(
+            original,
+            thread,
+            lambda: recorder.guarded(_arm, by),
+            lambda: recorder.guarded(disarm),
+        )
+
+    patches.wrap(threading.Thread, "start", starting)
+
+
+def _starts(recorder: Recorder, thread: threading.Thread) -> Place | None:
+    recorder.note(Did.WORKER, op=f"thread {thread.name}")
+    return recorder.user_here()
+
+
+def _arm(recorder: Recorder, by: Place | None) -> None:
+    recorder.local.started_by = by
+    arm(recorder)

@@ -1,0 +1,252 @@
+"""transformers: what `save_pretrained` cuts, reads back, converts and hides."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import traceback
+from typing import Any
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.torch.save_and_load import path_of
+from tensortrail.tracer.hooks.transformers import one_save
+from tensortrail.tracer.hooks.transformers.joined_weights import groups
+from tensortrail.tracer.hooks.transformers.one_save import Save, Saves
+from tensortrail.tracer.patching.patches import Around, Patches
+
+LIBRARY = "transformers.modeling_utils"
+SAVE = "transformers.save_pretrained"
+SPLIT = "transformers.split"
+READ = "transformers.load_offloaded_parameter"
+CONVERT = "transformers.revert_weight_conversion"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    import transformers.modeling_utils as library
+
+    saves = Saves()
+    patches.wrap(library.PreTrainedModel, "save_pretrained", _saving(recorder, saves))
+    patches.wrap(library, "split_torch_state_dict_into_shards", _splitting(recorder, saves))
+    patches.wrap(library, "load_offloaded_parameter", _reading_back(recorder, saves))
+    patches.wrap(library, "revert_weight_conversion", _converting(recorder, saves))
+    if recorder.guard is not None:
+        patches.wrap(library, "safe_save_file", _writing(recorder, saves))
+        patches.wrap(os, "remove", _removing(recorder, saves))
+
+
+def _saving(recorder: Recorder, saves: Saves) -> Around:
+    def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        save = recorder.guarded(_begun, original, model, args, kwargs) if recorder.active else None
+        if save is None:
+            return original(model, *args, **kwargs)
+        facts = {"path": save.folder, "max_shard_size": save.limit}
+        with recorder.phase("checkpoint", facts):
+            saves.open.append(save)
+            try:
+                return original(model, *args, **kwargs)
+            except Exception as error:
+                recorder.guarded(_failed, save, error, inspect.unwrap(original))
+                raise
+            finally:
+                saves.open.pop()
+
+    return around
+
+
+def _begun(recorder: Recorder, original: Any, model: Any, args: Any, kwargs: Any) -> Save:
+    recorder.name_module(model)
+    return one_save.begun(original, model, args, kwargs)
+
+
+# --- the cut ---------------------------------------------------------------------------------
+def _splitting(recorder: Recorder, saves: Saves) -> Around:
+    def around(original: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(state_dict, *args, **kwargs)
+        if (save := saves.last) is not None and recorder.active:
+
+            def again(limit: int) -> Any:
+                return original(state_dict, *args, **{**kwargs, "max_shard_size": limit})
+
+            recorder.guarded(_split, save, state_dict, result, again)
+        return result
+
+    return around
+
+
+def _split(recorder: Recorder, save: Save, state_dict: Any, result: Any, again: Any) -> None:
+    save.files, save.total = result.filename_to_tensors, one_save.total(state_dict)
+    said = f"cut {len(state_dict)} weights into {len(save.files)} files"
+    facts: dict[str, Any] = {"said": said, "path": save.folder}
+    if next(one_save.without_data(state_dict), None) is not None:
+        save.collects = one_save.can_be_collected(save.model)
+        facts |= {"total": save.total, "collects": save.collects}
+        facts |= {"positions": save.positions, **one_save.left_by(save.model)}
+    recorder.note(Did.HOOK, op=SPLIT, facts=facts)
+    one_save.look_for_sources(save, state_dict)
+    if save.converts_parts:
+        save.groups = groups(save.model, state_dict)
+        one_save.look_for_cuts(save, state_dict, result, again)
+
+
+def _note_cut(recorder: Recorder, save: Save) -> None:
+    if save.cut and save.first("cut"):
+        recorder.note(Did.HOOK, op=SPLIT, facts=save.cut)
+
+
+# --- converting ------------------------------------------------------------------------------
+def _converting(recorder: Recorder, saves: Saves) -> Around:
+    def around(original: Any, model: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        save = saves.last if recorder.active else None
+        if save is None:
+            return original(model, state_dict, *args, **kwargs)
+        if save.files:
+            recorder.guarded(_converts_part, save, state_dict)
+            return original(model, state_dict, *args, **kwargs)
+        save.converts_parts = False
+        empty = {name: state_dict[name] for name in one_save.without_data(state_dict)}
+        result = original(model, state_dict, *args, **kwargs)
+        if empty:
+            recorder.guarded(_converted_empty, save, empty, result)
+        return result
+
+    return around
+
+
+def _converts_part(recorder: Recorder, save: Save, state_dict: Any) -> None:
+    """Of a group that is cut, only what this file has."""
+    for target in save.cut.get("groups", ()):
+        names = save.groups[target]
+        if any(name in state_dict for name in names):
+            _note_cut(recorder, save)
+            return
+
+
+def _converted_empty(recorder: Recorder, save: Save, empty: Any, result: Any) -> None:
+    changed = [name for name, tensor in empty.items() if result.get(name) is not tensor]
+    made = [name for name in one_save.without_data(result) if name not in empty]
+    same = (name for name in made if result[name] is empty[changed[0]])
+    if not changed or not save.first("converted empty"):
+        return
+    facts: dict[str, Any] = {
+        "said": f"converted {len(changed)} weights that have no data",
+        "without_data": len(changed),
+        "key": changed[0],
+        "becomes": next(same, made[0] if made else changed[0]),
+        "total": one_save.total(result),
+        "collects": one_save.can_be_collected(save.model),
+        "positions": save.positions,
+    }
+    recorder.note(Did.HOOK, op=CONVERT, facts=facts)
+
+
+# --- reading back ----------------------------------------------------------------------------
+def _reading_back(recorder: Recorder, saves: Saves) -> Around:
+    def around(original: Any, model: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        save = saves.last if recorder.active else None
+        if save is not None:
+            recorder.guarded(_reads_back, save, name)
+        result = original(model, name, *args, **kwargs)
+        if save is not None:
+            save.needs.pop(name, None)
+        return result
+
+    return around
+
+
+def _reads_back(recorder: Recorder, save: Save, name: str) -> None:
+    path = save.needs.get(name, "")
+    before = save.states.get(path)
+    if before is not None and (now := one_save.state_of(path)) != before:
+        fate = "removed" if now is None else "overwritten"
+        if save.first(path):
+            said = f"reads {name} from {path}, which was {fate} before"
+            _note_lost(recorder, save, (path, name), {"said": said, "fate": fate})
+    elif save.first("reads back"):
+        facts = {"said": f"reads {name} back", "key": name, "path": path}
+        recorder.note(Did.HOOK, op=READ, facts=facts)
+
+
+def _note_lost(
+    recorder: Recorder, save: Save, what: tuple[str, str], facts: dict[str, Any]
+) -> None:
+    facts |= {"path": what[0], "key": what[1], "folder": save.folder, "positions": save.positions}
+    facts |= {"total": save.total, "collects": save.collects and not save.one_file}
+    recorder.note(Did.HOOK, op=READ, facts=facts)
+
+
+# --- with a guard: before the first file is touched --------------------------------------------
+def _writing(recorder: Recorder, saves: Saves) -> Around:
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if (save := saves.last) is not None and recorder.active:
+            _before_files_change(recorder, save)
+        return original(*args, **kwargs)
+
+    return around
+
+
+def _removing(recorder: Recorder, saves: Saves) -> Around:
+    def around(original: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
+        if (save := saves.last) is not None and recorder.active:
+            place = path_of(path)
+            if os.path.dirname(place) == save.folder:
+                _before_files_change(recorder, save)
+            if save.needs and (name := one_save.needed(save, place)):
+                _ask_about(recorder, save, (place, name), "removed")
+        return original(path, *args, **kwargs)
+
+    return around
+
+
+def _before_files_change(recorder: Recorder, save: Save) -> None:
+    """What the save will come to is known: files are not read and converted in another way."""
+    if recorder.guard is None or not save.first("guarded"):
+        return
+    if "converted empty" in save.told:
+        recorder.guard.ask("SHD401")
+    if save.cut:
+        _note_cut(recorder, save)
+        recorder.guard.ask("SHD402")
+    if save.one_file and save.converts_parts and len(save.files) > 1:
+        facts = {"said": "is about to fill its index with dicts", "index_of_dicts": True}
+        facts |= {"total": save.total, "files": len(save.files), "positions": save.positions}
+        recorder.note(Did.HOOK, op=SAVE, facts=facts)
+        recorder.guard.ask("SHD403")
+    if lost := one_save.overwritten(save):
+        _ask_about(recorder, save, lost, "overwritten")
+
+
+def _ask_about(recorder: Recorder, save: Save, what: tuple[str, str], fate: str) -> None:
+    if recorder.guard is not None:
+        said = f"is about to have {what[0]} {fate}, and has {what[1]} still to read from it"
+        _note_lost(recorder, save, what, {"said": said, "fate": fate, "ahead": True})
+        recorder.guard.ask("SHD407")
+
+
+# --- what it hides ---------------------------------------------------------------------------
+def _failed(recorder: Recorder, save: Save, error: Exception, function: Any) -> None:
+    """The save tells of another exception than the one that stopped it."""
+    cause = error.__context__
+    if cause is None or error.__cause__ is not None or str(cause) in str(error):
+        return
+    raised, came = error.__traceback__, cause.__traceback__
+    if raised is None or came is None or came.tb_frame.f_code is not function.__code__:
+        return
+    while raised.tb_next is not None:
+        raised = raised.tb_next
+    if raised.tb_frame.f_code is not function.__code__:
+        return
+    steps = traceback.extract_tb(came)
+    names = [step.name for step in steps]
+    converting = "revert_weight_conversion"
+    facts = {
+        "said": f"raised {type(error).__name__} over {type(cause).__name__}: {cause}",
+        "raised": {"type": type(error).__name__, "message": str(error)},
+        "hidden": {"type": type(cause).__name__, "message": str(cause)},
+        "within": converting if converting in names else names[-1],
+        "at": f"{os.path.basename(steps[-1].filename)}:{steps[-1].lineno}",
+        "total": save.total,
+        "files": len(save.files),
+        "positions": save.positions,
+    }
+    recorder.note(Did.HOOK, op=SAVE, facts=facts)

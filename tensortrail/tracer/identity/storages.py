@@ -1,0 +1,234 @@
+"""Which bytes a tensor has: storages get numbers, kept as long as the storage lives.
+
+Tensors themselves are never referred to, not even weakly: torch refuses to swap a tensor that
+has weak references. A storage's Python object lives exactly as long as its bytes.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch._C import DisableTorchFunction
+from torch.nn import Parameter
+
+from tensortrail.tracer.patching.signals import let_through
+from tensortrail.tracer.trail.writer import TrailWriter
+
+PLAIN = {torch.Tensor, Parameter, torch.nn.Buffer, torch.nn.parameter.Buffer}
+DEEPEST_WRAPPER = 5
+SILENT: dict[type, Callable[[Any], Iterable[str]]] = {}
+"""Wrapper classes without `__tensor_flatten__`, and the names of what they are made of: put here
+by the hook of their library."""
+
+
+MOST_RESTS = 10_000
+Rest = tuple[int, str, tuple[int, ...], str]
+"""Bytes, dtype, shape and type name, as the writer wants them."""
+
+
+class Entry(weakref.ref):  # type: ignore[type-arg]
+    """A live storage."""
+
+    __slots__ = ("device", "key", "name", "number", "rest")
+    key: int
+    number: int
+    device: str
+    name: str
+    rest: Rest
+
+
+class Storages:
+    def __init__(self, writer: TrailWriter, freed: Callable[[int], None]) -> None:
+        self.writer = writer
+        self.locate: Callable[[Any], str] = lambda storage: ""
+        """Which simulated device a storage lies on."""
+        self.devices: set[str] = set()
+        """Every device seen so far."""
+        self.dead: deque[Entry] = deque()
+        """Storages that are gone since the last look. No code of ours runs when one dies: an
+        exception that a signal handler raised in it would be lost."""
+        self._live: dict[int, Entry] = {}
+        self._rests: dict[Rest, Rest] = {}
+        self._freed = freed
+        self._device_names: dict[torch.device, str] = {}
+
+    def __len__(self) -> int:
+        self.bury()
+        return len(self._live)
+
+    def number(self, tensor: Any) -> int:
+        """The number of the tensor's (first) storage; 0 if it has none that means anything."""
+        entry = self.entry(tensor)
+        return entry.number if entry else 0
+
+    def entry(self, tensor: Any) -> Entry | None:
+        with DisableTorchFunction():
+            try:
+                if type(tensor) in PLAIN:
+                    return self._entry(tensor, "")
+                for inner, outer in inner_tensors(tensor):
+                    return self._entry(inner, outer)
+            except Exception as error:
+                let_through(error)
+                return None  # sparse, functorch, half-built: nothing that could be followed
+        return None
+
+    def entries(self, tensor: Any) -> list[Entry]:
+        """All inner storages of a wrapper; the one of a plain tensor."""
+        if type(tensor) in PLAIN:
+            entry = self.entry(tensor)
+            return [] if entry is None else [entry]
+        with DisableTorchFunction():
+            try:
+                found = [self._entry(*pair) for pair in inner_tensors(tensor)]
+            except Exception as error:
+                let_through(error)
+                return []
+        return [entry for entry in found if entry is not None]
+
+    def known(self, tensor: Any) -> Entry | None:
+        """The entry of a tensor whose storage was met before."""
+        with DisableTorchFunction():
+            try:
+                for inner, _ in inner_tensors(tensor):
+                    return self.of_storage(inner.untyped_storage())
+            except Exception as error:
+                let_through(error)
+                return None
+        return None
+
+    def of_storage(self, storage: Any) -> Entry | None:
+        if self.dead:
+            self.bury()
+        return self._live.get(storage._cdata)
+
+    def add(self, storage: Any) -> Entry | None:
+        """A storage without a tensor around it."""
+        known = self.of_storage(storage)
+        if known is not None:
+            return known
+        return self._add(storage, "uint8", (storage.nbytes(),), "")
+
+    def device_name(self, device: torch.device) -> str:
+        name = self._device_names.get(device)
+        if name is None:
+            name = self._device_names[device] = str(device)
+        return name
+
+    def name(self, entry: Entry, name: str) -> None:
+        before = entry.name
+        if before.count(".") > name.count(".") and before.endswith(name.rpartition(".")[2]):
+            return  # the path in the whole model says more than the one in a part of it
+        if before != name:
+            entry.name = name
+            self.writer.name(entry.number, name)
+
+    def live(self) -> list[Entry]:
+        self.bury()
+        return list(self._live.values())
+
+    def moved_to(self, writer: TrailWriter) -> None:
+        """A forked child goes on with a trail of its own: say again what is alive."""
+        self.writer = writer
+        for entry in self.live():
+            nbytes, dtype, shape, kind = entry.rest
+            writer.again(entry.number, entry.device, nbytes, dtype, shape, kind)
+            if entry.name:
+                writer.name(entry.number, entry.name)
+
+    def forget(self) -> None:
+        self._live.clear()
+
+    def _entry(self, tensor: torch.Tensor, outer: str) -> Entry | None:
+        storage = tensor.untyped_storage()
+        known = self.of_storage(storage)
+        if known is not None:
+            return known
+        shape = () if computes(tensor) else tuple(tensor.shape)
+        return self._add(storage, str(tensor.dtype)[6:], shape, outer)
+
+    def _add(self, storage: Any, dtype: str, shape: tuple[int, ...], outer: str) -> Entry:
+        entry = Entry(storage, self.dead.append)
+        entry.key, entry.name = storage._cdata, ""
+        entry.device = device = self.locate(storage) or self.device_name(storage.device)
+        entry.rest = self._same((storage.nbytes(), dtype, shape, outer))
+        entry.number = self.writer.storage(device, *entry.rest)
+        self.devices.add(device)
+        self._live[entry.key] = entry
+        return entry
+
+    def _same(self, rest: Rest) -> Rest:
+        """Most storages are like others: one description for all of them."""
+        known = self._rests.get(rest)
+        if known is None and len(self._rests) < MOST_RESTS:
+            self._rests[rest] = rest
+        return known or rest
+
+    def bury(self) -> None:
+        with suppress(IndexError):  # none is left; another thread may have been faster
+            while True:
+                entry = self.dead.popleft()
+                if self._live.get(entry.key) is entry:
+                    del self._live[entry.key]
+                self._freed(entry.number)
+
+
+def inner_tensors(tensor: Any, outer: str = "", depth: int = 0) -> Iterator[tuple[Any, str]]:
+    """The tensors with bytes of their own, with the wrapper's type name."""
+    kind = type(tensor)
+    if kind in PLAIN:
+        yield tensor, outer
+        return
+    names = _part_names(kind, tensor)
+    if names is None:
+        if is_real(tensor):
+            yield tensor, outer or ("" if kind is torch.Tensor else kind.__name__)
+    elif depth < DEEPEST_WRAPPER:
+        for name in names:
+            yield from inner_tensors(getattr(tensor, name), outer or kind.__name__, depth + 1)
+
+
+def _part_names(kind: type, tensor: Any) -> Iterable[str] | None:
+    """Of the tensors a wrapper is made of; None for what is no wrapper."""
+    flatten = getattr(kind, "__tensor_flatten__", None)
+    if flatten is not None:
+        return flatten(tensor)[0]  # type: ignore[no-any-return]
+    return next((names(tensor) for base, names in SILENT.items() if issubclass(kind, base)), None)
+
+
+def is_real(tensor: Any) -> bool:
+    """Not a stand-in of the compiler or of a function transform."""
+    return (
+        isinstance(tensor, torch.Tensor)
+        and type(tensor).__module__ not in ("torch._subclasses.fake_tensor", FUNCTIONAL)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    )
+
+
+def computes(tensor: Any) -> bool:
+    """Whether it may answer for its device and shape with code of the user's."""
+    kind = type(tensor)
+    return kind not in PLAIN and kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+
+
+def device_of(tensor: Any) -> torch.device:
+    if computes(tensor):
+        with suppress(Exception):
+            return torch.Tensor.untyped_storage(tensor).device
+    return tensor.device
+
+
+FUNCTIONAL = "torch._subclasses.functional_tensor"
+
+
+def is_wrapper(tensor: Any) -> bool:
+    kind = type(tensor)
+    if kind in PLAIN:
+        return False
+    tells = hasattr(kind, "__tensor_flatten__")
+    return (tells or any(issubclass(kind, base) for base in SILENT)) and is_real(tensor)

@@ -1,0 +1,1 @@
+"""Observers: each looks for one thing while the program runs."""

@@ -1,0 +1,103 @@
+"""What the operands were when an operation raised, kept for the explanation."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.noticing.mixed_devices import MOST_OPERANDS, operand, tensors_in
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.events.recorder import Recorder
+    from tensortrail.tracer.identity.storages import Storages
+
+TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type")
+MOST_FAILURES = 1000
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception that left an operation. Holds no tensor and no exception."""
+
+    exception: int
+    op: str
+    message: str
+    operands: list[dict[str, Any]] = field(default_factory=list)
+    identities: tuple[int, ...] = ()
+    """`id` of each operand: valid while the traceback keeps it alive."""
+
+
+class Failures:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.recent: deque[Failure] = deque(maxlen=32)
+        self._count = 0
+
+    @property
+    def storages(self) -> Storages:
+        return self._recorder.storages
+
+    def saw(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception
+    ) -> None:
+        """`func` raised. Must not raise, nor run code of the user's."""
+        if not type(error).__module__.startswith(("builtins", "torch")):
+            return
+        with suppress(Exception):
+            self._saw(func, args, kwargs, error)
+
+    def _saw(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception
+    ) -> None:
+        recorder = self._recorder
+        message = " ".join(map(str, error.args))
+        if _was_seen(error):
+            return
+        found = list(tensors_in(args, kwargs))
+        entries = [recorder.storages.entry(tensor) for _, tensor in found]
+        operands = [
+            operand(where, tensor, entry)
+            for (where, tensor), entry in zip(found, entries, strict=True)
+        ]
+        recorder.onloads.explain(operands, entries)
+        op = recorder.op_text(func)
+        identities = tuple(id(tensor) for _, tensor in found)
+        self.recent.append(Failure(id(error), op, message, operands, identities))
+        self._count += 1
+        lower = message.lower()
+        if self._count <= MOST_FAILURES and any(word in lower for word in TOLD):
+            facts = {
+                "type": type(error).__name__,
+                "message": message[:2000],
+                "operands": operands[:MOST_OPERANDS],
+            }
+            odd = next((entry for entry in entries if entry is not None), None)
+            recorder.note(Did.ERROR, odd, op=func, facts=facts)
+            recorder.writer.flush()
+
+    def of(self, error: BaseException) -> Failure | None:
+        """What was seen when this exception (alive now) was raised."""
+        message = " ".join(map(str, error.args))
+        return next(
+            (
+                each
+                for each in reversed(self.recent)
+                if each.exception == id(error) and each.message == message
+            ),
+            None,
+        )
+
+
+def _was_seen(error: Exception) -> bool:
+    """On its way out through an operation around the one that raised: ours is in its traceback
+    below the entry that is being left."""
+    step = error.__traceback__
+    ours = step.tb_frame.f_code.co_filename if step is not None else ""
+    while step is not None and (step := step.tb_next) is not None:
+        if step.tb_frame.f_code.co_filename == ours:
+            return True
+    return False

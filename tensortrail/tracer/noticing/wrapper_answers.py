@@ -1,0 +1,260 @@
+"""Wrapper subclasses and empty addresses: answers that are not what their callers think."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.sites import OURS, function_name, owner
+from tensortrail.tracer.identity.storages import PLAIN, device_of, is_real, is_wrapper
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.events.recorder import Recorder
+
+MOST_TYPES = 10_000
+MOST_LOOKS = 100
+"""At tensors of one class: what its constructor forgets, it forgets soon."""
+
+
+class Wrappers:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._said: set[tuple[Any, ...]] = set()
+        self._outcomes: dict[tuple[Any, type], dict[bool, str]] = {}
+        """Factory and class -> whether the answer was of the class, with the device asked for."""
+        self._looks: Counter[type] = Counter()
+        self.overridden: Callable[[type], None] = lambda owner: None
+        """Called with a class that has an `untyped_storage` of its own, which no mode sees."""
+        self._storages: dict[int, weakref.ref[Any]] = {}
+        """First inner storage of a wrapper -> what `untyped_storage()` gave last."""
+        self.sizes_asked: Callable[[], None] = lambda: None
+        """Called when the first storage of a wrapper is given away: its size may be asked next."""
+        self._given: dict[int, tuple[weakref.ref[Any], Any, type, int]] = {}
+        """Storages given away, by identity: with the wrapper's entry, its class, its real bytes."""
+        self._zeros: dict[int, set[int]] = {}
+        """Site -> storages whose address was 0 there."""
+
+    def answered(self, func: Any, asked: Any, made: Any, kwargs: dict[str, Any]) -> None:
+        """A wrapper answered a factory, or an operation that keeps the type."""
+        want, dtype = kwargs.get("device"), kwargs.get("dtype")
+        with torch._C.DisableTorchFunction():
+            is_tensor = isinstance(made, torch.Tensor)
+            device = str(device_of(made)) if is_tensor else ""
+            expected = str(torch.device(want)) if want is not None else str(device_of(asked))
+            other_dtype = dtype is not None and is_tensor and made.dtype is not dtype
+        same_type = type(made) is type(asked)
+        self._compare(func, asked, same_type, expected)
+        if same_type and _same(device, expected) and not other_dtype:
+            return
+        facts = {
+            "question": "answer",
+            "class": class_name(type(asked)),
+            "result": class_name(type(made)),
+            "device": device,
+            "asked_device": expected,
+            "explicit": want is not None,
+            "same_type": same_type,
+            "defined": place_of(type(asked), "__torch_dispatch__"),
+        }
+        if other_dtype:
+            facts |= {"dtype": str(made.dtype), "asked_dtype": str(dtype)}
+        self._say(asked, func, facts, func, type(asked), type(made), device == expected)
+
+    def _compare(self, func: Any, asked: Any, same_type: bool, device: str) -> None:
+        """The same class, asked the same, answered now with its own type and now with another."""
+        outcomes = self._outcomes.setdefault((func, type(asked)), {})
+        if same_type in outcomes or len(self._outcomes) > MOST_TYPES:
+            return
+        outcomes[same_type] = device
+        if len(outcomes) == 2 and outcomes[True] != outcomes[False]:
+            facts = {
+                "question": "asymmetry",
+                "class": class_name(type(asked)),
+                "own_on": outcomes[True],
+                "other_on": outcomes[False],
+                "defined": place_of(type(asked), "__torch_dispatch__"),
+            }
+            self._say(asked, func, facts, "asymmetry", func, type(asked))
+
+    def met(self, tensor: Any) -> None:
+        """A wrapper was seen: does it say the device its inner tensors are on?"""
+        recorder, kind = self._recorder, type(tensor)
+        self._looks[kind] += 1
+        if self._looks[kind] > MOST_LOOKS:
+            return
+        if self._looks[kind] == 1 and (owner_of := overrides(kind, "untyped_storage")):
+            self.overridden(owner_of)
+        entries = recorder.storages.entries(tensor)
+        with torch._C.DisableTorchFunction():
+            outer = recorder.storages.device_name(device_of(tensor))
+        # Scales and counts of no dimension may live on the CPU.
+        inner = sorted({each.device for each in entries if each.rest[2] or each.device != "cpu"})
+        if inner and not any(_same(each, outer) for each in inner):
+            facts = {"question": "device", "outer": outer, "inner": inner}
+            facts |= {"class": class_name(kind), "defined": place_of(kind, "__new__")}
+            self._say(tensor, "", facts, "device", kind, outer, *inner)
+
+    def storage(self, func: Any, tensor: Any, storage: Any) -> None:
+        """`untyped_storage()` of a wrapper gave this."""
+        if type(tensor) in PLAIN:
+            if storage.device.type == "meta":
+                self._pointer(func, tensor, "on meta there are no bytes")
+            return
+        if not is_wrapper(tensor):
+            return
+        self.met(tensor)
+        entry = self._recorder.storages.entry(tensor)
+        if entry is None:
+            return
+        self._give(tensor, storage, entry)
+        last = self._storages.get(entry.number)
+        if len(self._storages) < MOST_TYPES:
+            self._storages[entry.number] = weakref.ref(storage)
+        if last is not None and last() is not storage:
+            kind = type(tensor)
+            facts = {"question": "storage", "class": class_name(kind), "bytes": storage.nbytes()}
+            facts["defined"] = place_of(kind, "untyped_storage")
+            self._say(tensor, func, facts, "storage", kind)
+        elif _is_nowhere(storage):
+            self._pointer(func, tensor, "a wrapper tensor has no storage of its own")
+
+    def _give(self, tensor: Any, storage: Any, entry: Any) -> None:
+        if not self._given:
+            self.sizes_asked()
+        entries = self._recorder.storages.entries(tensor)
+        if len(self._given) < MOST_TYPES and entry.key != storage._cdata:
+            real = sum(each.rest[0] for each in entries)
+            self._given[storage._cdata] = (weakref.ref(storage), entry, type(tensor), real)
+
+    def size(self, func: str, storage: Any, nbytes: int) -> None:
+        """The size of a storage was asked: is it a wrapper's that holds other bytes?"""
+        held, entry, kind, real = self._given.get(storage._cdata, (None, None, object, 0))
+        if held is not None and held() is storage and nbytes != real:
+            facts = {"question": "size", "class": class_name(kind), "bytes": nbytes, "held": real}
+            self._note(entry, func, facts, "size", kind)
+
+    def set_to_nothing(self, tensor: Any) -> None:
+        """`set_(storage)` was given a storage that had no bytes: it was made larger unasked."""
+        with torch._C.DisableTorchFunction():
+            wants = tensor.numel() > 0
+        if wants:
+            facts = {"question": "set", "class": class_name(type(tensor)), "bytes": 0}
+            self._say(tensor, "Tensor.set_", facts, "set")
+
+    def given_data(self, func: Any, tensor: Any, given: Any) -> None:
+        """`.data = ` of a wrapper: its shape, dtype and device change, its inner tensors do not."""
+        storages = self._recorder.storages
+        own = {each.number for each in storages.entries(tensor)}
+        new = storages.entries(given)
+        if own and new and not own & {each.number for each in new}:
+            kind = type(tensor)
+            facts = {"question": "data", "class": class_name(kind), "storages": [new[0].number]}
+            self._say(tensor, func, facts, "data", kind)
+
+    def moved(self, func: Any, asked: Any, made: Any) -> None:
+        """A wrapper was moved: did all that is inside of it go along?"""
+        recorder = self._recorder
+        if not (is_wrapper(made) and type(made) is type(asked)):
+            return
+        before, after = _places(recorder, asked), _places(recorder, made)
+        homes = set(before.values())
+        went = [place for key, place in after.items() if place != before.get(key)]
+        stayed = [key for key, place in after.items() if place == before.get(key)]
+        if len(homes) == 1 and went and stayed and before.keys() == after.keys():
+            facts = {"question": "companion", "class": class_name(type(asked)), "stayed": stayed}
+            facts |= {"went": went[0], "device": homes.pop()}
+            self._say(made, func, facts, "companion", type(asked))
+
+    def address(self, func: Any, tensor: Any, address: int) -> None:
+        """`data_ptr()` gave this."""
+        if address or not is_real(tensor):
+            return
+        with torch._C.DisableTorchFunction():
+            if is_wrapper(tensor):
+                why = "a wrapper tensor has no storage of its own"
+            elif tensor.device.type == "meta":
+                why = "on meta there are no bytes"
+            elif tensor.numel() == 0:
+                why = "it is empty"
+            else:
+                why = "its storage was freed"
+        self._pointer(func, tensor, why)
+
+    def _pointer(self, func: Any, tensor: Any, why: str) -> None:
+        """Zero means something only when two different tensors share it at one place."""
+        recorder = self._recorder
+        entry = recorder.storages.entry(tensor)
+        site = recorder.site_here()
+        if entry is None or len(self._zeros) > MOST_TYPES:
+            return
+        seen = self._zeros.setdefault(site, set())
+        if len(seen) < 2 and entry.number not in seen:
+            seen.add(entry.number)
+            if len(seen) == 2:
+                kind = class_name(type(tensor))
+                facts = {"why": why, "class": kind, "storages": sorted(seen)}
+                recorder.note(Did.POINTER, entry, op=func, facts=facts)
+
+    def _say(self, tensor: Any, func: Any, facts: dict[str, Any], *key: Any) -> None:
+        self._note(self._recorder.storages.entry(tensor), func, facts, *key)
+
+    def _note(self, entry: Any, func: Any, facts: dict[str, Any], *key: Any) -> None:
+        """Once at each place."""
+        key = (*key, self._recorder.site_here())
+        if key in self._said or len(self._said) > MOST_TYPES:
+            return
+        self._said.add(key)
+        self._recorder.note(Did.WRAPPER, entry, op=func, facts=facts)
+
+
+def _places(recorder: Recorder, wrapper: Any) -> dict[str, str]:
+    """Where each inner tensor lies. Those of no dimension may lie on the CPU."""
+    found: dict[str, str] = {}
+    for name in type(wrapper).__tensor_flatten__(wrapper)[0]:
+        entry = recorder.storages.entry(getattr(wrapper, name))
+        if entry is not None and entry.rest[2]:
+            found[name] = entry.device
+    return found
+
+
+def class_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _is_nowhere(storage: Any) -> bool:
+    try:
+        return bool(storage.data_ptr() == 0)
+    except RuntimeError:
+        return False  # who asks this one for its address learns it by the same exception
+
+
+def overrides(kind: type, name: str) -> type | None:
+    """The class that defines a method of torch.Tensor anew, in Python."""
+    owner_of = next((each for each in kind.__mro__ if name in vars(each)), None)
+    if owner_of in (None, torch.Tensor, torch._C.TensorBase):
+        return None
+    return owner_of if isinstance(vars(owner_of)[name], FunctionType) else None
+
+
+def place_of(kind: type, name: str) -> list[Any]:
+    """File, first and last line and name of a method that Python code defines; else empty."""
+    found = inspect.getattr_static(kind, name, None)
+    for inner in ("__func__", "__wrapped__"):
+        found = getattr(found, inner, found)
+    code = getattr(found, "__code__", None)
+    if not isinstance(code, CodeType) or owner(code.co_filename) == OURS:
+        return []
+    lines = [line for _, _, line in code.co_lines() if line]
+    return [code.co_filename, code.co_firstlineno, max(lines), function_name(code)]
+
+
+def _same(one: str, other: str) -> bool:
+    """`cuda` and `cuda:0` are the same until somebody asks for another card."""
+    return one == other or one.partition(":")[0] == other or other.partition(":")[0] == one

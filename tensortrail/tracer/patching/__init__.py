@@ -1,0 +1,1 @@
+"""How anything of somebody else's is wrapped, and put back as it was."""

@@ -1,0 +1,18 @@
+"""The names of all storages at once; `Timeline.name` answers for one."""
+
+from __future__ import annotations
+
+from tensortrail.tracer.reading.timeline import LINEAGE, Process
+from tensortrail.tracer.trail.layout import CODE
+
+_LINEAGE = frozenset(CODE[did] for did in LINEAGE)
+
+
+def names(process: Process) -> dict[int, str]:
+    """Those that were given one, and those their bytes were moved to."""
+    part = process.part
+    found = {number: part.text(given[-1]) for number, given in part.names.items()}
+    for row in part.rows:
+        if row[0] in _LINEAGE and row[4] not in found and row[5] in found:
+            found[row[4]] = found[row[5]]
+    return found

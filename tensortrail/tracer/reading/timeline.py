@@ -1,0 +1,302 @@
+"""A run read back: the Timeline that rules, reports and explanations work on."""
+
+from __future__ import annotations
+
+import copy
+import heapq
+import math
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from operator import attrgetter
+from typing import Any
+
+from tensortrail.findings import Edit, Fix, Safety, Site, Step
+from tensortrail.rules.timeline import Did, Event, Storage
+from tensortrail.tracer.reading import sentences, source_lines
+from tensortrail.tracer.trail.layout import CODE, EVENT, KINDS, Row
+from tensortrail.tracer.trail.reader import Part
+from tensortrail.tracer.trail.run_files import read_parts
+
+LINEAGE = (Did.MOVE, Did.SWAP, Did.STAGE)
+"""Events whose `storage` goes on with the values of `other`."""
+
+
+class Process:
+    """One part, with its rows turned into events when they are asked for."""
+
+    def __init__(self, part: Part, label: str, began: float) -> None:
+        self.part = part
+        self.label = label
+        self.offset = float(part.header.get("start") or began) - began
+        self._storages: dict[int, Storage] = {}
+        self._sites: dict[int, tuple[Site | None, Site | None]] = {}
+
+    def event(self, row: Row) -> Event:
+        code, micros, context, site, storage, other, op, facts = row[:8]
+        thread, phase = self._context(context)
+        user, by = self.site(site)
+        return Event(
+            did=KINDS[code - EVENT],
+            time=self.offset + micros / 1e6,
+            process=self.label,
+            thread=thread,
+            phase=phase,
+            site=user,
+            by=by,
+            storage=self.storage(storage),
+            other=self.storage(other),
+            op=self.part.text(op),
+            facts=facts if isinstance(facts, dict) else {},
+        )
+
+    def storage(self, number: int) -> Storage | None:
+        if not number:
+            return None
+        known = self._storages.get(number)
+        if known is None:
+            row = self.part.storages.get(number)
+            text = self.part.text
+            if row is None:
+                known = Storage(self.label, number, "?", 0)
+            else:
+                _, _, device, nbytes, dtype, shape, kind = row
+                known = Storage(
+                    self.label, number, text(device), nbytes, text(dtype), shape, text(kind)
+                )
+            self._storages[number] = known
+        return known
+
+    @cached_property
+    def by_storage(self) -> dict[int, list[Row]]:
+        found: dict[int, list[Row]] = defaultdict(list)
+        for row in self.part.rows:
+            if row[4]:
+                found[row[4]].append(row)
+            if row[5]:
+                found[row[5]].append(row)
+        return found
+
+    def _context(self, number: int) -> tuple[str, str]:
+        row = self.part.contexts.get(number)
+        return (self.part.text(row[2]), self.part.text(row[3])) if row else ("", "")
+
+    def site(self, number: int) -> tuple[Site | None, Site | None]:
+        found = self._sites.get(number)
+        if found is None:
+            row, text = self.part.sites.get(number), self.part.text
+            if row is None:
+                return None, None
+            _, _, file, line, function, by_file, by_line, by_function = row
+            found = self._sites[number] = (
+                _place(text(file), line, text(function)),
+                _place(text(by_file), by_line, text(by_function)),
+            )
+        return found
+
+
+def _place(file: str, line: int, function: str) -> Site | None:
+    return Site(file, max(line, 1), function=function) if file else None
+
+
+class RunTimeline:
+    """Implements `rules.Timeline`."""
+
+    def __init__(self, parts: Sequence[Part], trouble: Sequence[str] = ()) -> None:
+        self.parts = parts
+        self.trouble = tuple(trouble)
+        began = min(float(part.header.get("start") or 0) for part in parts)
+        self.processes = [Process(part, label, began) for part, label in _labelled(parts)]
+        self._by_label = {process.label: process for process in self.processes}
+
+    @property
+    def rank(self) -> int | None:
+        """Of its first process."""
+        rank = self.processes[0].part.header.get("rank")
+        return rank if isinstance(rank, int) else None
+
+    @property
+    def label(self) -> str:
+        """Of a rank and its children."""
+        return self.processes[0].label if self.rank is None else f"rank {self.rank}"
+
+    def by_rank(self) -> list[RunTimeline]:
+        """A timeline for each rank, with its children, and one for what has no rank; this one if
+        there is nothing to part."""
+        ranks: dict[Any, list[Process]] = {}
+        for process in self.processes:
+            ranks.setdefault(process.part.header.get("rank"), []).append(process)
+        return [self._of(each) for each in ranks.values()] if len(ranks) > 1 else [self]
+
+    def _of(self, processes: list[Process]) -> RunTimeline:
+        made = copy.copy(self)
+        made.processes = processes
+        made.parts = [each.part for each in processes]
+        return made
+
+    def events(self, *kinds: Did) -> Sequence[Event]:
+        return list(self.iterate(*kinds))
+
+    def iterate(self, *kinds: Did) -> Iterator[Event]:
+        codes = {CODE[kind] for kind in kinds}
+        streams: list[Iterator[Event]] = [
+            map(process.event, (row for row in process.part.rows if not codes or row[0] in codes))
+            for process in self.processes
+        ]
+        if len(streams) == 1:
+            return streams[0]
+        return heapq.merge(*streams, key=lambda event: event.time)
+
+    def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
+        lineage = {CODE[did] for did in LINEAGE}
+        events: list[Event] = []
+        seen: set[tuple[str, int]] = set()
+        todo = [(self._by_label[storage.process], storage.number, math.inf)]
+        while todo:
+            process, number, end = todo.pop()
+            if (process.label, number) in seen:
+                continue
+            seen.add((process.label, number))
+            for row in process.by_storage.get(number, ()):
+                if row[4] == number and (event := process.event(row)).time <= end:
+                    events.append(event)
+                    if row[0] in lineage and row[5]:
+                        todo.append((process, row[5], end))
+            if parent := self._parent(process, number):
+                todo.append((parent, number, process.offset))
+        events.sort(key=attrgetter("time"))
+        return [event for event in events if until is None or event.time <= until.time]
+
+    def _parent(self, process: Process, number: int) -> Process | None:
+        """Where a storage comes from that was there when this process was forked."""
+        header = process.part.header
+        if number >= (header.get("first_storage") or 0):
+            return None
+        pid = header.get("parent")
+        everyone = self._by_label.values()
+        return next((each for each in everyone if each.part.header.get("pid") == pid), None)
+
+    def after(self, event: Event) -> Iterator[Event]:
+        process = self._by_label[event.process]
+        for row in reversed(process.part.rows):
+            later = process.event(row)
+            if later.time <= event.time:
+                return
+            if later.thread == event.thread:
+                yield later
+
+    def storage(self, process: str, number: int) -> Storage | None:
+        return self._by_label[process].storage(number)
+
+    def here(self, number: int) -> Storage | None:
+        own = (p for p in self.processes if p.part.header.get("pid") == os.getpid())
+        process = next(own, self.processes[0])
+        return process.storage(number)
+
+    def name(self, storage: Storage) -> str:
+        return self._name(storage) or sentences.described(storage)
+
+    def is_named(self, storage: Storage) -> bool:
+        return bool(self._name(storage))
+
+    def _name(self, storage: Storage) -> str:
+        process = self._by_label[storage.process]
+        names, number = process.part.names, storage.number
+        lineage = {CODE[did] for did in LINEAGE}
+        for _ in range(20):
+            if found := names.get(number):
+                return process.part.text(found[-1])
+            before = next(
+                (
+                    row[5]
+                    for row in process.by_storage.get(number, ())
+                    if row[4] == number and row[5] and row[0] in lineage
+                ),
+                0,
+            )
+            if not before or before == number:
+                break
+            number = before
+        return ""
+
+    def visits(self) -> Iterator[tuple[Site, int]]:
+        """The lines of users and libraries, each with how many events it has."""
+        for process in self.processes:
+            for number, count in Counter(row[3] for row in process.part.rows).items():
+                for site in process.site(number):
+                    if site is not None:
+                        yield site, count
+
+    def line(self, site: Site) -> str:
+        return source_lines.line(site, self.started)
+
+    @property
+    def started(self) -> float:
+        return min(float(part.header.get("start") or 0) for part in self.parts)
+
+    def steps(self, events: Sequence[Event]) -> tuple[Step, ...]:
+        steps = (
+            Step(self.dressed(at), sentences.sentence(event, self.name))
+            for event in _telling(events)
+            if (at := event.site or event.by) is not None
+        )
+        return tuple(dict.fromkeys(steps))
+
+    def dressed(self, site: Site) -> Site:
+        """The place as reports show it: its line beside it, its path as short as it can be."""
+        text = source_lines.whole_line(site, self.started)
+        body = text.strip()
+        column = len(text) - len(text.lstrip()) + 1 if body else 1
+        return replace(
+            site,
+            file=sentences.below_here(site.file),
+            column=site.column if site.start >= 0 else column,
+            end_column=site.end_column if site.start >= 0 else column + len(body),
+            source=text,
+        )
+
+    def call(self, site: Site, function: str) -> Site | None:
+        return source_lines.call(site, function, self.started)
+
+    def argument(self, site: Site, function: str, position: int = 0) -> Site | None:
+        return source_lines.argument(site, function, position, self.started)
+
+    def changed(self, file: str) -> str:
+        return source_lines.changed(file, self.started)
+
+    def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
+        return source_lines.fix(description, safety, edits)
+
+
+def _telling(events: Sequence[Event]) -> Iterator[Event]:
+    """Without what only follows from a move on the same line: the parameter that then holds the
+    moved bytes, the module whose parameters moved, the library call inside of another one."""
+    moved = {(each.storage, each.site) for each in events if each.did is Did.MOVE}
+    outermost = {each.site: each for each in events if each.did is Did.HOOK}
+    for event in events:
+        follows = event.did in (Did.SWAP, Did.MODULE) and (event.storage, event.site) in moved
+        inside = event.did is Did.HOOK and event is not outermost[event.site]
+        if not follows and not (inside and (event.storage, event.site) in moved):
+            yield event
+
+
+def open_run(path: str | os.PathLike[str]) -> RunTimeline:
+    return RunTimeline(*read_parts(path))
+
+
+def _labelled(parts: Sequence[Part]) -> Iterator[tuple[Part, str]]:
+    taken: set[str] = set()
+    for part in parts:
+        label = _label(part.header)
+        while label in taken:
+            label += "'"
+        taken.add(label)
+        yield part, label
+
+
+def _label(header: Any) -> str:
+    rank, pid, worker = (header.get(key) for key in ("rank", "pid", "worker"))
+    label = "main" if rank is None else f"rank {rank}"
+    return f"{label}, {worker} {pid}" if worker else label

@@ -1,0 +1,1 @@
+"""A recording begins, follows child processes, stops the program if asked, and ends."""

@@ -1,0 +1,1 @@
+"""torch.compile in a rehearsal."""

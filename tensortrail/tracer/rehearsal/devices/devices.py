@@ -1,0 +1,78 @@
+"""Which devices there are, which is current, and what names of devices mean."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import torch
+
+from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.devices.spec import Spec
+
+FORKED = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
+    "use the 'spawn' start method"
+)
+
+
+class Devices:
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self._current = threading.local()
+        self._used_by = 0
+        """The process that has something on them."""
+
+    @property
+    def device(self) -> int:
+        return getattr(self._current, "device", 0)
+
+    @device.setter
+    def device(self, index: int) -> None:
+        self.checked(index)
+        self._current.device = index
+
+    def checked(self, index: int) -> int:
+        if not 0 <= index < self.spec.count:
+            raise torch.AcceleratorError(
+                "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have "
+                f"enough GPUs? (rehearsing {self.spec.count})"
+            )
+        return index
+
+    def index_of(self, device: Any) -> int | None:
+        """Which simulated device is meant; None for another kind of device."""
+        if type(device) is int:
+            return self.checked(device)
+        device = torch.device(device) if not isinstance(device, torch.device) else device
+        if device.type != "cuda":
+            return state.from_torch(device)
+        if self._used_by not in (0, os.getpid()):
+            raise RuntimeError(FORKED)
+        return self.checked(self.device if device.index is None else device.index)
+
+    def taken(self) -> None:
+        self._used_by = self._used_by or os.getpid()
+
+    def plain_devices(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The same with the index of the current device where a device came without one."""
+        args = tuple(self._indexed(each) for each in args)
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": self._indexed(kwargs["device"], number=True)}
+        return args, kwargs
+
+    def target(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """As `plain_devices` for `.to(...)`, whose first argument may be a device's number."""
+        if args and type(args[0]) is int:
+            args = (torch.device("cuda", self.checked(args[0])), *args[1:])
+        return self.plain_devices(args, kwargs)
+
+    def _indexed(self, value: Any, number: bool = False) -> Any:
+        if isinstance(value, str) and value.startswith("cuda"):
+            return torch.device("cuda", self.index_of(value) or 0)
+        if isinstance(value, torch.device) and value.type == "cuda":
+            return torch.device("cuda", self.index_of(value) or 0)
+        if number and type(value) is int:
+            return torch.device("cuda", self.checked(value))
+        return value

@@ -1,0 +1,186 @@
+"""What lies on each simulated device: accounted by storage, with a limit if one was asked for."""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tensortrail.tracer.rehearsal.streams.clocks import Order
+
+BLOCK = 512
+"""A GPU's allocator gives memory in blocks of this size."""
+HOLDERS_SHOWN = 8
+RefusedMemory: type[Exception] = torch.OutOfMemoryError
+
+
+class Held(weakref.ref):  # type: ignore[type-arg]
+    """A storage that lies on a simulated device."""
+
+    __slots__ = ("dtype", "index", "key", "nbytes", "shape", "time", "uses")
+    key: int
+    index: int
+    nbytes: int
+    dtype: torch.dtype
+    shape: tuple[int, ...] | None
+    time: int
+    """In the device's default stream, when it was made."""
+    uses: Any
+    """What streams did with it, once there are several."""
+
+
+@dataclass(slots=True)
+class Count:
+    current: int = 0
+    peak: int = 0
+    allocated: int = 0
+    freed: int = 0
+
+    def add(self, amount: int) -> None:
+        self.current += amount
+        self.allocated += amount
+        if self.current > self.peak:
+            self.peak = self.current
+
+    def take(self, amount: int) -> None:
+        self.current -= amount
+        self.freed += amount
+
+
+class Memory:
+    def __init__(self, count: int, size: int, limited: bool, order: Order) -> None:
+        self.size = size
+        self._order = order
+        self.usable = [size if limited else None for _ in range(count)]
+        """Bytes a device gives at most; None where going over is not rehearsed."""
+        self.bytes = [Count() for _ in range(count)]
+        self.blocks = [Count() for _ in range(count)]
+        self.refused = [0] * count
+        self.names: Callable[[], Callable[[Any], str]] = lambda: lambda storage: ""
+        """Gives what the trail calls a storage; asked when memory is refused."""
+        self.born: Callable[[Held, bool], None] | None = None
+        self.died: Callable[[Held], None] | None = None
+        """Told what memory is given, and whether something is written there; what comes back."""
+        self._held: dict[int, Held] = {}
+        self._lock = threading.RLock()
+
+    def index_of(self, storage: Any) -> int | None:
+        """Which device the storage lies on; None for the host."""
+        held = self._held.get(storage._cdata)
+        return held.index if held is not None else None
+
+    def held(self, storage: Any) -> Held | None:
+        return self._held.get(storage._cdata)
+
+    def ask(self, index: int, nbytes: int) -> None:
+        """Raise as a GPU would if this much more does not fit."""
+        usable = self.usable[index]
+        if usable is not None and self.bytes[index].current + _blocks(nbytes) > usable:
+            raise self._refused(index, nbytes)
+
+    def host_refused(self, index: int, error: RuntimeError) -> Exception | None:
+        """The host itself lacks the memory: what a GPU would have said of so many bytes."""
+        found = re.search(r"you tried to allocate (\d+) bytes", str(error))
+        if found is None:
+            return None
+        if self.bytes[index].current + _blocks(int(found[1])) > self.size:
+            return self._refused(index, int(found[1]))
+        return MemoryError(f"this machine has too little memory for the rehearsal: {error}")
+
+    def hold(self, storage: Any, index: int, tensor: torch.Tensor | None) -> None:
+        """The tensor says what the bytes are; they may come before it."""
+        key = storage._cdata
+        known = self._held.get(key)
+        if known is not None:
+            if known.shape is None and tensor is not None:
+                known.dtype, known.shape = tensor.dtype, tensor.shape
+            return
+        nbytes = storage.nbytes()
+        with self._lock:
+            self.ask(index, nbytes)
+            held = Held(storage, self._freed)
+            held.key, held.index, held.nbytes = key, index, _blocks(nbytes)
+            held.dtype = torch.uint8 if tensor is None else tensor.dtype
+            held.shape = None if tensor is None else tensor.shape
+            held.time, held.uses = self._order.queue(index).time, None
+            self._held[key] = held
+            self.bytes[index].add(held.nbytes)
+            self.blocks[index].add(1)
+        if self.born is not None:
+            self.born(held, True)
+
+    def resized(self, storage: Any) -> None:
+        with self._lock:
+            held = self._held.get(storage._cdata)
+            if held is not None and (more := _blocks(storage.nbytes()) - held.nbytes):
+                count = self.bytes[held.index]
+                count.take(held.nbytes)
+                count.add(held.nbytes + more)
+                if self.died is not None:
+                    self.died(held)
+                held.nbytes += more
+                if self.born is not None and more > 0:
+                    self.born(held, False)
+
+    def reset_peak(self, index: int) -> None:
+        for count in (self.bytes[index], self.blocks[index]):
+            count.peak = count.current
+
+    def reset_totals(self, index: int) -> None:
+        for count in (self.bytes[index], self.blocks[index]):
+            count.allocated, count.freed = count.current, 0
+
+    def _freed(self, held: Held) -> None:
+        if self._held.get(held.key) is held:
+            del self._held[held.key]
+            self.bytes[held.index].take(held.nbytes)
+            self.blocks[held.index].take(1)
+            if self.died is not None:
+                self.died(held)
+
+    def _refused(self, index: int, nbytes: int) -> Exception:
+        self.refused[index] += 1
+        used = self.bytes[index].current
+        free = max(0, (self.usable[index] or self.size) - used)
+        return RefusedMemory(
+            f"CUDA out of memory. Tried to allocate {_told(_blocks(nbytes))}. GPU {index} has a "
+            f"total capacity of {_told(self.size)} of which {_told(free)} is free. Including "
+            f"non-PyTorch memory, this process has {_told(used)} memory in use. Of the allocated "
+            f"memory {_told(used)} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
+            "unallocated.\nRehearsed on a simulated device. Most of it is held by:\n"
+            + "\n".join(f"  {_told(n):>12}  {what}" for n, what in self.holders(index))
+        )
+
+    def holders(self, index: int) -> list[tuple[int, str]]:
+        """Who holds most: by name where there is one, others of the same kind together."""
+        total: dict[str, list[int]] = {}
+        name_of = self.names()
+        for held in list(self._held.values()):
+            storage = held()
+            if held.index == index and storage is not None:
+                sizes = (held.nbytes,) if held.shape is None else held.shape
+                shape = "x".join(map(str, sizes)) or "scalar"
+                kind = f"{str(held.dtype)[6:]} {shape}"
+                name = name_of(storage)
+                total.setdefault(f"{name} ({kind})" if name else kind, []).append(held.nbytes)
+        rows = [
+            (sum(sizes), what if len(sizes) == 1 else f"{len(sizes)} x {what}")
+            for what, sizes in total.items()
+        ]
+        return sorted(rows, reverse=True)[:HOLDERS_SHOWN]
+
+
+def _blocks(nbytes: int) -> int:
+    return -(-nbytes // BLOCK) * BLOCK
+
+
+def _told(nbytes: int) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if nbytes >= size:
+            return f"{nbytes / size:.2f} {unit}"
+    return f"{nbytes} bytes"

@@ -1,0 +1,81 @@
+"""Generators of random numbers that say they are a GPU's.
+
+Their numbers are the host's, so that a rehearsed run draws what a run without a GPU draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tensortrail.tracer.rehearsal.operations.simulation import Simulation
+from tensortrail.tracer.rehearsal.replacements import Replacements
+
+PlainGenerator = torch.Generator
+
+
+class _AnyGenerator(type(PlainGenerator)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, PlainGenerator)
+
+
+def install(simulation: Simulation, replaced: Replacements) -> None:
+    class Generator(PlainGenerator, metaclass=_AnyGenerator):  # type: ignore[misc,valid-type]
+        __module__, __qualname__ = "torch._C", "Generator"
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            index = simulation.index_of(device)
+            if index is None:
+                return PlainGenerator(device)
+            made = PlainGenerator.__new__(cls, "cpu")
+            made._index = index
+            return made
+
+        @property
+        def device(self) -> torch.device:
+            return torch.device("cuda", self._index)
+
+        def clone_state(self) -> Any:
+            made = type(self)(self.device)
+            made.set_state(self.get_state())
+            return made
+
+        def __reduce__(self) -> Any:
+            return _restored, (str(self.device), self.get_state())
+
+    replaced.put(torch, "Generator", Generator)
+    replaced.put(
+        torch.cuda,
+        "default_generators",
+        tuple(map(_default(Generator), range(simulation.spec.count))),
+    )
+
+
+def _default(kind: Any) -> Any:
+    """The generator of a device: the host's own, under another name."""
+
+    def made(index: int) -> Any:
+        generator = kind(f"cuda:{index}")
+        for name in ("manual_seed", "seed", "initial_seed", "get_state", "set_state"):
+            setattr(generator, name, getattr(torch.default_generator, name))
+        return generator
+
+    return made
+
+
+def _restored(device: str, state: Tensor) -> Any:
+    made = torch.Generator(device)
+    made.set_state(state)
+    return made
+
+
+def check(generator: Any, tensor: Any, device: Any) -> None:
+    """Raise as torch does if the numbers are wanted on another kind of device."""
+    if device is None:
+        device = tensor.device if isinstance(tensor, Tensor) else "cpu"
+    wanted = torch.device(device).type
+    if generator.device.type != wanted and wanted in ("cpu", "cuda"):
+        raise RuntimeError(
+            f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'"
+        )

@@ -1,0 +1,39 @@
+"""`cuda:2x24GiB`: which devices are simulated."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tensortrail.tracer.events.focus import FocusError, parse_size
+
+DEFAULT_MEMORY = 80 * 2**30
+
+
+class SpecError(ValueError):
+    """The text names no devices that could be simulated."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    count: int = 1
+    memory: int = DEFAULT_MEMORY
+    """Bytes each device has."""
+    limited: bool = False
+    """The user named the size: going over it is what is rehearsed."""
+    text: str = "cuda"
+
+
+def parse_spec(text: str) -> Spec:
+    """`cuda`, `cuda:2`, `cuda:2x24GiB`, `cudax24GiB`."""
+    found = re.fullmatch(r"cuda(?::(\d+))?(?:x(.+))?", text.strip())
+    if found is None:
+        raise SpecError(f"{text!r}: write cuda, cuda:2 for two devices, or cuda:2x24GiB")
+    count = int(found[1] or 1)
+    if not 1 <= count <= 64:
+        raise SpecError(f"{text!r}: between 1 and 64 devices can be rehearsed")
+    try:
+        memory = parse_size(found[2]) if found[2] else DEFAULT_MEMORY
+    except FocusError as error:
+        raise SpecError(f"{text!r}: {error}") from error
+    return Spec(count, memory, bool(found[2]), text)

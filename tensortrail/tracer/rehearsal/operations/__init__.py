@@ -1,0 +1,1 @@
+"""Operations on simulated devices: what is refused, and how the rest is computed."""

@@ -1,0 +1,171 @@
+"""What torch's C++ checks before the dispatcher, where simulated tensors pass for the host's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DisableTorchFunction
+
+from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.tensor.simulated import NOT_SHARED, SimTensor
+
+
+def exported(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """`to_dlpack`, which would give away a null pointer."""
+
+    def to_dlpack(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(tensor, SimTensor):
+            raise BufferError(NOT_SHARED)
+        return plain(tensor, *args, **kwargs)
+
+    return to_dlpack
+
+
+STEP_TYPES = (torch.float32, torch.float64)
+plain_grouped = torch._C._group_tensors_by_device_and_dtype
+
+
+def recurrent(func: Any, args: Any, kwargs: Any) -> Any:
+    """`lstm`, `gru` and the like: their checks, and no kernel that needs the host's memory."""
+    packed = isinstance(args[3], (list, tuple))  # (data, batch_sizes, hx, parameters, ...)
+    hidden, parameters = (args[2], args[3]) if packed else (args[1], args[2])
+    hidden = list(hidden) if isinstance(hidden, (list, tuple)) else [hidden]
+    if not any(isinstance(each, SimTensor) for each in (args[0], *hidden, *parameters)):
+        return func(*args, **kwargs)
+    for what, tensors in (("hidden", hidden), ("parameter", parameters)):
+        for tensor in tensors:
+            if tensor.device != args[0].device:
+                raise RuntimeError(
+                    f"Input and {what} tensors are not at the same device, found input tensor at "
+                    f"{args[0].device} and {what} tensor at {tensor.device}"
+                )
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        return state.required().called(func, args, kwargs)
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
+
+
+def backward(func: Any, args: Any, kwargs: Any) -> Any:
+    gradient = kwargs.get("gradient", args[1] if len(args) > 1 else None)
+    if isinstance(gradient, Tensor) and gradient.device != args[0].device:
+        raise RuntimeError(
+            f"invalid gradient at index 0 - expected device {args[0].device} but got "
+            f"{gradient.device}"
+        )
+    return func(*args, **kwargs)
+
+
+def assign_gradient(func: Any, args: Any, kwargs: Any) -> Any:
+    tensor, gradient = args
+    if isinstance(gradient, Tensor) and gradient.device != tensor.device:
+        ours, theirs = tensor.device, gradient.device
+        if ours.type != theirs.type:
+            raise RuntimeError(
+                f"attempting to assign a gradient with device type '{theirs.type}' to a tensor "
+                f"with device type '{ours.type}'. Please ensure that the gradient and the tensor "
+                "are on the same device"
+            )
+        raise RuntimeError(
+            f"attempting to assign a gradient located on device with index '{theirs.index}' to a "
+            f"tensor located on device with index '{ours.index}'. Please ensure that the gradient "
+            "and the tensor are on the same device"
+        )
+    return func(*args)
+
+
+def ctc_loss(func: Any, args: Any, kwargs: Any) -> Any:
+    """The lengths may lie on the host; C++ moves them, and takes ours for there already."""
+    if not isinstance(args[0], SimTensor):
+        return func(*args, **kwargs)
+    moved = [each.to(args[0].device) if isinstance(each, Tensor) else each for each in args[2:4]]
+    return state.required().called(func, (*args[:2], *moved, *args[4:]), kwargs)
+
+
+def quantile(func: Any, args: Any, kwargs: Any) -> Any:
+    """A number becomes a tensor in C++, past the dispatcher."""
+    given = (*args, *kwargs.values())
+    if not isinstance(given[0], SimTensor):
+        return func(*args, **kwargs)
+
+    def there(value: Any) -> Any:
+        if type(value) is not float:
+            return value
+        made = torch.tensor(value, dtype=given[0].dtype)
+        return state.required().moved(made, given[0].index)
+
+    return state.required().called(
+        func, tuple(map(there, args)), {k: there(v) for k, v in kwargs.items()}
+    )
+
+
+def split_by_tensor(func: Any, args: Any, kwargs: Any) -> Any:
+    places = [*args[1:2], *kwargs.values()]
+    given = next((each for each in places if isinstance(each, Tensor)), None)
+    if given is not None and given.device.type != "cpu":
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on "
+            f"{given.device}"
+        )
+    return state.required().called(func, args, kwargs)
+
+
+def unravelled(func: Any, args: Any, kwargs: Any) -> Any:
+    """Written in Python, with `torch.tensor` on the device of what it was given."""
+    given = args[0] if args else kwargs["indices"]
+    if not isinstance(given, SimTensor):
+        return func(*args, **kwargs)
+    found = func(given.inner, *args[1:], **{k: v for k, v in kwargs.items() if k != "indices"})
+    return tuple(state.required().wrap(each, given.index) for each in found)
+
+
+CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
+    **dict.fromkeys((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), recurrent),
+    torch.nn.functional.ctc_loss: ctc_loss,
+    **dict.fromkeys(
+        (torch.quantile, torch.nanquantile, Tensor.quantile, Tensor.nanquantile), quantile
+    ),
+    **dict.fromkeys((torch.tensor_split, Tensor.tensor_split), split_by_tensor),
+    torch.unravel_index: unravelled,
+    Tensor.backward: backward,
+    Tensor.grad.__set__: assign_gradient,
+}
+
+
+def grouped(lists: Any, with_indices: bool = False) -> Any:
+    """Tensors of optimizers by device and type: torch asks C++, which sees no device of ours."""
+    tensors = [tensor for row in lists for tensor in row]
+    if not any(isinstance(tensor, SimTensor) for tensor in tensors):
+        return plain_grouped(lists, with_indices)
+    with DisableTorchFunction():
+        return _grouped(lists, with_indices)
+
+
+def _grouped(lists: Any, with_indices: bool) -> Any:
+    groups: dict[Any, tuple[list[list[Any]], list[int]]] = {}
+    for at, first in enumerate(lists[0]):
+        key = first.device, first.dtype
+        rows, indices = groups.setdefault(key, ([[] for _ in lists], []))
+        if with_indices:
+            indices.append(at)
+        for row, given in zip(rows, lists, strict=True):
+            if given:
+                if given[at] is not None:
+                    _check_grouped(given[at], *key)
+                row.append(given[at])
+    return groups
+
+
+def _check_grouped(tensor: Tensor, device: torch.device, dtype: torch.dtype) -> None:
+    counts = tensor.dtype in STEP_TYPES
+    there = tensor.device == device and (tensor.dtype in (dtype, torch.bfloat16) or counts)
+    if not (there or (tensor.device.type == "cpu" and counts)):
+        raise RuntimeError(
+            "Tensors of the same index must be on the same device and the same dtype except `step` "
+            "tensors that can be CPU and float32/64, and optimizer states that can be bfloat16 for "
+            "mixed-precision training"
+        )

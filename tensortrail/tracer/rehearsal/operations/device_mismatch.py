@@ -1,0 +1,188 @@
+"""Which operands may meet on a GPU, and what torch says when they may not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from tensortrail.tracer.rehearsal.operations.declared import Kernel, kernel
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, type_name
+
+Place = tuple[str, Tensor, str]
+"""An operand by its name in the schema, and where it lies."""
+
+
+def check(func: Any, named: Sequence[tuple[str, Tensor]]) -> None:
+    """Raise as a GPU build would if these operands may not meet."""
+    places = [(name, t, str(t.device)) for name, t in named]
+    devices = {place for _, _, place in places}
+    if len(devices) < 2 or "meta" in devices:
+        return  # what torch does with a tensor without data is the same on all devices
+    name = func._schema.name.partition("::")[2]
+    if name in ANY_MIX or name == "_foreach_copy_":
+        return
+    if name.startswith("_foreach_"):
+        _foreach(func, places)
+        return
+    if name in OWN_WORDS:
+        OWN_WORDS[name](places)
+        return
+    gpu = kernel(func)
+    if gpu.strict:
+        _check_all(func, places, gpu)
+    else:
+        _check_iterated(func, places)
+
+
+def _check_all(func: Any, places: Sequence[Place], gpu: Kernel) -> None:
+    """What torch generates before a kernel: outputs first, then all that is positional."""
+    outputs, by_name = _roles(func)
+    ordered = [each for each in places if each[0] in outputs and each[0] in by_name]
+    ordered += [each for each in places if each[0] not in by_name]
+    for name, _, place in ordered[1:]:
+        if place != ordered[0][2]:
+            _refuse(gpu.renamed.get(name, name), place, ordered[0][2], gpu.wrapper)
+
+
+def _refuse(argument: str, place: str, home: str, method: str) -> None:
+    raise RuntimeError(
+        f"Expected all tensors to be on the same device, but got {argument} is on {place}, "
+        f"different from other tensors on {home} (when checking argument in method {method})"
+    )
+
+
+def _check_iterated(func: Any, places: Sequence[Place]) -> None:
+    """What element-wise kernels check: scalars of the host may be read."""
+    outputs, _ = _roles(func)
+    home = next(place for _, _, place in places if place != "cpu")
+    for name, tensor, place in places:
+        scalar = place == "cpu" and tensor.dim() == 0 and name not in outputs
+        if place != home and not scalar:
+            _two_devices(home, place)
+
+
+def _two_devices(home: str, place: str) -> None:
+    raise RuntimeError(
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        f"{home} and {place}!"
+    )
+
+
+def _roles(func: Any) -> tuple[set[str], set[str]]:
+    """Arguments that are written, and those given by name only."""
+    arguments = func._schema.arguments
+    written = {a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write}
+    return written, {a.name for a in arguments if a.kwarg_only}
+
+
+def _index(places: Sequence[Place]) -> None:
+    home = places[0][2]
+    for name, tensor, place in places[1:]:
+        if place == home:
+            continue
+        if name.startswith("indices"):
+            if place != "cpu":
+                raise RuntimeError(
+                    "indices should be either on cpu or on the same device as the indexed tensor "
+                    f"({home})"
+                )
+        elif tensor.dim():
+            raise RuntimeError(f"expected device {home} but got device {place} for value tensor")
+
+
+def _convolution(places: Sequence[Place]) -> None:
+    _, first, home = places[0]
+    for name, tensor, place in places[1:]:
+        if place == home:
+            continue
+        if "cpu" not in (place, home):
+            _refuse(name, place, home, "wrapper_CUDA__cudnn_convolution")
+        other = " or input should be a MKLDNN tensor and weight is a dense tensor"
+        raise RuntimeError(
+            f"Input type ({_type(first)}) and {name} type ({_type(tensor)}) should be the same"
+            + other * (home == "cpu")
+        )
+
+
+def _foreach(func: Any, places: Sequence[Place]) -> None:
+    """Lists that do not lie on one device are gone through one by one."""
+    lists: dict[str, list[Place]] = {}
+    for each in places:
+        lists.setdefault(each[0], []).append(each)
+    length = len(lists[places[0][0]])
+    for together in zip(*(row for row in lists.values() if len(row) == length), strict=True):
+        if len({place for _, _, place in together}) > 1:
+            _check_iterated(func, together)
+
+
+def _set(places: Sequence[Place]) -> None:
+    raise RuntimeError(
+        f'Attempted to set the storage of a tensor on device "{places[0][2]}" to a storage on '
+        f'different device "{places[1][2]}".  This is no longer allowed; the devices must match.'
+    )
+
+
+def _masked_fill(places: Sequence[Place]) -> None:
+    home, mask = places[0][2], places[1][2]
+    if mask != home:
+        raise RuntimeError(
+            "expected self and mask to be on the same device, but got mask on "
+            f"{mask} and self on {home}"
+        )
+    if len(places) > 2 and places[2][2] not in (home, "cpu"):
+        raise RuntimeError("masked_fill_: Expected inputs to be on same device")
+
+
+def _attention(places: Sequence[Place]) -> None:
+    at = {name: place for name, _, place in places}
+    named = [at.get(name, places[0][2]) for name in ("query", "key", "value")]
+    if len(set(named)) > 1:
+        raise RuntimeError(
+            "Expected query, key, and value to have the same device type, but got query.device: "
+            f"{named[0]} key.device: {named[1]} and value.device: {named[2]} instead."
+        )
+    _refuse(
+        "attn_bias", places[-1][2], named[0],
+        "wrapper_CUDA___scaled_dot_product_efficient_attention",
+    )  # fmt: skip
+
+
+def _grid_sampler(places: Sequence[Place]) -> None:
+    raise RuntimeError(
+        "grid_sampler(): expected input and grid to be on same device, but input is on "
+        f"{places[0][2]} and grid is on {places[1][2]}"
+    )
+
+
+WITHOUT_DATA = re.compile(
+    r"Tensor on device (?:meta|cpu) is not on the expected device (?:meta|cpu)!"
+)
+ANY_MIX = {"copy_", "_to_copy", "copy", "_pack_padded_sequence",
+          "_pack_padded_sequence_backward", "_ctc_loss", "_ctc_loss_backward"}  # fmt: skip
+OWN_WORDS: dict[str, Callable[[Sequence[Place]], None]] = {
+    **dict.fromkeys(
+        ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index",
+         "_unsafe_index_put"), _index),
+    **dict.fromkeys(("convolution", "_convolution", "convolution_backward"), _convolution),
+    **dict.fromkeys(("masked_fill", "masked_fill_"), _masked_fill),
+    **dict.fromkeys(("_scaled_dot_product_flash_attention_for_cpu", "_fused_sdp_choice",
+                     "_scaled_dot_product_attention_math"), _attention),
+    "set_": _set,
+    **dict.fromkeys(("grid_sampler_2d", "grid_sampler_3d"), _grid_sampler),
+}  # fmt: skip
+
+
+def retold(error: RuntimeError, named: Sequence[tuple[str, Tensor]]) -> RuntimeError | None:
+    """Torch's own refusal of a tensor without data, with the device we stand for."""
+    if not WITHOUT_DATA.match(str(error)):
+        return None
+    home = next(str(tensor.device) for _, tensor in named if isinstance(tensor, SimTensor))
+    return RuntimeError(str(error).replace("device cpu", f"device {home}"))
+
+
+def _type(tensor: Tensor) -> str:
+    package = "torch.cuda" if isinstance(tensor, SimTensor) else "torch"
+    return f"{package}.{type_name(tensor.dtype)}"

@@ -1,0 +1,260 @@
+"""The two modes of a rehearsal: one knows what Python asks for, one what is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DisableTorchFunction, _current_graph_task_id, _get_dispatch_mode
+from torch._ops import HigherOrderOperator
+from torch.nn import Parameter
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from tensortrail.tracer.rehearsal.compiler import stand_ins
+from tensortrail.tracer.rehearsal.devices import random_numbers
+from tensortrail.tracer.rehearsal.operations import cpp_checks, fourier
+from tensortrail.tracer.rehearsal.operations.simulation import (
+    NO_TASK,
+    TRACING,
+    Simulation,
+    plain_data,
+)
+from tensortrail.tracer.rehearsal.tensor import legacy_types, wrapper_subclasses
+from tensortrail.tracer.rehearsal.tensor.moved_in_place import LAZY, SUCCESSOR
+from tensortrail.tracer.rehearsal.tensor.simulated import ANSWERS, SimTensor
+
+UNSHAPED: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
+"""Parameters without a shape yet; torch's stubs do not know them."""
+TO, CUDA = Tensor.to, Tensor.cuda
+"""As torch has them: while a rehearsal is on, others stand there."""
+FROM_VALUES = (
+    Tensor.new_tensor, torch.sparse_coo_tensor, torch.sparse_compressed_tensor,
+    torch.sparse_csr_tensor, torch.sparse_csc_tensor, torch.sparse_bsr_tensor,
+    torch.sparse_bsc_tensor,
+)  # fmt: skip
+EAGER = [
+    getattr(torch._C.DispatchKey, name)
+    for name in ("CompositeExplicitAutograd", "BackendSelect", "CUDA", "CPU")
+]
+ITSELF = ("flex_attention", "flex_attention_backward")
+"""Operators around operators that make tensors themselves; others insist on no mode."""
+OURS = (Tensor, Parameter, SimTensor)
+FAKING = torch._C._TorchDispatchModeKey.FAKE
+
+
+class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
+    supports_higher_order_operators = True
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if _get_dispatch_mode(FAKING) is not None:
+            return func(*args, **(kwargs or {}))  # sizes are asked for, not values
+        if _get_dispatch_mode(TRACING) is not None:
+            return self._traced(func, types, args, kwargs or {})
+        for kind in types:
+            if not issubclass(kind, SimTensor) and kind not in OURS:
+                return NotImplemented  # another wrapper unpacks itself; we see what is inside
+        if isinstance(func, HigherOrderOperator):
+            return self._made_of_operations(func, args, kwargs or {})
+        if _current_graph_task_id() == NO_TASK or func.namespace != "aten":
+            return self._simulation.run(func, args, kwargs or {})
+        with DisableTorchFunction():  # in a backward pass modes see what we ask ourselves
+            return self._simulation.run(func, args, kwargs or {})
+
+    def _traced(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """A graph is traced with values: torch's mode for that is asked first, for once."""
+        tracing = torch._C._unset_dispatch_mode(TRACING)
+        try:
+            with self:
+                return tracing.__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            torch._C._set_dispatch_mode(tracing)
+
+    def _made_of_operations(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        kernel = next(func.py_kernels[key] for key in EAGER if key in func.py_kernels)
+        if func._name in ITSELF:
+            with self, AskMode(self._simulation):
+                return kernel(*args, **kwargs)
+
+        def inside(body: Any) -> Any:
+            def run(*given: Any, **options: Any) -> Any:
+                with self, AskMode(self._simulation):
+                    return body(*given, **options)
+
+            return run if callable(body) and not isinstance(body, Tensor) else body
+
+        return kernel(*map(inside, args), **{key: inside(each) for key, each in kwargs.items()})
+
+
+class AskMode(TorchFunctionMode):  # type: ignore[misc]
+    """Gives devices their index, and answers what never reaches the dispatcher."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+        self._special = {
+            **cpp_checks.CHECKS,
+            **dict.fromkeys(fourier.TRANSFORMS, fourier.transform),
+            TO: self._to,
+            CUDA: self._cuda,
+            Tensor.cpu: self._cpu,
+            Tensor.type: self._type,
+            plain_data.__set__: self._set_data,
+            torch._has_compatible_shallow_copy_type: self._compatible,
+            Tensor.numpy: self._host_read,
+            Tensor.tolist: self._host_read,
+            torch.tensor: self._factory,
+            torch.as_tensor: self._factory,
+            torch.asarray: self._factory,
+            torch.device: self._device,
+            Tensor.new: self._new,
+            Tensor.grad.__get__: self._gradient,
+            **dict.fromkeys(FROM_VALUES, legacy_types.from_values),
+            torch._C._nn._parse_to: self._parse_to,
+        }
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if args and isinstance(args[0], SimTensor) and func in ANSWERS:
+            return ANSWERS[func](*args, **(kwargs or {}))
+        if _get_dispatch_mode(FAKING) is not None:
+            return stand_ins.run(func, args, kwargs or {})
+        special = self._special.get(func)
+        if special is not None:
+            return special(func, args, kwargs or {})
+        if not kwargs:
+            return self._simulation.called(func, args, {})
+        device = kwargs.get("device")
+        if kwargs.get("generator") is not None:
+            random_numbers.check(kwargs["generator"], args[0] if args else None, device)
+        if device is None:
+            return self._simulation.called(func, args, kwargs)
+        _, kwargs = self._simulation.plain_devices((), kwargs)
+        if args and isinstance(args[0], SimTensor) and torch.device(device).type == "cpu":
+            args = (args[0].inner, *args[1:])
+        return func(*args, **kwargs)
+
+    def _to(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return moved(self._simulation, func, args, kwargs)
+
+    def _cuda(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return to_cuda(self._simulation, args, kwargs)
+
+    def _cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
+        wrapped = type(args[0]) not in OURS and wrapper_subclasses.home(args[0]) is not None
+        return args[0].to("cpu") if wrapped else func(*args, **kwargs)
+
+    def _type(self, func: Any, args: Any, kwargs: Any) -> Any:
+        dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+        if isinstance(args[0], SimTensor) or "cuda" in str(dtype):
+            return self._simulation.typed(args[0], dtype, False)
+        return func(*args, **kwargs)
+
+    def _set_data(self, func: Any, args: Any, kwargs: Any) -> Any:
+        ANSWERS[func](*args)
+
+    def _compatible(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if any(isinstance(each, SimTensor) for each in args):
+            if isinstance(args[0], UNSHAPED):
+                raise NotImplementedError(LAZY)
+            if not isinstance(args[0], Parameter):
+                return False  # a gradient: C++ holds it, and it cannot become another
+            return all(type(each) in OURS or isinstance(each, SimTensor) for each in args)
+        home = wrapper_subclasses.home
+        if type(args[0]) not in OURS and home(args[0]) != home(args[1]):
+            return False
+        return func(*args, **kwargs)
+
+    def _device(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A number alone means the accelerator, and C++ knows of none."""
+        number = args[0] if len(args) == 1 and not kwargs else None
+        return torch.device("cuda", number) if type(number) is int else func(*args, **kwargs)
+
+    def _parse_to(self, func: Any, args: Any, kwargs: Any) -> Any:
+        args, kwargs = self._simulation.target(args, kwargs)
+        return func(*args, **kwargs)
+
+    def _gradient(self, func: Any, args: Any, kwargs: Any) -> Any:
+        found = func(*args)
+        successor = vars(found).get(SUCCESSOR) if found is not None else None
+        if successor is not None:
+            args[0].grad = found = successor
+        return found
+
+    def _new(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if not isinstance(args[0], SimTensor):
+            return func(*args, **kwargs)
+        rest = tree_map_only(SimTensor, lambda each: each.inner, args[1:])
+        return self._simulation.moved(func(args[0].inner, *rest), args[0].index)
+
+    def _host_read(self, func: Any, args: Any, kwargs: Any) -> Any:
+        self._simulation.pending.host_read(func, args[0])
+        return func(*args, **kwargs)
+
+    def _factory(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`torch.tensor(data, device="cuda")` copies in C++, past the dispatcher."""
+        device = kwargs.get("device")
+        device = legacy_types.default_device() if device is None else device
+        data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if isinstance(data, SimTensor):
+            return self._from_simulated(func, data, kwargs)
+        index = self._simulation.index_of(device) if device is not None else None
+        if index is None and kwargs.get("pin_memory"):
+            return self._simulation.pinned.hold(func(*args, **{**kwargs, "pin_memory": False}))
+        if index is None:
+            return func(*args, **kwargs)
+        rest = dict(kwargs)
+        wants_grad = rest.pop("requires_grad", False)
+        made = self._simulation.moved(legacy_types.made_on_host(func, args, rest), index)
+        return made.requires_grad_(wants_grad)
+
+    def _from_simulated(self, func: Any, data: SimTensor, kwargs: Any) -> Any:
+        device = kwargs.get("device") or data.device
+        copied = data if func is torch.as_tensor else data.detach().clone()
+        return copied.to(device, kwargs.get("dtype") or data.dtype)
+
+
+def moved(simulation: Simulation, func: Any, args: Any, kwargs: Any) -> Any:
+    tensor = args[0]
+    if isinstance(tensor, SimTensor):
+        return simulation.to(tensor, args[1:], kwargs)
+    if type(tensor) not in (Tensor, Parameter):
+        return wrapper_subclasses.moved(simulation, func, tensor, args[1:], kwargs)
+    asked = kwargs.get("device", args[1] if len(args) > 1 else kwargs.get("other"))
+    if isinstance(asked, SimTensor) or _names_cuda(asked):
+        return simulation.to(tensor, args[1:], kwargs)
+    return func(*args, **kwargs)
+
+
+def to_cuda(simulation: Simulation, args: Any, kwargs: Any) -> Any:
+    from tensortrail.tracer.rehearsal import state
+
+    device = kwargs.get("device", args[1] if len(args) > 1 else None)
+    target = state.cuda(device)
+    non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
+    options = {"non_blocking": True} if non_blocking else {}
+    tensor = args[0]
+    if type(tensor) in (Tensor, Parameter) or isinstance(tensor, SimTensor):
+        return simulation.to(tensor, (target,), options)
+    return tensor.to(simulation.plain_devices((target,), {})[0][0], **options)
+
+
+def _names_cuda(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.startswith("cuda")
+    if isinstance(value, torch.device):
+        return bool(value.type == "cuda")
+    return type(value) is int

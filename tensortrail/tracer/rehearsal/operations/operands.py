@@ -1,0 +1,82 @@
+"""What an operation was given."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
+
+INDEXING = ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index",
+            "_unsafe_index_put")  # fmt: skip
+DEPENDS_ON_VALUES = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
+
+
+def by_autograd(device: Any) -> bool:
+    """Its C++ takes the tensors it works on for the host's, and asks for more like them."""
+    return bool(device == state.HOST and torch._C._current_graph_task_id() != -1)
+
+
+def inner_of(tensor: Any) -> Any:
+    return tensor.inner if isinstance(tensor, SimTensor) else tensor
+
+
+def unwrapped(value: Any) -> Any:
+    """With the inner tensors; operations nest their operands in lists at most."""
+    if isinstance(value, SimTensor):
+        return value.inner
+    if type(value) in (list, tuple):
+        return type(value)(unwrapped(each) for each in value)
+    return value
+
+
+def operands(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors an operation was given, by the names of its schema."""
+    names = func._schema.arguments
+    for place, value in enumerate(args):
+        if isinstance(value, Tensor):
+            yield names[place].name, value
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                if isinstance(each, Tensor):
+                    yield names[place].name, each
+    for name, value in kwargs.items():
+        if isinstance(value, Tensor):
+            yield name, value
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                if isinstance(each, Tensor):
+                    yield name, each
+
+
+def waits(func: Any, named: Sequence[tuple[str, Tensor]]) -> bool:
+    """Whether a GPU's kernel lets the host wait: what it gives depends on values."""
+    if not _may_wait(func):
+        return False
+    if func._schema.name.partition("::")[2] not in INDEXING:
+        return True
+    return any(
+        name == "indices"
+        and (tensor.dtype in (torch.bool, torch.uint8) or not isinstance(tensor, SimTensor))
+        for name, tensor in named
+    )
+
+
+@functools.cache
+def _may_wait(func: Any) -> bool:
+    name = func._schema.name.partition("::")[2]
+    return name in INDEXING or not DEPENDS_ON_VALUES.isdisjoint(func.tags)
+
+
+def as_copy(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """`prims.device_put(tensor, device, non_blocking)`, by which inductor moves, as torch's own."""
+    if func is not torch.ops.prims.device_put.default:
+        return func, args, kwargs
+    non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
+    options = {"device": torch.device(args[1]), "non_blocking": non_blocking}
+    return torch.ops.aten._to_copy.default, args[:1], options

@@ -1,0 +1,1 @@
+"""Streams and events of simulated devices, and the races between them."""

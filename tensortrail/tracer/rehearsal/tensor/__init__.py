@@ -1,0 +1,1 @@
+"""The simulated tensor: what it says of itself, its storages, its files."""

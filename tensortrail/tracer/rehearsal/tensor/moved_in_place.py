@@ -1,0 +1,53 @@
+"""A tensor that becomes another, on another device, and stays the same object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.utils._mode_utils import no_dispatch
+
+from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
+
+LAZY = (
+    "a lazy module without its shapes cannot move in a rehearsal: run a first batch through it on "
+    "the CPU"
+)
+SUCCESSOR = "_became"
+
+
+def follow(func: Any, args: Any, kwargs: Any) -> None:
+    """The outer tensor takes the shape that its inner one took in place: C++ may hold it."""
+    before = torch._C._meta_in_tls_dispatch_include()
+    with no_dispatch():
+        torch._C._set_meta_in_tls_dispatch_include(True)
+        try:
+            func(*args, **kwargs)
+        finally:
+            torch._C._set_meta_in_tls_dispatch_include(before)
+
+
+def become(tensor: Tensor, value: Tensor) -> None:
+    """Every reference to `tensor` sees `value` from now on."""
+    requires_grad = tensor.requires_grad
+    is_parameter = isinstance(tensor, Parameter)
+    if isinstance(value, SimTensor):
+        made: Any = (SimParameter if is_parameter else SimTensor)(value.inner, value.index)
+    else:
+        made = Parameter(value, False) if is_parameter else value.detach()
+    made.requires_grad_(requires_grad)
+    attributes = {key: item for key, item in vars(tensor).items() if key not in ("inner", "index")}
+    grad = tensor.grad if tensor.is_leaf else None
+    torch._C._swap_tensor_impl(tensor, made)
+    tensor.__class__, made.__class__ = type(made), type(tensor)
+    ours, theirs = dict(vars(tensor)), dict(vars(made))
+    vars(tensor).clear()
+    vars(tensor).update(attributes)
+    vars(tensor).update(theirs)
+    vars(made).clear()
+    vars(made).update(ours)
+    vars(made)[SUCCESSOR] = tensor  # if C++ holds the old one: the gradient of something
+    if grad is not None:
+        tensor.grad = grad  # it moves by itself, or not

@@ -1,0 +1,282 @@
+"""A tensor that says it lies on a GPU, and holds its values on the CPU.
+
+To torch's C++ it is a CPU tensor without memory of its own; every operation on it comes to
+`__torch_dispatch__`. What Python asks of it directly is answered here as a GPU's would be."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.overrides import handle_torch_function
+
+from tensortrail.tracer.rehearsal import state
+
+NOT_SHARED = (
+    "the memory of a simulated device lies on the host: it cannot be given to other libraries for "
+    "GPUs in a rehearsal"
+)
+LAYOUT = torch.ops.prim.layout.default
+ANSWERS: dict[Any, Callable[..., Any]] = {}
+"""What torch's own method is -> how a simulated tensor answers it."""
+
+
+def answers(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The method stands for torch's `original`: modes see the call as one of that."""
+
+    def decorate(answer: Callable[..., Any]) -> Callable[..., Any]:
+        ANSWERS[original] = answer
+
+        @functools.wraps(answer)
+        def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if torch._C._is_torch_function_mode_enabled():
+                return handle_torch_function(original, (self,), self, *args, **kwargs)
+            return answer(self, *args, **kwargs)
+
+        return method
+
+    return decorate
+
+
+class SimTensor(Tensor):  # type: ignore[misc]
+    inner: Tensor
+    index: int
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    def __new__(
+        cls, data: Tensor, index: int | None = None, requires_grad: bool | None = None, **_: Any
+    ) -> Any:
+        if index is None:
+            # Libraries make parameters anew by `type(old)(value, requires_grad=...)`.
+            wanted = data.requires_grad if requires_grad is None else requires_grad
+            return parameter(data, wanted) if issubclass(cls, SimParameter) else data
+        made = torch._C.TensorBase._make_wrapper_subclass(
+            cls,
+            data.size(),
+            strides=data.stride() if data.layout is torch.strided else None,
+            storage_offset=data.storage_offset() if data.layout is torch.strided else None,
+            dtype=data.dtype,
+            layout=data.layout,
+            device="cpu",
+            requires_grad=False,
+            dispatch_layout=data.layout not in (torch.strided, torch.sparse_coo),
+        )
+        if data.is_conj():
+            torch._C._set_conj(made, True)
+        if data.is_neg():
+            torch._C._set_neg(made, True)
+        made.inner = data
+        made.index = index
+        return made
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is LAYOUT:
+            return args[0].inner.layout
+        return state.required().run(func, args, kwargs or {})
+
+    # --- what it says of itself ----------------------------------------------------------
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cuda", self.index)
+
+    @property
+    def is_cuda(self) -> bool:
+        return True
+
+    @property
+    def is_cpu(self) -> bool:
+        return False
+
+    def get_device(self) -> int:
+        return self.index
+
+    def __repr__(self, **options: Any) -> str:
+        text = repr(self.inner.detach())
+        close = text.rfind(")")
+        tail = f", device='cuda:{self.index}'"
+        if self.grad_fn is not None:
+            tail += f", grad_fn=<{type(self.grad_fn).__name__}>"
+        elif self.requires_grad:
+            tail += ", requires_grad=True"
+        shown = text[:close] + tail + text[close:]
+        return f"Parameter containing:\n{shown}" if isinstance(self, Parameter) else shown
+
+    # --- what needs bytes on the host ----------------------------------------------------
+    @answers(Tensor.numpy)
+    def numpy(self, *, force: bool = False) -> Any:
+        if force:
+            return self.inner.detach().numpy(force=True)
+        raise TypeError(
+            f"can't convert cuda:{self.index} device type tensor to numpy. Use Tensor.cpu() to "
+            "copy the tensor to host memory first."
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.numpy()
+
+    @answers(Tensor.tolist)
+    def tolist(self) -> Any:
+        return state.host_values(self).tolist()
+
+    @answers(Tensor.item)
+    def item(self) -> Any:
+        return state.host_values(self).item()
+
+    def __bool__(self) -> bool:
+        return bool(state.host_values(self))
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        return int(state.host_values(self).__index__())
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise BufferError(NOT_SHARED)
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise BufferError(NOT_SHARED)
+
+    def __format__(self, spec: str) -> str:
+        if self.dim() == 0:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any().item())
+
+    # --- storage -------------------------------------------------------------------------
+    @answers(Tensor.data_ptr)
+    def data_ptr(self) -> int:
+        return int(self.inner.data_ptr())
+
+    @answers(Tensor.untyped_storage)
+    def untyped_storage(self) -> Any:
+        return self.inner.untyped_storage()
+
+    def storage(self) -> Any:
+        return self.inner.storage()
+
+    def _typed_storage(self) -> Any:
+        return self.inner._typed_storage()
+
+    def is_shared(self) -> bool:
+        return False
+
+    def share_memory_(self) -> SimTensor:
+        return self
+
+    @answers(Tensor.is_pinned)
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
+    @answers(Tensor.pin_memory)
+    def pin_memory(self, device: Any = None) -> Any:
+        name = f"torch.cuda.{type_name(self.dtype)}"
+        raise RuntimeError(f"cannot pin '{name}' only dense CPU tensors can be pinned")
+
+    @answers(Tensor.type)
+    def type(self, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
+        if dtype is None:
+            return f"torch.cuda.{type_name(self.dtype)}"
+        return state.required().typed(self, dtype, non_blocking)
+
+    @answers(Tensor.type_as)
+    def type_as(self, other: Tensor) -> Any:
+        return state.required().to(self, (other.device, other.dtype), {})
+
+    # --- moves ---------------------------------------------------------------------------
+    @answers(Tensor.to)
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        return state.required().to(self, args, kwargs)
+
+    @answers(Tensor.cpu)
+    def cpu(self, memory_format: Any = torch.preserve_format) -> Any:
+        return state.required().to(self, ("cpu",), {})
+
+    @answers(Tensor.cuda)
+    def cuda(self, device: Any = None, non_blocking: bool = False, **_: Any) -> Any:
+        return state.required().to(self, (state.cuda(device),), {"non_blocking": non_blocking})
+
+    @property
+    def data(self) -> Any:
+        return SimTensor(self.inner.detach(), self.index)  # with a version of its own
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        set_data(self, value)
+
+    # --- copies and files ----------------------------------------------------------------
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment."
+            )
+        if state.required().races.on:
+            state.required().races.moves(self, "copy.deepcopy")
+        inner = self.inner.__deepcopy__(memo)
+        made = state.required().wrap(inner, self.index, like=self)
+        made.requires_grad_(self.requires_grad)
+        if self.grad is not None:
+            made.grad = self.grad.__deepcopy__(memo)
+        memo[id(self)] = made
+        return made
+
+    def __copy__(self) -> Any:
+        made = type(self)(self.inner.detach(), self.index).requires_grad_(self.requires_grad)
+        others = {key: value for key, value in vars(self).items() if key not in vars(made)}
+        vars(made).update(others)
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from tensortrail.tracer.rehearsal.tensor.files import reduced
+
+        return reduced(self, protocol)
+
+    def __coerce_same_metadata_as_tangent__(self, meta: Any, kind: Any = None) -> SimTensor:
+        return self  # compiled code takes it for a plain tensor
+
+
+@answers(Tensor.data.__set__)
+def set_data(tensor: Tensor, value: Tensor) -> None:
+    state.required().set_data(tensor, value)
+
+
+class SimParameter(SimTensor, Parameter):  # type: ignore[misc]
+    """A parameter on a simulated device."""
+
+
+def parameter(data: Tensor, requires_grad: bool) -> Any:
+    """`nn.Parameter(data)`, whatever device `data` is on."""
+    if not isinstance(data, SimTensor):
+        return Parameter(data, requires_grad)
+    made = SimParameter(data.inner, data.index)
+    return made.requires_grad_(requires_grad)
+
+
+def type_name(dtype: torch.dtype) -> str:
+    """`FloatTensor`, as `torch.cuda.FloatTensor`."""
+    return str(torch.empty(0, dtype=dtype).type()).rpartition(".")[2]
+
+
+def dtype_named(kind: Any) -> torch.dtype:
+    """Of `"torch.cuda.FloatTensor"` and `torch.cuda.FloatTensor`."""
+    name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
+    return torch.empty(0).type(name.replace("torch.cuda.", "torch.")).dtype

@@ -1,0 +1,46 @@
+"""A rehearsal without a recording: what a recording does for it in threads and backward passes."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tensortrail.tracer.patching.mode_stack import ours, put_on, take_off
+from tensortrail.tracer.patching.thread_starts import start_between
+from tensortrail.tracer.rehearsal.operations.modes import AskMode
+from tensortrail.tracer.rehearsal.replacements import Replacements
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
+
+
+def install(stage: Rehearsal, replaced: Replacements) -> None:
+    start, run_backward = threading.Thread.start, torch.autograd._engine_run_backward
+    here = threading.local()
+
+    def begin() -> None:
+        here.asking = stage.arm()
+        put_on(here.asking)
+
+    def end() -> None:
+        take_off(here.asking)
+        stage.disarm()
+
+    def started(thread: threading.Thread) -> Any:
+        return start_between(start, thread, begin, end)
+
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        """Torch takes the mode off for the call; hooks and custom functions run inside of it."""
+        if ours(AskMode) is not None:
+            return run_backward(*args, **kwargs)
+        asking = AskMode(stage.simulation)
+        put_on(asking)
+        try:
+            return run_backward(*args, **kwargs)
+        finally:
+            take_off(asking)
+
+    replaced.put(threading.Thread, "start", started)
+    replaced.put(torch.autograd, "_engine_run_backward", backward)

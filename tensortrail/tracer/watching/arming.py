@@ -1,0 +1,54 @@
+"""Putting the mode on in a thread, taking it off, and keeping it on where torch takes it off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.patching.mode_stack import ours, put_on, take_off
+from tensortrail.tracer.watching.mode import TrailMode
+
+
+def arm(recorder: Recorder) -> None:
+    """The running thread is recorded from now on."""
+    if recorder.local.mode is None:
+        recorder.local.mode = TrailMode(recorder)
+        lower = recorder.stage.arm() if recorder.stage else None
+        recorder.local.lower = lower
+        if lower is not None:  # simulated devices are below: the trail sees what comes of them
+            put_on(lower)
+        put_on(recorder.local.mode, below=lower is not None)
+
+
+def disarm(recorder: Recorder) -> None:
+    """A mode left on would be taken down with the thread, which needs the GIL by then."""
+    recorder.local.mode = None
+    if recorder.local.lower is not None:
+        take_off(recorder.local.lower)
+        recorder.local.lower = None
+        recorder.stage.disarm()
+    if (mode := ours(TrailMode)) is not None:
+        take_off(mode)
+
+
+@contextmanager
+def kept_on(recorder: Recorder) -> Iterator[None]:
+    """While torch runs a function that the mode saw, the mode is off: but the user's code inside
+    belongs to the trail too."""
+    mode = recorder.local.mode
+    if mode is None or ours(TrailMode) is not None:
+        yield
+        return
+    lower = recorder.local.lower
+    if lower is not None and ours(type(lower)) is not None:
+        lower = None
+    if lower is not None:
+        put_on(lower)
+    put_on(mode, below=lower is not None)
+    try:
+        yield
+    finally:
+        take_off(mode)
+        if lower is not None:
+            take_off(lower)

@@ -1,0 +1,75 @@
+"""The function mode: sees every call of torch's Python API in a thread, and acts on few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.compiler import is_compiling
+from torch.overrides import TorchFunctionMode
+
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.noticing.mixed_devices import Meeting
+from tensortrail.tracer.patching.patches import without_next_frame
+from tensortrail.tracer.watching.watched_functions import GIVES_STORAGE, WATCHED
+
+
+class TrailMode(TorchFunctionMode):  # type: ignore[misc]
+    """One for each recorded thread."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        # First, so that the compiler finds nothing else to trace here.
+        if is_compiling():
+            return func(*args, **(kwargs or {}))
+        recorder = self.recorder
+        try:
+            watch = WATCHED.get(func)
+        except TypeError:  # a callable of the user's that cannot be hashed
+            return func(*args, **(kwargs or {}))
+        if watch is GIVES_STORAGE and type(args[0]) in PLAIN and not args[0].is_meta:
+            watch = None  # it gives its own
+        if watch is None and not (recorder.alert and recorder.suspects(args, kwargs)):
+            if recorder.dead:
+                recorder.storages.bury()
+            try:
+                return func(*args, **kwargs) if kwargs else func(*args)
+            except BaseException as error:
+                if isinstance(error, Exception):
+                    recorder.failures.saw(func, args, kwargs or {}, error)
+                args = kwargs = None
+                raise
+        try:
+            return self._watched(watch, func, args, kwargs or {})
+        except BaseException as error:
+            args = kwargs = None
+            without_next_frame(error)
+            raise
+
+    def _watched(self, watch: Any, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        recorder = self.recorder
+        if not recorder.active:
+            return func(*args, **kwargs)
+        meeting = recorder.look(func, args, kwargs, watch is not None) if recorder.alert else None
+        before = recorder.guarded(watch.before, func, args, kwargs) if watch else None
+        try:
+            result = func(*args, **kwargs)
+        except Exception as error:
+            if meeting:
+                recorder.guarded(_ended, func, meeting)
+            recorder.failures.saw(func, args, kwargs, error)
+            raise
+        if meeting:
+            recorder.guarded(_ended, func, meeting, result)
+        if watch:
+            recorder.guarded(watch.after, func, args, kwargs, before, result)
+        return result
+
+
+def _ended(recorder: Recorder, func: Any, meeting: Meeting, result: Any = None) -> None:
+    recorder.meetings.ended(func, meeting, result)

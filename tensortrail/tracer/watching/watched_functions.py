@@ -1,0 +1,213 @@
+"""The functions the mode acts on, with what is looked at before and told after the call.
+
+Whatever a watch does, the program gets the result of its call: faults are caught outside."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.storages import is_wrapper
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.events.recorder import Recorder
+
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+
+
+class Watch:
+    """Nothing before and nothing after."""
+
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        return None
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None: ...
+
+
+class Creation(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        for entry in recorder.storages.entries(result):
+            recorder.note(Did.CREATE, entry, op=func)
+        if args and is_wrapper(args[0]):
+            recorder.wrappers.met(args[0])
+            recorder.wrappers.answered(func, args[0], result, kwargs)
+        elif func in LEAVES_UNWRITTEN:
+            recorder.unwritten.made(result)
+        recorder.refresh()
+
+
+class SameType(Watch):
+    """Operations whose answer must be of the operand's type, as clone and detach."""
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if args and is_wrapper(args[0]):
+            recorder.wrappers.met(args[0])
+            recorder.wrappers.answered(func, args[0], result, kwargs)
+
+
+class Move(Watch):
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        if is_wrapper(args[0]):
+            recorder.wrappers.met(args[0])
+        return recorder.storages.entries(args[0])
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if result is args[0]:
+            if before and asks_device(func, args, kwargs) and not recorder.often(Did.ASKED, func):
+                recorder.note(Did.ASKED, before[0], op=func)
+            return
+        after = recorder.storages.entries(result)
+        facts = {"non_blocking": True} if is_non_blocking(func, args, kwargs) else None
+        if len(before) != len(after):
+            before = [before[0] if before else None] * len(after)
+        for old, new in zip(before, after, strict=True):
+            if old is None:
+                recorder.note(Did.CREATE, new, op=func)
+            elif old.device != new.device or func is Tensor.pin_memory:
+                recorder.note(Did.MOVE, new, old, func, facts)
+            elif old.name and new is not old:
+                recorder.note(Did.COPY, new, old, func)
+        if is_wrapper(result):
+            recorder.wrappers.met(result)
+            recorder.wrappers.moved(func, args[0], result)
+        elif is_wrapper(args[0]) and moves_only(func, args, kwargs):
+            recorder.wrappers.answered(func, args[0], result, {"device": result.device})
+        recorder.refresh()
+
+
+def moves_only(func: Any, args: Args, kwargs: Kwargs) -> bool:
+    """Another device was asked for and no other type of numbers, for which values are enough."""
+    dtypes = any(isinstance(each, torch.dtype) for each in (*args, *kwargs.values()))
+    return asks_device(func, args, kwargs) and not dtypes
+
+
+def asks_device(func: Any, args: Args, kwargs: Kwargs) -> bool:
+    if func is not Tensor.to:
+        return True
+    return "device" in kwargs or any(isinstance(a, (str, torch.device, int)) for a in args[1:2])
+
+
+def is_non_blocking(func: Any, args: Args, kwargs: Kwargs) -> bool:
+    return bool(kwargs.get("non_blocking")) or (func is Tensor.to and any(a is True for a in args))
+
+
+class Copy(Watch):
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        recorder.unwritten.written(args[0])
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        source = args[1] if len(args) > 1 else kwargs.get("src", kwargs.get("other"))
+        target = recorder.storages.entry(args[0])
+        origin = recorder.storages.entry(source)
+        if target is None or origin is None:
+            return
+        if target.device != origin.device or target.name or origin.name:
+            facts = {"non_blocking": True} if kwargs.get("non_blocking") else None
+            recorder.note(Did.COPY, target, origin, func, facts)
+
+
+class DataSwap(Watch):
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        return recorder.storages.entry(args[0])
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if is_wrapper(args[0]):
+            recorder.wrappers.given_data(func, args[0], args[1])
+        recorder.swapped(before, recorder.storages.entry(args[0]), func)
+
+
+class Resize(Watch):
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        return nbytes(args[0])
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        after = nbytes(args[0])
+        entry = recorder.storages.entry(args[0])
+        if entry is not None and before is not None and before != after:
+            recorder.note(Did.RESIZE, entry, op=func, facts={"before": before, "after": after})
+
+
+def nbytes(tensor: Any) -> int | None:
+    with torch._C.DisableTorchFunction(), suppress(RuntimeError, NotImplementedError):
+        return int(tensor.untyped_storage().nbytes())
+    return None
+
+
+class Share(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        entry = recorder.storages.entry(args[0])
+        if entry is not None and not recorder.often(Did.ALIAS, func):
+            recorder.note(Did.ALIAS, entry, op=func)
+
+
+class Address(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        recorder.wrappers.address(func, args[0], result)
+
+
+class GivesStorage(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        recorder.wrappers.storage(func, args[0], result)
+
+
+GIVES_STORAGE = GivesStorage()
+
+
+def _table() -> dict[Any, Watch]:
+    made: dict[Any, Watch] = {}
+
+    def watch(kind: Watch, owner: Any, names: str) -> None:
+        for name in names.split():
+            if (func := getattr(owner, name, None)) is not None:
+                made[func] = kind
+
+    watch(
+        Creation(),
+        torch,
+        "tensor as_tensor asarray scalar_tensor zeros ones full empty empty_strided empty_permuted"
+        " rand randn randint randperm arange linspace logspace eye tril_indices triu_indices range"
+        " complex polar normal empty_like zeros_like ones_like full_like rand_like randn_like",
+    )
+    watch(Creation(), Tensor, "new_empty new_empty_strided new_zeros new_ones new_full new_tensor")
+    watch(SameType(), Tensor, "clone detach contiguous")
+    watch(SameType(), torch, "clone detach")
+    watch(Move(), Tensor, "to cpu cuda xpu mtia ipu type pin_memory")
+    watch(Copy(), Tensor, "copy_")
+    made[Tensor.data.__set__] = DataSwap()
+    watch(Resize(), Tensor, "resize_ resize_as_")
+    watch(Share(), Tensor, "share_memory_")
+    watch(Address(), Tensor, "data_ptr")
+    watch(GIVES_STORAGE, Tensor, "untyped_storage")
+    return made
+
+
+LEAVES_UNWRITTEN = {
+    torch.empty, torch.empty_strided, torch.empty_like, torch.empty_permuted,
+    Tensor.new_empty, Tensor.new_empty_strided,
+}  # fmt: skip
+WATCHED: dict[Any, Watch] = _table()
