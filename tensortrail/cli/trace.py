@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail, say, wants_color
+from tensortrail.tracer.identity.unrecorded_frames import DETOUR, DOORS, OURS
 from tensortrail.tracer.recording.stop import Stopped
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 USAGE = """tensortrail trace [options] script.py [arguments ...]
        tensortrail trace [options] -m module [arguments ...]"""
 FAILED, FOUND, STOPPED = 2, 1, 3
-DOORS = (os.path.join("torch", "_compile.py"), os.path.join("torch", "_dynamo", "eval_frame.py"))
-"""Where torch shuts the compiler out before it calls a mode."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -152,15 +151,12 @@ def _clean(error: BaseException | None) -> None:
 
 
 def _without_ours(link: types.TracebackType | None) -> types.TracebackType | None:
-    """Without our frames, and without the detour over which torch came to us: a function of
-    torch's that is written in Python is entered twice when a mode is on."""
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    detour = os.path.join("torch", "overrides.py")
+    """Without our frames, and without the detour over which torch came to us."""
     links: list[types.TracebackType] = []
     came_over = False
     while link is not None:
         code = link.tb_frame.f_code
-        if code.co_filename.startswith(ours) or code.co_filename.endswith(detour):
+        if code.co_filename.startswith(OURS) or code.co_filename.endswith(DETOUR):
             while links and links[-1].tb_frame.f_code.co_filename.endswith(DOORS):
                 links.pop()
             came_over = True

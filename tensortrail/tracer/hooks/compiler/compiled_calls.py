@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.torch.warning_lines import ASKED
 from tensortrail.tracer.patching.compiled_code import leave_alone, stepping
 from tensortrail.tracer.patching.late_imports import LateHooks
 from tensortrail.tracer.patching.patches import Patches, wrapper
@@ -22,3 +23,5 @@ def install(recorder: Recorder, patches: Patches) -> None:
     leave_alone(stepper, recursive=False)
     leave_alone(wrapper(len, len, patches.compiled, False), recursive=False)
     leave_alone(LateHooks.find_spec)
+    for asked in ASKED:
+        leave_alone(asked)

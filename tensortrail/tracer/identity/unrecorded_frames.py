@@ -1,0 +1,44 @@
+"""The stack as it is without a recording."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import CodeType, FrameType
+
+OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+PROGRAM = os.path.join(OURS, "tracer", "entrances", "script.py")
+"""What called it is not there without us."""
+DETOUR = os.path.join("torch", "overrides.py")
+"""Over which torch comes to a mode: a function of torch's that is written in Python is entered
+twice when a mode is on."""
+DOORS = (os.path.join("torch", "_compile.py"), os.path.join("torch", "_dynamo", "eval_frame.py"))
+"""Where torch shuts the compiler out before it calls a mode."""
+OPERATIONS = os.path.join("torch", "_ops.py")
+"""Whose Python frame is there only if an operation is called from Python, as a rehearsal does."""
+
+
+def is_ours(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(OURS)
+
+
+def frames_without_us(frame: FrameType | None) -> Iterator[FrameType]:
+    """Those from this frame on outwards, of which none is there for our sake."""
+    inner: CodeType | None = None
+    over = False
+    while frame is not None and frame.f_code.co_filename != PROGRAM:
+        file = frame.f_code.co_filename
+        if is_ours(frame) or _is_ours_to_call(frame):
+            over = True
+        elif not (over and file.endswith((DETOUR, *DOORS))):
+            if not (over and frame.f_code is inner):
+                inner = frame.f_code
+                yield frame
+            over = False
+        frame = frame.f_back
+
+
+def _is_ours_to_call(frame: FrameType) -> bool:
+    caller = frame.f_back
+    operation = frame.f_code.co_filename.endswith(OPERATIONS)
+    return operation and caller is not None and is_ours(caller)
