@@ -16,6 +16,7 @@ from tensortrail.config import Config, ConfigError
 
 if TYPE_CHECKING:
     from tensortrail.findings import Report
+    from tensortrail.rules.base import Rule
     from tensortrail.tracer.reading.timeline import RunTimeline
 
 BINARY = {"parquet": "run.parquet", "html": "report.html", "perfetto": "perfetto.json"}
@@ -65,20 +66,29 @@ def run(options: Namespace) -> int:
     return CLEAN
 
 
+def chosen(select: str) -> list[Rule]:
+    """The rules of these codes; ConfigError if there is none of a code."""
+    from tensortrail.cli.selection import selected
+    from tensortrail.rules import all_rules
+
+    codes = selected(
+        Config(select=tuple(part.strip() for part in select.split(",") if part.strip()))
+    )
+    return [
+        rule()
+        for code, rule in all_rules().items()
+        if (rule.default if codes is None else code in codes)
+    ]
+
+
 def findings_of(timeline: RunTimeline, select: str) -> Report:
     """What the rules say of a run."""
-    from tensortrail.cli.selection import selected
     from tensortrail.findings import Report
     from tensortrail.rules import all_rules
     from tensortrail.tracer.reading.findings_of_run import findings
 
-    config = Config(select=tuple(part.strip() for part in select.split(",") if part.strip()))
-    codes = selected(config)
     rules = all_rules()
-    chosen = [
-        rule() for code, rule in rules.items() if (rule.default if codes is None else code in codes)
-    ]
-    judged = findings(timeline, chosen)
+    judged = findings(timeline, chosen(select))
     return Report(
         findings=tuple(judged.findings),
         rules={code: rule.info() for code, rule in rules.items()},

@@ -9,6 +9,7 @@ import os
 import sys
 import types
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail, say, wants_color
@@ -63,7 +64,9 @@ def main(arguments: Sequence[str]) -> int:
     ours, program = split(arguments)
     options = parser().parse_args(ours)
     if not program:
-        fail("nothing to run", f"usage: {USAGE}")
+        fail("nothing to run")
+        for line in f"usage: {USAGE}".splitlines():
+            say(f"  {line.strip()}")
         return FAILED
     if importlib.util.find_spec("torch") is None:
         fail("torch is not installed here", "a recording needs it: pip install tensortrail[trace]")
@@ -72,6 +75,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _start(options: argparse.Namespace, program: list[str]) -> int:
+    from tensortrail.cli.report import chosen
+    from tensortrail.config import ConfigError
     from tensortrail.tracer.entrances import script as programs
     from tensortrail.tracer.events.focus import FocusError, parse_focus, parse_size, parse_steps
     from tensortrail.tracer.recording import session
@@ -80,6 +85,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
 
     name, *arguments = program
     try:
+        chosen(options.select)
         focus = parse_focus(options.focus)
         limit = parse_size(options.max_size)
         steps = parse_steps(options.ops)
@@ -94,7 +100,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
             rehearse=spec,
             guard=options.guard,
         )
-    except (FocusError, SpecError, programs.NoProgram) as error:
+    except (ConfigError, FocusError, SpecError, programs.NoProgram) as error:
         fail(str(error))
         return FAILED
     except OSError as error:
@@ -120,6 +126,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
         sys.exit(STOPPED)
     except BaseException as error:
         ending.code = 1
+        ending.interrupted = type(error) is KeyboardInterrupt
         _told(error, running, wants_color(options.color, sys.stderr))
         # The interpreter goes on as after any uncaught exception; it was printed already.
         sys.excepthook = lambda *_: None
@@ -180,6 +187,7 @@ class Ending:
         self._options = options
         self._pid = os.getpid()
         self.code: Any = 0
+        self.interrupted = False
 
     def finish(self) -> None:
         if os.getpid() != self._pid:
@@ -198,6 +206,11 @@ class Ending:
             sys.stderr.flush()
             # The only way left to change the code: everything else has run.
             os._exit(STOPPED if stopped else FOUND)
+        if self.interrupted:
+            # The interpreter dies of its interrupt if the last code it ran from text was stopped
+            # by one. What was imported here may have run some.
+            with suppress(KeyboardInterrupt):
+                exec("raise KeyboardInterrupt")
 
     def _close(self) -> int:
         from tensortrail.cli.report import findings_of

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -152,6 +155,11 @@ def test_check_changes_the_exit_code_only_for_findings(tmp_path: Path) -> None:
         (["--max-size", "lots", "x.py"], "'lots' is no size"),
         (["--ops", "5-3", "x.py"], "names no steps"),
         (["--directory", "taken", "x.py"], "taken"),
+        (["--check", "--select", "TYPO", "x.py"], "no rule 'TYPO'"),
+        (["--select", "TYPO", "x.py"], "no rule 'TYPO'"),
+        (["--rehearse", "cuda:2x24", "x.py"], "did you mean cuda:2x24GiB?"),
+        (["--rehearse", "cuda:2x24g", "x.py"], "did you mean cuda:2x24giB?"),
+        (["--rehearse", "cuda:0", "x.py"], "between 1 and 64"),
     ],
 )
 def test_what_cannot_start_says_why(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -160,6 +168,7 @@ def test_what_cannot_start_says_why(tmp_path: Path, arguments: list[str], messag
     code, shown, errors = traced(tmp_path, *arguments)
     assert code == 2
     assert message in errors
+    assert "\\x0a" not in errors
     assert "ran" not in shown
 
 
@@ -190,3 +199,32 @@ def test_focus_keeps_what_was_asked_for(tmp_path: Path) -> None:
 
     made = open_run(tmp_path / "run").events(Did.CREATE)
     assert [event.site.line for event in made if event.site] == [3]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("options", [(), ("--quiet",), ("--check",)])
+def test_an_interrupted_program_dies_of_the_signal(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "script.py").write_text(
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "try:\n    signal.raise_signal(signal.SIGINT)\nfinally:\n    print('cleaned')\n"
+    )
+    started = [shutil.which("tensortrail", path=os.path.dirname(sys.executable)) or ""]
+    for command in ([sys.executable, "-m", "tensortrail"], started):
+        if command != [""]:
+            code, shown, errors = outcome([*command, "trace", *options, "script.py"], tmp_path)
+            assert (code, shown) == (-signal.SIGINT, "cleaned\n")
+            assert "KeyboardInterrupt" in errors
+
+
+def test_a_block_of_the_program_joins_its_run(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import tensortrail, torch\n"
+        "with tensortrail.trace('own', rehearse='cuda:2') as run:\n"
+        "    print(torch.ones(2).to('cuda:1').device)\n"
+        "print(run.directory)\n"
+    )
+    code, shown, errors = traced(tmp_path, "script.py", options=("--directory", "run"))
+    assert (code, shown) == (0, f"cuda:1\n{tmp_path / 'run'}\n")
+    assert errors.count("recorded into the run that is on") == 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 
 from tensortrail.findings import Finding
+from tensortrail.inert import inert_path
 from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tensortrail.tracer.recording import session
@@ -35,12 +37,16 @@ class Run(AbstractContextManager["Run"]):
         self._devices = parse_spec(rehearse) if rehearse else None
         self._guard = guard
         self._session: session.Session | None = None
+        self._joined: ExitStack | None = None
+        """What this block changed of a recording that was on before it."""
         self.directory = ""
         """Where the trail is."""
         self.explanation = ""
         """What the exception that left the block has to do with where tensors are."""
 
     def __enter__(self) -> Run:
+        if (other := session.running()) is not None:
+            return self._join(other)
         begun = session.begin(
             self._asked,
             self._focus,
@@ -63,9 +69,22 @@ class Run(AbstractContextManager["Run"]):
             return
         if isinstance(error, Exception):
             self.explanation = running.explained(error)
-            if self.explanation:
-                atexit.register(_tell_at_exit, id(error), self.explanation)
+        if self._joined is not None:
+            self._joined.close()
+            return
+        if self.explanation:
+            atexit.register(_tell_at_exit, id(error), self.explanation)
         running.stop()
+
+    def _join(self, other: session.Session) -> Run:
+        """The program is recorded already: what happens in the block goes into that run."""
+        self._session, self.directory, self._joined = other, other.directory, ExitStack()
+        _say_once(f"this block is recorded into the run that is on, {other.directory}")
+        if self._devices is not None and other.recorder.stage is None:
+            self._joined.enter_context(other.rehearsing(self._devices))
+        if self._guard and other.recorder.guard is None:
+            self._joined.enter_context(other.guarding())
+        return self
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Events inside belong to a phase of that name."""
@@ -84,6 +103,11 @@ class Run(AbstractContextManager["Run"]):
         from tensortrail.tracer.reading.findings_of_run import findings
 
         return list(findings(self.timeline()).findings)
+
+
+@functools.cache
+def _say_once(message: str) -> None:
+    sys.stderr.write(f"tensortrail: {inert_path(message)}\n")
 
 
 def _tell_at_exit(identity: int, explanation: str) -> None:

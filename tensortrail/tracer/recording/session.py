@@ -8,8 +8,8 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +94,7 @@ class Session:
         self._late.remove()
         disarm(self.recorder)
         self._patches.undo()
-        if self.recorder.stage is not None:
-            self.recorder.stage.stop()
-            self.recorder.stage = None
+        self._end_rehearsal()
         self.recorder.close()
         atexit.unregister(self.recorder.close)
 
@@ -108,6 +106,34 @@ class Session:
         stage.start()
         self.recorder.stage = stage
         self.header["rehearse"] = spec.text
+
+    def _end_rehearsal(self) -> None:
+        if self.recorder.stage is not None:
+            self.recorder.stage.stop()
+            self.recorder.stage = None
+            self.header.pop("rehearse", None)
+
+    @contextmanager
+    def rehearsing(self, spec: Spec) -> Iterator[None]:
+        """Devices are simulated for a while in this thread and those it starts."""
+        disarm(self.recorder)
+        try:
+            self._begin_rehearsal(spec)
+            arm(self.recorder)
+            yield
+        finally:
+            disarm(self.recorder)
+            self._end_rehearsal()
+            arm(self.recorder)
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """The program is stopped for a while before what destroys data."""
+        self.recorder.guard = Guard(self.recorder)
+        try:
+            yield
+        finally:
+            self.recorder.guard = None
 
     @property
     def trouble(self) -> str:

@@ -19,6 +19,7 @@ from tensortrail.tracer.rehearsal.compiler.torch_compile import Compiler
 from tensortrail.tracer.rehearsal.devices import random_numbers, torch_cuda
 from tensortrail.tracer.rehearsal.devices.data_parallel import install as install_parallel
 from tensortrail.tracer.rehearsal.devices.distributed import install as install_groups
+from tensortrail.tracer.rehearsal.devices.first_use import forget_start
 from tensortrail.tracer.rehearsal.devices.spec import Spec
 from tensortrail.tracer.rehearsal.operations import cpp_checks
 from tensortrail.tracer.rehearsal.operations.modes import (
@@ -124,6 +125,7 @@ class Rehearsal:
         self._replaced.undo()
         PLAIN.difference_update((SimTensor, SimParameter))
         state.current = None
+        forget_start()
 
     def _replace(self) -> None:
         simulation, put = self.simulation, self._replaced.put

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import tensortrail  # noqa: E402
 from tensortrail.rules import Did  # noqa: E402
-from tensortrail.tracer.recording.session import AlreadyRecording, running  # noqa: E402
+from tensortrail.tracer.recording.session import running  # noqa: E402
 
 
 def test_a_block_is_recorded(tmp_path: Path) -> None:
@@ -61,11 +61,34 @@ def test_only_what_ends_the_program_is_explained_to_people(
     assert ("Traceback" in traceback) is explained
 
 
-def test_one_recording_at_a_time(tmp_path: Path) -> None:
-    with tensortrail.trace(tmp_path / "run"):
-        with pytest.raises(AlreadyRecording):
-            tensortrail.trace(tmp_path / "other").__enter__()
-        assert running() is not None
+def test_a_block_inside_another_joins_its_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tensortrail.trace(tmp_path / "run") as outer:
+        for _ in range(2):
+            with tensortrail.trace(tmp_path / "other") as inner, inner.phase("inside"):
+                torch.ones(3).to("meta")
+            assert running() is not None
+        assert inner.directory == outer.directory
+        assert [move.phase for move in inner.timeline().events(Did.MOVE)] == ["inside"] * 2
+    assert running() is None
+    assert not (tmp_path / "other").exists()
+    assert capsys.readouterr().err.count("into the run that is on") == 1
+
+
+def test_a_block_inside_another_has_its_own_devices(tmp_path: Path) -> None:
+    file = tmp_path / "model.pt"
+    torch.save({"weight": torch.ones(1000)}, file)
+    with tensortrail.trace(tmp_path / "run") as outer:
+        weights = torch.load(file, mmap=True)
+        with tensortrail.trace(rehearse="cuda:2", guard=True):
+            assert torch.ones(3).to("cuda:1").is_cuda
+            with pytest.raises(tensortrail.Stopped):
+                torch.save(weights, file)
+        assert not torch.cuda.is_available()
+        torch.ones(3).to("meta")
+    moves = outer.timeline().events(Did.MOVE)
+    assert [move.storage.device for move in moves if move.storage] == ["cuda:1", "meta"]
 
 
 def test_bad_options_are_told_before_anything_begins(tmp_path: Path) -> None:

@@ -138,3 +138,25 @@ def test_one_rehearsal_at_a_time() -> None:
             Rehearsal(parse_spec("cuda")).__enter__()
         assert torch.cuda.device_count() == 2
     assert torch.cuda.device_count() == 0
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch has a GPU here")
+@pytest.mark.parametrize(
+    "asks",
+    [
+        lambda: torch.ones(1, device="cuda"),
+        lambda: torch.ones(1).cuda(),
+        lambda: torch.ones(1).to("cuda:1"),
+        lambda: torch.cuda.current_device(),
+    ],
+)
+def test_torch_says_again_that_it_has_no_gpu(asks: Any) -> None:
+    def said() -> tuple[type[BaseException], str]:
+        with pytest.raises(Exception) as caught:
+            asks()
+        return caught.type, str(caught.value)
+
+    before = said()
+    with Rehearsal(parse_spec("cuda:2")):
+        asks()
+    assert said() == before

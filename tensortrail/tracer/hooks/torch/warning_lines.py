@@ -23,13 +23,13 @@ BEYOND = 1 << 30
 def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(warnings, "warn", _warn, everywhere=True)
     if type(warnings) is ModuleType:
-        warnings.__class__ = Warnings  # type: ignore[assignment]
+        warnings.__class__ = Warnings
         recorder.at_close.append(_restore)
 
 
 def _restore() -> None:
     if type(warnings) is Warnings:
-        warnings.__class__ = ModuleType
+        warnings.__class__ = ModuleType  # type: ignore[assignment]
 
 
 # --- warnings of Python, with a level ------------------------------------------------------

@@ -32,8 +32,17 @@ def parse_spec(text: str) -> Spec:
     count = int(found[1] or 1)
     if not 1 <= count <= 64:
         raise SpecError(f"{text!r}: between 1 and 64 devices can be rehearsed")
+    if found[2] and re.fullmatch(r"[\d.]+\s*[kKmMgG]?", found[2]):
+        raise SpecError(f"{text!r}: did you mean {_meant(text)}? A size needs its unit")
     try:
         memory = parse_size(found[2]) if found[2] else DEFAULT_MEMORY
     except FocusError as error:
         raise SpecError(f"{text!r}: {error}") from error
     return Spec(count, memory, bool(found[2]), text)
+
+
+def _meant(text: str) -> str:
+    """`cuda:2x24` and `cuda:2x24G` mean `cuda:2x24GiB`."""
+    kept = text.strip()
+    unit = "" if kept[-1].isalpha() else "G"
+    return f"{kept}{unit}iB"
