@@ -175,9 +175,8 @@ def main():
 
 
 def test_simulated_devices(tmp_path: Path) -> None:
-    from tensortrail.tracer.rehearsal.spec import Spec
-
-    from tensortrail.tracer import session
+    from tensortrail.tracer.recording import session
+    from tensortrail.tracer.rehearsal.devices.spec import Spec
 
     source = "import torch\nx = torch.ones(2, 3, 4)\ndef main():\n    x.T\n"
     alone = ran(source)
