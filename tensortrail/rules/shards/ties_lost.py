@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules._common import in_tests
+from tensortrail.rules.shards._replaced import replaces_parameters
+from tensortrail.rules.shared.objects import called, name_of, receiver, within
+
+_TIES = re.compile(r"(^|_)(re)?tie(_|$|d)|retie", re.IGNORECASE)
+
+
+class TiesLost(Rule):
+    """Parameters that two modules share are replaced one by one, and no longer shared after it.
+
+    ## What it does
+    Finds two shapes in code that gives a model new parameters:
+
+    - `model.tie_weights()`, and then a load that exchanges the parameters (`assign=True`,
+      `load_checkpoint_in_model`, `to_empty`), with no tie after it;
+    - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name.
+      The loop gives a shared parameter once, under its first name.
+
+    ## Why is this bad?
+    The second name keeps the old parameter. The model computes with both: the head with the old
+    weight or with a placeholder, the embedding with the new one. Training changes only one of
+    them, and saving writes two weights where one belongs, or drops the wrong one.
+
+    ## Example
+    ```python
+    model.tie_weights()
+    model.load_state_dict(weights, assign=True)
+    ```
+    Use instead:
+    ```python
+    model.load_state_dict(weights, assign=True)
+    model.tie_weights()
+    ```
+
+    ## Fix safety
+    No fix is offered: models tie their weights in different ways.
+
+    ## References
+    - ModelCloud/GPTQModel: weights were tied before the checkpoint was loaded
+    - pytorch/pytorch documentation of `torch.nn.Module.named_parameters`, `remove_duplicate`
+    """
+
+    code = "SHD414"
+    name = "ties-lost"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = ("tie_", ("named_parameters", "Parameter("))
+
+    bad = (
+        Bad(
+            """\
+def load(model, weights):
+    model.tie_weights()
+    model.load_state_dict(weights, assign=True)
+    return model
+""",
+            lines=(3,),
+        ),
+        Bad(
+            """\
+import torch
+
+def convert(model, make):
+    for name, parameter in list(model.named_parameters()):
+        owner, _, last = name.rpartition(".")
+        fresh = torch.nn.Parameter(make(parameter))
+        setattr(model.get_submodule(owner), last, fresh)
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def load(model, weights):
+    model.load_state_dict(weights, assign=True)
+    model.tie_weights()
+    return model
+"""
+        ),
+        Good(
+            """\
+def load(model, weights):
+    model.tie_weights()
+    model.load_state_dict(weights)
+    return model
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def convert(model, make):
+    for name, parameter in list(model.named_parameters(remove_duplicate=False)):
+        owner, _, last = name.rpartition(".")
+        setattr(model.get_submodule(owner), last, torch.nn.Parameter(make(parameter)))
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def convert(leaf, make):
+    for name, parameter in list(leaf.named_parameters()):
+        leaf.register_parameter(name, torch.nn.Parameter(make(parameter)))
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def convert(layer, make):
+    for name, parameter in list(layer.named_parameters(recurse=False)):
+        setattr(layer, name, torch.nn.Parameter(make(parameter)))
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def convert(model, make):
+    for name, parameter in list(model.named_parameters()):
+        owner, _, last = name.rpartition(".")
+        setattr(model.get_submodule(owner), last, torch.nn.Parameter(make(parameter)))
+    retie_parameters(model)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if not in_tests(module):
+            yield from self._tied_too_early(module)
+            yield from self._one_by_one(module)
+
+    def _tied_too_early(self, module: Module) -> Iterator[Finding]:
+        for call in module.nodes(ast.Call):
+            owner = replaces_parameters(module, call)
+            tie = _tied_before(module, call, owner) if owner else None
+            if tie is not None and not _tied_after(module, call):
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{owner}` was tied in line {tie.lineno}, and gets new parameters here: the "
+                    "tie has to be made again after it",
+                    trail=[(tie, "tied here, too early")],
+                )
+
+    def _one_by_one(self, module: Module) -> Iterator[Finding]:
+        for loop in module.nodes(ast.For):
+            owner = _named_parameters_of(module, loop)
+            if owner is None or _tied_after(module, loop):
+                continue
+            for put in _puts(module, loop):
+                yield self.finding(
+                    module,
+                    put,
+                    f"`{owner}.named_parameters()` gives a parameter that two modules share once: "
+                    "the new one is put under its first name, and the second keeps the old one",
+                    trail=[(loop, "the loop that gives shared parameters once")],
+                )
+                break
+
+
+def _tied_before(module: Module, call: ast.Call, owner: str) -> ast.Call | None:
+    for before in module.earlier(call, ast.Call):
+        if replaces_parameters(module, before) == owner:
+            return None
+        subject = receiver(before)
+        if subject is not None and called(before) == "tie_weights":
+            return before if name_of(module, subject) == owner else None
+    return None
+
+
+def _tied_after(module: Module, node: ast.AST) -> bool:
+    inside = module.nodes(ast.Call, node)
+    return any(_TIES.search(called(each)) for each in (*inside, *module.later(node, ast.Call)))
+
+
+def _named_parameters_of(module: Module, loop: ast.For) -> str | None:
+    """The model of `for name, p in model.named_parameters():`, submodules and all."""
+    for call in (loop.iter, *module.nodes(ast.Call, loop.iter)):
+        if isinstance(call, ast.Call) and called(call) == "named_parameters":
+            options = {each.arg for each in call.keywords}
+            owner = receiver(call)
+            if options & {"recurse", "remove_duplicate", None} or owner is None:
+                return None
+            return module.text(owner)
+    return None
+
+
+def _puts(module: Module, loop: ast.For) -> Iterator[ast.AST]:
+    """Statements of the loop that put a new Parameter under the name at hand."""
+    target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else None
+    if not isinstance(target, ast.Name):
+        return
+    for call in module.nodes(ast.Call, loop):
+        if called(call) in ("setattr", "register_parameter") and call.args:
+            if _is_new(module, call.args[-1], loop) and not _names(call, target.id):
+                yield call
+    for assign in module.nodes(ast.Assign, loop):
+        place = assign.targets[0]
+        if isinstance(place, ast.Subscript) and isinstance(place.value, ast.Attribute):
+            whole = isinstance(place.slice, ast.Name) and place.slice.id == target.id
+            if place.value.attr == "_parameters" and not whole:
+                if _is_new(module, assign.value, loop):
+                    yield assign
+
+
+def _names(call: ast.Call, name: str) -> bool:
+    """The whole name is given: the module is a leaf, as no parameter has a dot in its name."""
+    return any(isinstance(each, ast.Name) and each.id == name for each in call.args[:-1])
+
+
+def _is_new(module: Module, value: ast.expr, loop: ast.For) -> bool:
+    sources = (value, *module.value_of(value).origins)
+    return any(
+        isinstance(each, ast.Call)
+        and called(each) in ("Parameter", "type")
+        and within(each, loop, module)
+        for each in sources
+    )
