@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules._common import in_tests
+from tensortrail.rules.shared.objects import called, is_false, keyword, receiver, unpacks
+from tensortrail.rules.view import FunctionNode
+
+_READS = ("load", "load_file", "load_state_dict", "load_checkpoint", "torch_load", "safe_load_file")
+
+
+class LoadIncomplete(Rule):
+    """Weights are loaded without the strictness that was asked for.
+
+    ## What it does
+    Finds functions that accept `strict` and load a state dict without it, so that the argument
+    has no effect; and, as a note, `load_state_dict(..., strict=False)` whose result, the lists of
+    missing and unexpected keys, is dropped.
+
+    ## Why is this bad?
+    A key that nobody took, or a parameter that no file gave, leaves a weight with its initial
+    values. The model loads without an error and gives wrong results.
+
+    ## Example
+    ```python
+    def load_part(layer, weights, strict=True):
+        layer.load_state_dict(weights)
+    ```
+    Use instead:
+    ```python
+    def load_part(layer, weights, strict=True):
+        layer.load_state_dict(weights, strict=strict)
+    ```
+
+    ## Fix safety
+    No fix is offered: a stricter load may refuse checkpoints that were accepted so far.
+
+    ## References
+    - deepspeedai/DeepSpeed: `load_state_dir(..., strict=True)` did not pass `strict` on
+    - pytorch/pytorch documentation of `torch.nn.Module.load_state_dict`
+    """
+
+    code = "SHD412"
+    name = "load-incomplete"
+    severity = Severity.WARNING
+    triggers = (("load_state_dict", "strict"),)
+
+    bad = (
+        Bad(
+            """\
+def load_part(layer, weights, strict=True):
+    layer.load_state_dict(weights)
+""",
+            lines=(2,),
+        ),
+        Bad(
+            """\
+import torch
+
+def fill(model, path):
+    weights = torch.load(path, map_location="cpu")
+    model.load_state_dict(weights, strict=False)
+""",
+            lines=(5,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def load_part(layer, weights, strict=True):
+    layer.load_state_dict(weights, strict=strict)
+"""
+        ),
+        Good(
+            """\
+def load_part(layer, optimizer, weights, strict=True):
+    layer.load(weights["model"], strict)
+    optimizer.load_state_dict(weights["optimizer"])
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def fill(model, path, log):
+    weights = torch.load(path, map_location="cpu")
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    log(missing, unexpected)
+"""
+        ),
+        Good(
+            """\
+def fill(model, teacher):
+    model.load_state_dict(teacher.state_dict(), strict=False)
+"""
+        ),
+        Good(
+            """\
+def fill(model, adapter):
+    weights = {f"adapter.{key}": value for key, value in adapter.items()}
+    model.load_state_dict(weights, strict=False)
+"""
+        ),
+        Good(
+            """\
+class Model(Base):
+    def load_state_dict(self, weights, strict=True):
+        del strict
+        self.inner.load_state_dict(weights)
+"""
+        ),
+        Good(
+            """\
+class Schedule(Base):
+    def load_state_dict(self, state, strict=True):
+        self.steps = state["steps"]
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls("load_state_dict"):
+            function = module.function_of(call)
+            if function is not None and _ignores_strict(module, call, function):
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{function.name}` accepts `strict`, and nothing reads it: weights are always "
+                    "loaded as with `strict=True`",
+                )
+            elif _drops_report(module, call):
+                yield self.finding(
+                    module,
+                    call,
+                    "`strict=False` and the result is dropped: keys that are missing or not used "
+                    "go unnoticed",
+                    severity=Severity.NOTE,
+                    confidence=Confidence.LOW,
+                )
+
+
+def _ignores_strict(module: Module, call: ast.Call, function: FunctionNode) -> bool:
+    arguments = function.args
+    names = {each.arg for each in (*arguments.args, *arguments.kwonlyargs)}
+    if "strict" not in names or not _loads_module(module, call) or unpacks(call):
+        return False
+    if keyword(call, "strict") is not None or len(call.args) > 1:
+        return False
+    reads = (each.id for each in module.nodes(ast.Name, function))
+    return "strict" not in reads
+
+
+def _loads_module(module: Module, call: ast.Call) -> bool:
+    """Only modules know `strict`; optimizers, schedulers and scalers have none."""
+    subject = receiver(call)
+    text = module.text(subject).lower() if subject is not None else ""
+    others = ("optim", "sched", "scaler", "sampler", "loader", "tracker", "state")
+    return subject is not None and not any(word in text for word in others)
+
+
+def _drops_report(module: Module, call: ast.Call) -> bool:
+    if not is_false(keyword(call, "strict")) or not call.args:
+        return False
+    statement = module.parent(call)
+    return isinstance(statement, ast.Expr) and _comes_from_file(module, call.args[0])
+
+
+def _comes_from_file(module: Module, given: ast.expr) -> bool:
+    """Read here, and not put together on purpose from some of the keys."""
+    sources = [given, *module.value_of(given).origins]
+    return all(not isinstance(each, (ast.Dict, ast.DictComp)) for each in sources) and any(
+        isinstance(each, ast.Call) and called(each) in _READS for each in sources
+    )
