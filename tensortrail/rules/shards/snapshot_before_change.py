@@ -236,19 +236,20 @@ def prepare(model, distribute):
         if cls is None or not owner.startswith("self.") or _is_made_again(module, cls, owner):
             return
         for call in module.nodes(ast.Call, cls):
-            if module.function_of(call) is not function and _loads(module, call, owner, name):
-                if not _is_copied(module, assign, name):
-                    yield self.finding(
-                        module,
-                        assign,
-                        f"`{name}` holds the tensors of `{owner}` itself, not copies: whatever "
-                        f"changes the model in place changes it too, and line {call.lineno} "
-                        "restores nothing",
-                        severity=Severity.WARNING,
-                        confidence=Confidence.MEDIUM,
-                        trail=[(call, "to be restored here")],
-                    )
-                    return
+            if module.function_of(call) is function or not _loads(module, call, owner, name):
+                continue
+            if not _is_copied(module, assign, name):
+                yield self.finding(
+                    module,
+                    assign,
+                    f"`{name}` holds the tensors of `{owner}` itself, not copies: whatever "
+                    f"changes the model in place changes it too, and line {call.lineno} "
+                    "restores nothing",
+                    severity=Severity.WARNING,
+                    confidence=Confidence.MEDIUM,
+                    trail=[(call, "to be restored here")],
+                )
+                return
 
 
 def _kept_as(module: Module, write: ast.Call, source: ast.Attribute) -> ast.Assign | None:
@@ -311,9 +312,9 @@ def _is_made_again(module: Module, cls: ast.ClassDef, owner: str) -> bool:
     """Some method puts another module in its place: the old values are given to that one."""
     for assign in module.nodes(ast.Assign, cls):
         function = module.function_of(assign)
-        if module.text(assign.targets[0]) == owner and function is not None:
-            if function.name != "__init__":
-                return True
+        outside = function is not None and function.name != "__init__"
+        if outside and module.text(assign.targets[0]) == owner:
+            return True
     return False
 
 

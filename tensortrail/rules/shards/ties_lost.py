@@ -202,16 +202,18 @@ def _puts(module: Module, loop: ast.For) -> Iterator[ast.AST]:
     if not isinstance(target, ast.Name):
         return
     for call in module.nodes(ast.Call, loop):
-        if called(call) in ("setattr", "register_parameter") and call.args:
-            if _is_new(module, call.args[-1], loop) and not _names(call, target.id):
-                yield call
+        if called(call) not in ("setattr", "register_parameter") or not call.args:
+            continue
+        if _is_new(module, call.args[-1], loop) and not _names(call, target.id):
+            yield call
     for assign in module.nodes(ast.Assign, loop):
         place = assign.targets[0]
         if isinstance(place, ast.Subscript) and isinstance(place.value, ast.Attribute):
             whole = isinstance(place.slice, ast.Name) and place.slice.id == target.id
-            if place.value.attr == "_parameters" and not whole:
-                if _is_new(module, assign.value, loop):
-                    yield assign
+            if whole or place.value.attr != "_parameters":
+                continue
+            if _is_new(module, assign.value, loop):
+                yield assign
 
 
 def _names(call: ast.Call, name: str) -> bool:
