@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules._common import in_tests
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_false, keyword, receiver, unpacks
 from tensortrail.rules.view import FunctionNode
 

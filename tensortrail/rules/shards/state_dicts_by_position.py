@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules._common import in_tests
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver
 
 _VIEWS = ("items", "values")
