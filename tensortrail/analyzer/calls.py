@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Union
 
-from tensortrail.analyzer import known
+from tensortrail.analyzer import known, uses
 from tensortrail.analyzer.state import State
 from tensortrail.rules.words import (
     NOWHERE,
@@ -38,6 +38,8 @@ def value_of_call(evaluator: Evaluator, call: ast.Call, state: State) -> Value:
     else:
         evaluator.value(call.func, state)
     dotted = evaluator.world.qualified(call.func)
+    for used in uses.tensors_used(evaluator, call, dotted, state):
+        evaluator.used.update(uses.bindings_of(used))
     found = _of_library(evaluator, call, dotted, state)
     if found is None and isinstance(call.func, ast.Attribute):
         found = _of_method(evaluator, call, call.func, receiver, state)
@@ -77,12 +79,37 @@ def _of_library(evaluator: Evaluator, call: ast.Call, dotted: str, state: State)
         if isinstance(name, ast.Constant) and isinstance(name.value, str) and first.path:
             path = f"{first.path}.{name.value}"
             return state.values.get(path, Value(path=path, owner=first.owner))
-        return UNKNOWN_VALUE
+        return _named_member(evaluator, name, first)
     if dotted in _PLAIN_CALLS:
         return _OTHER
     if known.MODULE_FACTORIES.match(dotted):
         return Value(frozenset({Kind.MODULE}), owner=Owner.HERE, cls=dotted.rpartition(".")[0])
     return None
+
+
+def _named_member(evaluator: Evaluator, name: ast.expr, owner: Value) -> Value:
+    """`getattr(m, name)` where `name` runs over `m.named_parameters()` or the like."""
+    for source in evaluator.seen.get(name, UNKNOWN_VALUE).origins:
+        call = source
+        while isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args:
+            call = call.args[0]  # list(...), sorted(...)
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+            continue
+        base = evaluator.seen.get(call.func.value, UNKNOWN_VALUE)
+        element = _element_of_method(call.func.attr, base)
+        if base.path == owner.path and isinstance(element, tuple):
+            held = element[-1]
+            if isinstance(held, Value) and call.func.attr.startswith("named_"):
+                return replace(held, path=f"{owner.path}[{ast.unparse(name)}]")
+    return UNKNOWN_VALUE
+
+
+def parts_of(evaluator: Evaluator, source: ast.expr | None) -> tuple[Value, ...]:
+    """What a call of a library gives that returns a tuple of known parts; () for any other."""
+    if not isinstance(source, ast.Call):
+        return ()
+    kinds = known.TUPLE_KINDS.get(evaluator.world.qualified(source.func), ())
+    return tuple(Value(frozenset({kind}), owner=Owner.HERE) for kind in kinds)
 
 
 def _of_method(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tensortrail.analyzer import calls, hints, known, narrowing
+from tensortrail.analyzer import calls, hints, known, narrowing, uses
 from tensortrail.analyzer.narrowing import path_of
 from tensortrail.analyzer.state import State, join_values
 from tensortrail.rules.words import (
@@ -32,6 +32,7 @@ class World(Protocol):
     def kind_of_class_named(self, name: str) -> Kind | None: ...
     def function_facts(self, call: ast.Call) -> FunctionFacts | None: ...
     def annotated_return(self, call: ast.Call) -> hints.Annotated: ...
+    def tensor_parameters(self, call: ast.Call) -> frozenset[int | str | None]: ...
     def attribute_of_class(self, cls: str, name: str) -> Value: ...
     def global_value(self, name: str) -> Value: ...
 
@@ -44,6 +45,10 @@ class Evaluator:
         self.seen: dict[ast.expr, Value] = {}
         self.moves: list[tuple[str, Placement]] = []
         """(path, new placement) of every in-place move met, in order."""
+        self.used: set[uses.Binding] = set()
+        """Bindings that are used as tensors somewhere, and were not known to be."""
+        self.believed: frozenset[uses.Binding] = frozenset()
+        """Those of an earlier run over the same code."""
 
     def value(self, node: ast.expr, state: State) -> Value:
         handler = _HANDLERS.get(type(node))
@@ -54,12 +59,21 @@ class Evaluator:
             found = Value(kinds=OTHER, owner=Owner.HERE)
         else:
             found = handler(self, node, state)
+        found = self.by_use(found)
         if found.path and not found.placement:
             moved = state.place_of(found.path)
             if moved:
                 found = replace(found, placement=moved)
         self.seen[node] = found
         return found
+
+    def by_use(self, value: Value) -> Value:
+        """The value, a tensor if an earlier run has seen it used as one."""
+        known = self.believed and uses.is_open(value)
+        return uses.by_use(value) if known and self.is_believed(value) else value
+
+    def is_believed(self, value: Value) -> bool:
+        return uses.binding_of(value) in self.believed
 
     # --- leaves --------------------------------------------------------------------------
     def _constant(self, node: ast.Constant, state: State) -> Value:
@@ -224,6 +238,11 @@ class Evaluator:
     def assign(self, target: ast.expr, value: Value, source: ast.expr | None, state: State) -> None:
         """`target = source`, where `source` was found to be `value`."""
         if isinstance(target, (ast.Tuple, ast.List)):
+            known_parts = calls.parts_of(self, source)
+            if len(known_parts) == len(target.elts):
+                for each, held in zip(target.elts, known_parts, strict=True):
+                    self.assign(each, held, source, state)
+                return
             parts: list[ast.expr | None] = [None] * len(target.elts)
             if isinstance(source, (ast.Tuple, ast.List)) and len(source.elts) == len(target.elts):
                 parts = list(source.elts)
@@ -246,7 +265,7 @@ class Evaluator:
             return
         origins = (source,) if source is not None else ()
         alias = value.path if value.kind is Kind.MODULE and _is_name(value.path) else path
-        bound = replace(value, origins=origins, path=alias)
+        bound = self.by_use(replace(value, origins=origins, path=alias))
         state.bind(path, bound)
         self.seen[target] = bound
 
@@ -269,7 +288,7 @@ class Evaluator:
             target, value = target.value, UNKNOWN_VALUE
         path = path_of(target)
         if path:
-            bound = replace(value, path=value.path or path, origins=(source,))
+            bound = self.by_use(replace(value, path=value.path or path, origins=(source,)))
             state.bind(path, bound)
             self.seen[target] = bound
 

@@ -10,9 +10,12 @@ from tensortrail.analyzer import hints, known
 from tensortrail.analyzer.expressions import Evaluator, World, kind_of_class
 from tensortrail.analyzer.narrowing import narrow, narrow_instance
 from tensortrail.analyzer.state import State, join, join_values
+from tensortrail.analyzer.tree import suppresses
+from tensortrail.analyzer.uses import Binding
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Owner, Placement, Value
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TRY: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
 _LOOPS_RUN_TWICE = 2
 """Loops nested deeper run once: the first round from a state already joined is near enough."""
@@ -21,8 +24,15 @@ _LOOPS_RUN_TWICE = 2
 class Flow(Evaluator):
     """One outermost function (or the top of a file), run once."""
 
-    def __init__(self, world: World, enclosing_class: str = "") -> None:
+    def __init__(
+        self,
+        world: World,
+        enclosing_class: str = "",
+        believed: frozenset[Binding] = frozenset(),
+    ) -> None:
         super().__init__(world)
+        self.believed = believed
+        self.scope: ast.AST | None = None
         self._class = enclosing_class
         self._loops = 0
         self._breaks: list[State] = []
@@ -85,7 +95,7 @@ class Flow(Evaluator):
             kinds, sure = known.kind_by_name(name), False
         if Kind.SETTINGS not in kinds and not kinds and _reads_like_settings(name, said.cls):
             kinds, sure = frozenset({Kind.SETTINGS}), bool(said.cls)
-        return Value(kinds, place, sure, said.cls, Owner.CALLER, name)
+        return self.by_use(Value(kinds, place, sure, said.cls, Owner.CALLER, name))
 
     # --- statements ----------------------------------------------------------------------
     def _block(self, statements: Sequence[ast.stmt], state: State | None) -> State | None:
@@ -125,7 +135,8 @@ class Flow(Evaluator):
                 value = self.value(item.context_expr, state)
                 if item.optional_vars is not None:
                     self.assign(item.optional_vars, value, item.context_expr, state)
-            return self._block(node.body, state)
+            early = state.copy() if suppresses(node) else None
+            return join(early, self._block(node.body, state))
         if isinstance(node, (ast.Return, ast.Raise)):
             self._leave(node, state)
             return None
@@ -136,6 +147,7 @@ class Flow(Evaluator):
             self._nested(node, state)
             return state
         if isinstance(node, ast.ClassDef):
+            self._class_body(node, state)
             state.bind(node.name, Value(frozenset({Kind.OTHER}), path=node.name))
             return state
         if isinstance(node, ast.Match):
@@ -241,10 +253,17 @@ class Flow(Evaluator):
 
     def _nested(self, node: FunctionNode, state: State) -> None:
         if not self._is_top:
-            inner = Flow(self.world)
-            inner.seen = self.seen
+            inner = Flow(self.world, believed=self.believed)
+            inner.seen, inner.used = self.seen, self.used
             inner.run_function(node, state)
         state.bind(node.name, Value(frozenset({Kind.OTHER}), path=node.name))
+
+    def _class_body(self, node: ast.ClassDef, state: State) -> None:
+        """What stands in a class beside its methods runs where the class is made."""
+        plain = [each for each in node.body if not isinstance(each, ast.ClassDef)]
+        if self._is_top:
+            plain = [each for each in plain if not isinstance(each, _FUNCTIONS)]
+        self._block(plain, state.copy())
 
     def _simple(self, node: ast.stmt, state: State) -> State:
         for child in ast.iter_child_nodes(node):

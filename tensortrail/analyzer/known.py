@@ -36,6 +36,26 @@ TORCH_OPS = frozenset(
 )
 TENSOR_FUNCTIONS = TORCH_FACTORIES | TORCH_LIKE | TORCH_OPS
 
+_OF_SEVERAL = frozenset(f"torch.{name}" for name in "cat concat hstack stack vstack".split())
+_OF_ANYTHING = frozenset(f"torch.{name}" for name in "einsum max min where norm".split())
+COLLECTIVES = frozenset(
+    f"torch.distributed.{name}"
+    for name in "all_reduce broadcast reduce send isend recv irecv".split()
+)
+TAKES_A_TENSOR = (
+    (TORCH_OPS - _OF_SEVERAL - _OF_ANYTHING)
+    | (TORCH_LIKE - {"torch.full_like"})
+    | COLLECTIVES
+    | frozenset(
+        f"torch.nn.functional.{name}"
+        for name in "cross_entropy gelu interpolate layer_norm linear log_softmax mse_loss "
+        "normalize one_hot pad relu sigmoid silu softmax".split()
+    )
+)
+"""Their first argument is a tensor."""
+TAKES_TENSORS = _OF_SEVERAL
+"""Their first argument is a list of tensors."""
+
 TENSOR_METHODS = frozenset(
     (
         "abs add add_ addmm all any argmax argmin as_strided bfloat16 bmm bool clamp clamp_ clone "
@@ -56,6 +76,17 @@ ONLY_TENSOR_METHODS = frozenset(
     ).split()
 )
 """Methods hardly anything but a tensor has: the value is one, though only believed to be."""
+PROVES_A_TENSOR = frozenset(
+    (
+        "contiguous unsqueeze permute new_empty new_full new_ones new_tensor new_zeros expand_as "
+        "type_as view_as masked_fill masked_fill_ index_select index_copy_ index_add_ as_strided "
+        "copy_ add_ sub_ mul_ div_ zero_ fill_ clamp_ normal_ uniform_ is_contiguous "
+        "storage_offset is_floating_point repeat_interleave record_stream"
+    ).split()
+)
+"""Methods that nothing but a tensor has, whatever it is called: the value is one."""
+PROVES_A_TENSOR_ALONE = frozenset("detach clone pin_memory backward numel".split())
+"""The same, where the call has no argument and a tensor is believed already."""
 VIEW_METHODS = frozenset(
     (
         "as_strided detach diagonal expand expand_as flatten narrow permute reshape select "
@@ -94,6 +125,14 @@ CALL_KINDS: dict[str, Kind] = {
     "safetensors.torch.load_file": Kind.STATE_DICT,
     "safetensors.torch.load": Kind.STATE_DICT,
 }
+_SORTED = (Kind.TENSOR, Kind.TENSOR)
+TUPLE_KINDS: dict[str, tuple[Kind, ...]] = {
+    "torch._C._nn._parse_to": (Kind.DEVICE, Kind.OTHER, Kind.OTHER, Kind.OTHER),
+    "torch.sort": _SORTED,
+    "torch.topk": _SORTED,
+    "torch.aminmax": _SORTED,
+}
+"""Functions that return a tuple, and what its parts are."""
 SHARING_CALLS = frozenset(
     {"torch.export.export", "torch.export._trace._export", "torch.fx.symbolic_trace"}
 )

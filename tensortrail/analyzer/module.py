@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from tensortrail.analyzer import classes, edits, functions, guards, hints, known, settings
+from tensortrail.analyzer.attributes import Attributes, joined
 from tensortrail.analyzer.calls import argument_named
 from tensortrail.analyzer.expressions import kind_of_class
 from tensortrail.analyzer.flow import Flow
 from tensortrail.analyzer.names import Names, module_name
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.source import Source
-from tensortrail.analyzer.state import join_values
 from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.analyzer.uses import Binding
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import (
+    TENSORS,
     UNKNOWN_VALUE,
     ClassFacts,
     FunctionFacts,
@@ -58,8 +59,8 @@ class PythonModule:
         self._flows: dict[ast.AST, Flow] = {}
         self._class_facts: dict[str, ClassFacts | None] = {}
         self._function_facts: dict[ast.AST, FunctionFacts | None] = {}
-        self._attributes: dict[tuple[str, str], Value] = {}
-        self._stores: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
+        self.attributes = Attributes(self)
+        self._globals: dict[str, Value] = {}
 
     def release(self) -> None:
         """Nothing more will be asked: let go of what refers back here."""
@@ -143,7 +144,18 @@ class PythonModule:
 
     # --- meaning -------------------------------------------------------------------------
     def value_of(self, node: ast.expr) -> Value:
-        return self._flow_of(node).seen.get(node, UNKNOWN_VALUE)
+        flow = self._flow_of(node)
+        found = flow.seen.get(node, UNKNOWN_VALUE)
+        if flow.done and flow.used and not flow.believed and (not found.kinds or not found.sure):
+            found = self._run_again(flow).seen.get(node, UNKNOWN_VALUE)
+        return found
+
+    def _run_again(self, flow: Flow) -> Flow:
+        """The same code with what its first run saw used as tensors."""
+        assert flow.scope is not None
+        again = self._new_flow(flow.scope, frozenset(flow.used))
+        self._run(again, flow.scope)
+        return again
 
     def kind_of(self, node: ast.expr) -> Kind:
         return self.value_of(node).kind
@@ -160,27 +172,42 @@ class PythonModule:
 
     def _flow(self, scope: FunctionNode | ast.Module) -> Flow:
         if scope not in self._flows:
-            cls = self.tree.class_of(scope)
-            flow = Flow(self, self._class_name(cls) if cls is not None else "")
+            flow = self._new_flow(scope)
             if self.project.depth >= _DEEPEST:
                 return flow  # far from the question that was asked: nothing is known there
-            self._flows[scope] = flow
-            self.project.depth += 1
-            try:
-                if isinstance(scope, ast.Module):
-                    flow.run_top(scope.body)
-                else:
-                    flow.run_function(scope)
-            finally:
-                self.project.depth -= 1
+            self._run(flow, scope)
         return self._flows[scope]
+
+    def _new_flow(self, scope: ast.AST, believed: frozenset[Binding] = frozenset()) -> Flow:
+        cls = self.tree.class_of(scope)
+        return Flow(self, self._class_name(cls) if cls is not None else "", believed)
+
+    def _run(self, flow: Flow, scope: ast.AST) -> None:
+        self._flows[scope] = flow
+        flow.scope = scope
+        self.project.depth += 1
+        try:
+            if isinstance(scope, ast.Module):
+                flow.run_top(scope.body)
+            elif isinstance(scope, SCOPES):
+                flow.run_function(scope)
+        finally:
+            self.project.depth -= 1
 
     def _class_name(self, cls: ast.ClassDef) -> str:
         return ".".join(filter(None, (self.name, self.tree.qualname_of(cls))))
 
     def global_value(self, name: str) -> Value:
         top = self._flows.get(self.tree.root) or self._flow(self.tree.root)
-        return (top.end.values.get(name) if top.end is not None else None) or UNKNOWN_VALUE
+        found = (top.end.values.get(name) if top.end is not None else None) or UNKNOWN_VALUE
+        stores = self.tree.global_stores.get(name)
+        if not stores:
+            return found
+        known = self._globals.get(name)
+        if known is None:
+            self._globals[name] = found  # a name that is made of itself ends here
+            known = self._globals[name] = joined([found, *map(self.value_of, stores)])
+        return known
 
     # --- facts ---------------------------------------------------------------------------
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
@@ -280,6 +307,23 @@ class PythonModule:
         module, node = found
         return hints.read(node.returns, module.qualified, module.kind_of_class_named)
 
+    def tensor_parameters(self, call: ast.Call) -> frozenset[int | str | None]:
+        """Positions and names of the parameters that the called function annotates as tensors."""
+        dotted = self.qualified(call.func)
+        found = self._callee(call, dotted, known.RETURN_WORTH_READING) if dotted else None
+        if found is None:
+            return frozenset()
+        module, node = found
+        is_method = isinstance(module.tree.parent(node), ast.ClassDef)
+        wanted = functions.params_of(node, is_method)
+        said = {
+            each.arg: hints.read(each.annotation, module.qualified, module.kind_of_class_named)
+            for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            if each.annotation is not None
+        }
+        tensors = [n for n in wanted if n in said and said[n].kinds and said[n].kinds <= TENSORS]
+        return frozenset([*tensors, *(wanted.index(name) for name in tensors)])
+
     def kind_of_class_named(self, name: str) -> Kind | None:
         last = name.rpartition(".")[2]
         if self.definition_named(last) is None and not known.CLASS_WORTH_READING.search(last):
@@ -287,56 +331,7 @@ class PythonModule:
         return kind_of_class(self.class_facts(name))
 
     def attribute_of_class(self, cls: str, name: str) -> Value:
-        key = (cls, name)
-        if key not in self._attributes:
-            self._attributes[key] = UNKNOWN_VALUE  # an attribute defined by itself ends here
-            self._attributes[key] = self._find_attribute(cls, name)
-        return self._attributes[key]
-
-    def _find_attribute(self, cls: str, name: str) -> Value:
-        facts = self.class_facts(cls)
-        if facts is None or not facts.file:
-            return UNKNOWN_VALUE
-        owner = self if facts.file == self.path else self.project.module_at(facts.file)
-        if owner is None:
-            return UNKNOWN_VALUE
-        local = facts.name.removeprefix(f"{owner.name}.") if owner.name else facts.name
-        node = owner.definition_named(local)
-        if not isinstance(node, ast.ClassDef):
-            return UNKNOWN_VALUE
-        found = owner.attribute_assigned(node, name)
-        if found is UNKNOWN_VALUE:
-            for base in facts.bases[:1]:
-                found = self.attribute_of_class(base, name)
-        return replace(found, path="", origins=() if owner is not self else found.origins)
-
-    def attribute_assigned(self, cls: ast.ClassDef, name: str) -> Value:
-        """What `self.name` is in a class: its annotation, else all that is assigned to it."""
-        for statement in cls.body:
-            target = getattr(statement, "target", None)
-            if isinstance(statement, ast.AnnAssign) and getattr(target, "id", "") == name:
-                said = hints.read(
-                    statement.annotation, self.qualified, self.kind_of_class_named, name
-                )
-                return Value(said.kinds, cls=said.cls)
-            if isinstance(statement, SCOPES) and statement.name == name:
-                said = hints.read(statement.returns, self.qualified, self.kind_of_class_named, name)
-                return Value(said.kinds, cls=said.cls)
-        found: Value | None = None
-        for node in self._stores_on_self(cls).get(name, ()):
-            value = self.value_of(node)
-            found = value if found is None else join_values(found, value)
-        return found if found is not None else UNKNOWN_VALUE
-
-    def _stores_on_self(self, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]:
-        if cls not in self._stores:
-            found: dict[str, list[ast.Attribute]] = {}
-            for node in self.tree.nodes(ast.Attribute, cls):
-                on_self = isinstance(node.value, ast.Name) and node.value.id == "self"
-                if on_self and isinstance(node.ctx, ast.Store):
-                    found.setdefault(node.attr, []).append(node)
-            self._stores[cls] = found
-        return self._stores[cls]
+        return self.attributes.of_class(cls, name)
 
     def offload_settings(self, node: ast.AST) -> Sequence[OffloadSetting]:
         return settings.offload_settings(self, node)

@@ -24,6 +24,8 @@ def narrow(evaluator: Evaluator, test: ast.expr, holds: bool, state: State) -> N
     elif isinstance(test, ast.Call) and _is_isinstance(test):
         subject, classes = test.args
         narrow_instance(evaluator, subject, classes, holds, state)
+    elif isinstance(test, ast.Call) and test.args:
+        _narrow_asked(evaluator, test, holds, state)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1 and holds:
         _narrow_compare(evaluator, test, state)
 
@@ -41,6 +43,7 @@ def narrow_instance(
     for part in parts:
         kind, name = _instance_kind(evaluator, part, path)
         if kind is None:
+            _told_apart(evaluator, subject, classes, holds, state)
             return
         kinds.add(kind)
         cls = name
@@ -53,8 +56,36 @@ def narrow_instance(
             before, kinds=frozenset(kinds), sure=True, cls=cls, path=before.path or path,
             placement=place,
         )  # fmt: skip
+    elif not before.kinds or evaluator.is_believed(before):
+        _told_apart(evaluator, subject, classes, holds, state)
     elif before.kinds - kinds:
         state.values[path] = replace(before, kinds=before.kinds - kinds, path=before.path or path)
+
+
+def _narrow_asked(evaluator: Evaluator, test: ast.Call, holds: bool, state: State) -> None:
+    """`torch.is_tensor(x)`, `hasattr(x, "contiguous")`."""
+    name = evaluator.world.qualified(test.func)
+    subject = test.args[0]
+    path = path_of(subject)
+    if name == "torch.is_tensor" and path and holds:
+        before = evaluator.seen.get(subject, UNKNOWN_VALUE)
+        kinds = before.kinds if before.is_tensor else frozenset({Kind.TENSOR})
+        state.values[path] = replace(before, kinds=kinds, sure=True, path=before.path or path)
+    elif name in ("hasattr", "torch.is_tensor"):
+        _told_apart(evaluator, subject, test, holds, state)
+
+
+def _told_apart(
+    evaluator: Evaluator, subject: ast.expr, asked: ast.expr, holds: bool, state: State
+) -> None:
+    """The code asks what an unknown value is: how it is used on this way says nothing of others."""
+    path = path_of(subject)
+    before = evaluator.seen.get(subject, UNKNOWN_VALUE)
+    if not path or (before.kinds and not evaluator.is_believed(before)):
+        return
+    apart = replace(before, kinds=frozenset(), path=before.path or path)
+    way = (asked,) if holds else (asked, subject)
+    state.values[path] = evaluator.by_use(replace(apart, asked=(*before.asked, *way)))
 
 
 def _instance_kind(evaluator: Evaluator, part: ast.expr, path: str) -> tuple[Kind | None, str]:

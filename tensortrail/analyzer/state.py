@@ -83,6 +83,7 @@ def join_values(one: Value, other: Value) -> Value:
         shares=tuple(dict.fromkeys(one.shares + other.shares)),
         origins=_in_source_order(one.origins + other.origins),
         constant=one.constant if one.constant == other.constant else NOT_CONSTANT,
+        asked=one.asked if one.asked == other.asked else _in_source_order(one.asked + other.asked),
     )
 
 

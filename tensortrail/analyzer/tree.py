@@ -59,6 +59,17 @@ class Tree:
     def _qualnames(self) -> dict[ast.AST, str]:
         return {node: name for name, node in _definitions(self.root, "")}
 
+    @cached_property
+    def global_stores(self) -> dict[str, list[ast.Name]]:
+        """Where functions assign to a name of the file that they declare `global`."""
+        found: dict[str, list[ast.Name]] = {}
+        for node in self.nodes(ast.Global):
+            function = self.function_of(node)
+            for name in self.nodes(ast.Name, function) if function is not None else ():
+                if name.id in node.names and isinstance(name.ctx, ast.Store):
+                    found.setdefault(name.id, []).append(name)
+        return found
+
     def imports(self) -> list[ast.AST]:
         """Every import statement, wherever it stands."""
         return [each for each in _statements(self.root) if isinstance(each, _IMPORTS)]
@@ -271,9 +282,22 @@ def leaves(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.If):
         return _ends(statement.body) and _ends(statement.orelse)
     if isinstance(statement, (ast.With, ast.AsyncWith)):
-        return _ends(statement.body)
+        return _ends(statement.body) and not suppresses(statement)
     if isinstance(statement, ast.Try):
         tried = _ends(statement.body) or _ends(statement.orelse)
         handled = all(_ends(handler.body) for handler in statement.handlers)
         return _ends(statement.finalbody) or (tried and handled)
     return False
+
+
+def suppresses(statement: ast.With | ast.AsyncWith) -> bool:
+    """`with suppress(...)`, `with raises(...)`: the body may end anywhere, and the code goes on."""
+    called = (each.context_expr for each in statement.items)
+    return any(
+        isinstance(each, ast.Call) and _last_part(each.func) in ("suppress", "raises")
+        for each in called
+    )
+
+
+def _last_part(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

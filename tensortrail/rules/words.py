@@ -82,6 +82,8 @@ class Value:
     origins: tuple[ast.expr, ...] = field(default=(), compare=False)
     """The expressions it may have been assigned from, in source order."""
     constant: object = NOT_CONSTANT
+    asked: tuple[ast.expr, ...] = field(default=(), compare=False)
+    """Conditions on the way here that ask what it is (`hasattr`, `isinstance`)."""
 
     @property
     def kind(self) -> Kind:

@@ -6,24 +6,28 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
+from tensortrail.rules.devices._dropped import changes_nothing, is_provoked, moves_bytes
+from tensortrail.rules.shared.sentences import one_line
 
 _MOVES = ("to", "cpu", "cuda", "detach", "contiguous", "half", "float", "bfloat16", "clone")
-
-
-_WORDS = (".to(", ".cpu()", ".cuda(", ".detach()", ".contiguous()", ".half()", ".float()",
-          ".bfloat16()", ".clone()")  # fmt: skip
+_WORDS = tuple(f".{name}(" for name in _MOVES)
 _IN_PLACE_NAMES = (
     r"self|cls|model|module|net|pipe|pipeline|unet|vae|encoder|decoder|layer|transformer"
     r"|criterion|metric|processor|optimizer"
 )
 _VERB = rb"\.(?:to|cpu|cuda|detach|contiguous|half|float|bfloat16|clone)\("
-_STATEMENT = re.compile(
-    rb"[ \t]+(?!(?:[\w.]*[._])?(?:" + _IN_PLACE_NAMES.encode() + rb")\d*" + _VERB + rb")"
-    rb"[A-Za-z_][\w.\[\]\"']*(?:\([^()\n]*\)[\w.\[\]]*)*"
-    + _VERB
-    + rb"(?:[^()\n]*(?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)[^()\n]*)*\))?"
-    rb"[ \t]*(?:#[^\n]*)?\r?(?:\n|$)"
+_ARGUMENTS = rb"[^()\n]*(?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)[^()\n]*)*\)"
+_NOT_DROPPED = (
+    rb"(?![ \t]*(?:(?:return|yield|raise|assert|del|for|with|import|from)\b|#|>>>|\.\.\. "
+    rb"|[\w.]+\[[^()\n]*\][ \t]*=[^=]"
+    rb"|(?:[\w.]*[._])?(?:" + _IN_PLACE_NAMES.encode() + rb")\d*" + _VERB + rb"))"
 )
+_STATEMENT = re.compile(
+    _NOT_DROPPED
+    + rb"(?:[^\n]*[;:](?![^=\n(\[{.]*[)\]}])" + _NOT_DROPPED  # begins a line, or follows these
+    + rb")?[^=\n(\[{]*(?:[(\[{)\]}][^\n]*)?" + _VERB  # no assignment before it
+    + rb"(?:" + _ARGUMENTS + rb"[ \t]*(?:[;#\\\r\n]|$)|(?!" + _ARGUMENTS + rb"))"
+)  # fmt: skip
 _IN_PLACE = re.compile(rf"(^|[._])({_IN_PLACE_NAMES})\d*$")
 
 
@@ -36,7 +40,8 @@ class DiscardedTo(Rule):
 
     ## Why is this bad?
     A tensor is moved by making another. The old one stays on its device, with its graph: the
-    memory that was to be freed is not, and the next operation mixes devices.
+    memory that was to be freed is not, and the next operation mixes devices. Where only the
+    dtype, the graph or the layout was to change, the finding is a warning.
 
     ## Example
     ```python
@@ -127,6 +132,32 @@ def load(data, device):
 """
         ),
         Good("def f(observer, module):\n    observer.detach(module)\n"),
+        Good(
+            """\
+import torch
+
+def mask_like(query: torch.Tensor):
+    mask = torch.zeros(4, dtype=query.dtype)
+    mask.to(query.dtype)
+    return mask
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def can_cast(device):
+    supported = True
+    try:
+        probe = torch.empty(1, device=device)
+        probe.to(torch.float16)
+        stored = probe * 2
+        stored.to(torch.bfloat16)
+    except TypeError:
+        supported = False
+    return supported
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -134,22 +165,17 @@ def load(data, device):
             call = statement.value
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
                 continue
-            if call.func.attr not in _MOVES or _is_provoked(module, statement):
+            if call.func.attr not in _MOVES or is_provoked(module, statement):
                 continue
             subject = call.func.value
-            value = module.value_of(subject)
-            if _IN_PLACE.search(module.text(_root(subject))):
-                continue  # by its name a thing that moves in place
-            if not value.is_tensor or not _is_surely_tensor(module, subject):
+            if not _is_tensor(module, subject) or changes_nothing(module, call):
                 continue
-            own_class = value.cls and not value.cls.startswith("torch.")
-            if value.may_be(Kind.WRAPPER_TENSOR) or own_class:
-                continue  # a class of its own may move in place
             yield self.finding(
                 module,
                 statement,
-                f"`{module.text(call)}` makes another tensor, which is dropped: "
-                f"`{module.text(_root(subject))}` stays as it is",
+                f"`{one_line(module, call)}` makes another tensor, which is dropped: "
+                f"`{one_line(module, _root(subject))}` stays as it is",
+                severity=Severity.ERROR if moves_bytes(module, call) else Severity.WARNING,
                 trail=[(_source(module, subject), "the tensor comes from here")],
                 fixes=[self._kept(module, statement, call)],
             )
@@ -169,9 +195,17 @@ def _root(node: ast.expr) -> ast.expr:
     return node
 
 
-def _is_surely_tensor(module: Module, subject: ast.expr) -> bool:
-    value = module.value_of(_root(subject))
-    return value.is_tensor and (value.sure or any(_gives_tensors(each) for each in value.origins))
+def _is_tensor(module: Module, subject: ast.expr) -> bool:
+    """A tensor by the code, and not of a class of its own, which may move in place."""
+    value, root = module.value_of(subject), module.value_of(_root(subject))
+    if not (value.is_tensor and root.is_tensor) or value.may_be(Kind.WRAPPER_TENSOR):
+        return False
+    if value.cls and not value.cls.startswith("torch."):
+        return False
+    given = any(_gives_tensors(each) for each in root.origins)
+    if _IN_PLACE.search(module.text(_root(subject))):
+        return False  # by its name a thing that moves in place
+    return root.sure or given
 
 
 def _gives_tensors(source: ast.expr) -> bool:
@@ -189,16 +223,6 @@ def _is_loop_variable(module: Module, name: ast.Name) -> bool:
         and any(isinstance(each, ast.Name) and each.id == name.id for each in ast.walk(up.target))
         for up in module.ancestors(name)
     )
-
-
-def _is_provoked(module: Module, statement: ast.stmt) -> bool:
-    """Run to see it fail, or to be recorded: `with raises(...)`, a profile, a graph, a `try`."""
-    if module.contexts_of(statement):
-        words = ("raises", "assert", "record", "profile", "mode", "capture", "trace", "Expect")
-        around = " ".join(module.text(each) for each in module.contexts_of(statement))
-        if any(word.lower() in around.lower() for word in words):
-            return True
-    return any(isinstance(up, ast.Try) and len(up.body) == 1 for up in module.ancestors(statement))
 
 
 def _source(module: Module, subject: ast.expr) -> ast.expr | None:

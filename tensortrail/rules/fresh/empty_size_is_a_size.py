@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.sentences import one_line
 
 _SIZE = re.compile(r"(^|_|\.)(size|shape|sizes)$")
 
@@ -141,7 +142,7 @@ def make_like(tensor, size=None):
                 module,
                 test,
                 f"`{name}` may be `()`, the size of a scalar, and is then replaced by "
-                f"`{module.text(filled.value)}`",
+                f"`{one_line(module, filled.value)}`",
                 confidence=Confidence.MEDIUM,
                 trail=[(filled, "the size of the other tensor")],
                 fixes=[self._asked_for_none(module, test, f"{name} is None")],

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
 from tensortrail.rules.shared import device_maps
+from tensortrail.rules.shared.sentences import one_line
 
 _CONFIG = re.compile(r"(^|\.)(zero_)?offload\w*_(config|cfg|policy)$")
 _POLICY = re.compile(r"(^|\.)OffloadPolicy$")
@@ -222,8 +223,8 @@ def shard(model, offload_policy: OffloadPolicy):
                 yield self.finding(
                     module,
                     bare,
-                    f"`{module.text(bare)}` is an OffloadPolicy, which is always true: it says "
-                    "whether to offload by its class (CPUOffloadPolicy)",
+                    f"`{one_line(module, bare)}` is an OffloadPolicy, which is always true: it "
+                    "says whether to offload by its class (CPUOffloadPolicy)",
                 )
 
     def _mixed_up(self, module: Module, call: ast.Call) -> Iterator[Finding]:
@@ -239,7 +240,7 @@ def shard(model, offload_policy: OffloadPolicy):
             yield self.finding(
                 module,
                 keyword.value,
-                f"`{wanted}` is given `{module.text(keyword.value)}`, not `{right}`",
+                f"`{wanted}` is given `{one_line(module, keyword.value)}`, not `{right}`",
                 confidence=Confidence.HIGH if at_hand else Confidence.MEDIUM,
                 fixes=[self._swapped(module, keyword.value, right)] if at_hand else [],
             )

@@ -13,6 +13,7 @@ from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.offload_tests import SEVERAL, incomplete
 from tensortrail.rules.shared.operands import Operand, operands
+from tensortrail.rules.shared.sentences import one_line
 
 
 class OffloadGuardIncomplete(Rule):
@@ -147,7 +148,7 @@ def synchronise(self, device_map, offload):
             yield self.finding(
                 module,
                 test,
-                f"`{module.text(test)}` misses a model that lies on disk",
+                f"`{one_line(module, test)}` misses a model that lies on disk",
                 trail=[(found.decision, "this condition decides whether weights are offloaded")],
                 fixes=[self._with_disk(module, test, found.subject)],
             )

@@ -11,6 +11,7 @@ from tensortrail.rules.offload._back import taken_back
 from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.lines import by_line, where
 from tensortrail.rules.shared.operands import called
+from tensortrail.rules.shared.sentences import one_line
 
 _HOOKED = ("cpu_offload", "disk_offload", "dispatch_model")
 _WEIGHTS = ("weight", "bias")
@@ -215,7 +216,8 @@ def vocabulary(model: torch.nn.Module):
         yield self.finding(
             module,
             node,
-            f"`{module.text(node)}` is used after `{name}` may have moved `{whole}` off its device",
+            f"`{one_line(module, node)}` is used after `{name}` may have moved `{whole}` off its "
+            "device",
             severity=Severity.ERROR if certain else Severity.WARNING,
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
             trail=[(by, f"`{whole}` is handed to `{name}` here")],

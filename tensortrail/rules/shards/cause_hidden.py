@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Near, Rule, Timelin
 from tensortrail.rules.shards._call import filled_with_dicts, keep_whole, one_file
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.shards._unbound import used_unbound
+from tensortrail.rules.shared.sentences import one_line
 
 _WORK = re.compile(
     r"(^|_)(revert|convert|conversion|compile|interpret|onload|offload|offloaded|save|quantize|"
@@ -221,7 +222,7 @@ def build(module):
             yield self.finding(
                 module,
                 statement,
-                f"whatever fails in `{module.text(work.func)}` is told as this one cause",
+                f"whatever fails in `{one_line(module, work.func)}` is told as this one cause",
                 trail=[(work, "the work that may fail for any reason")],
                 fixes=[self._chained(module, handler, statement)],
                 settings=KEEP_GROUPS_WHOLE if "max_shard_size" in text else (),
@@ -254,7 +255,7 @@ def build(module):
         yield self.finding(
             module,
             handler,
-            f"after a failure of `{module.text(work.func)}` the code goes on, and "
+            f"after a failure of `{one_line(module, work.func)}` the code goes on, and "
             f"`{missing.id}` is not bound",
             severity=Severity.ERROR,
             trail=[

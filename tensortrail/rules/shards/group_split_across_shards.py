@@ -12,6 +12,7 @@ from tensortrail.rules.shards._saving import (
     joins_weights,
     shard_loop_around,
 )
+from tensortrail.rules.shared.sentences import one_line
 
 
 class GroupSplitAcrossShards(Rule):
@@ -95,7 +96,7 @@ def save(split, state_dict):
                 yield self.finding(
                     module,
                     call,
-                    f"`{module.text(call.func)}` sees one shard at a time: a group of weights "
+                    f"`{one_line(module, call.func)}` sees one shard at a time: a group of weights "
                     "that is split over files cannot be converted",
                     trail=[(loop.iter if loop else None, "one turn of this loop is one file")],
                     severity=None if joins else Severity.NOTE,

@@ -10,6 +10,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timelin
 from tensortrail.rules.shards._call import filled_with_dicts, one_file
 from tensortrail.rules.shards._saving import conversions_in_shard_loops
 from tensortrail.rules.shards._skips import is_same_between, iterated, skips
+from tensortrail.rules.shared.sentences import one_line
 
 _INDEX = re.compile(r"weight_map|tensor_to_filename|filename_to_tensors")
 _DICTS = ("dict", "collections.OrderedDict", "collections.defaultdict")
@@ -197,7 +198,7 @@ def save(state_dict):
         yield self.finding(
             module,
             call,
-            f"`{module.text(call.func)}` is given dicts where it expects pairs: this raises "
+            f"`{one_line(module, call.func)}` is given dicts where it expects pairs: this raises "
             "ValueError",
             severity=None if known else Severity.NOTE,
             confidence=None if known else Confidence.LOW,

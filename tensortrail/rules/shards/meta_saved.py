@@ -11,6 +11,7 @@ from tensortrail.rules.shared.calls import carrier
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.lines import by_line, doer
 from tensortrail.rules.shared.operands import named
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.sizes import size
 
 _EMPTY = re.compile(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
@@ -185,7 +186,8 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
         return self.finding(
             module,
             call,
-            f"`{module.text(written)}` is saved, but its weights are placeholders without data",
+            f"`{one_line(module, written)}` is saved, but its weights are placeholders without "
+            "data",
             trail=[(by, f"this {how}")],
         )
 

@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Did, Good, Kind, Module, Rule, Timeline
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.storage._pointers import (
     ALSO_ASKED,
     harm,
@@ -277,7 +278,8 @@ def local_storage_signature(tensor):
             yield self.finding(
                 module,
                 subscript,
-                f"every `{module.text(tensor)}` without a storage is gathered under the same key",
+                f"every `{one_line(module, tensor)}` without a storage is gathered under the same "
+                "key",
                 severity=Severity.ERROR,
                 trail=[(part, "0 for meta, empty and wrapper tensors; views differ by offset")],
             )
@@ -300,8 +302,8 @@ def local_storage_signature(tensor):
             yield self.finding(
                 module,
                 returned,
-                f"`{module.text(tensor)}` has the same identity as any other tensor of its size "
-                "if it has no storage (meta, wrapper subclass)",
+                f"`{one_line(module, tensor)}` has the same identity as any other tensor "
+                "that has no storage (meta, wrapper subclass)",
                 severity=Severity.ERROR,
                 trail=[(part, "0 for all of them")],
             )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 
 _FILE = re.compile(r"\.(safetensors|pt|pth|bin|npy|json|dat|ckpt)\b")
 _FILE_NAME = re.compile(r"(path|file|filename|folder|dir)s?$")
@@ -160,7 +161,7 @@ class Cache:
         yield self.finding(
             module,
             text,
-            f"the file outlives `{module.text(subject)}`: another object may get the same "
+            f"the file outlives `{one_line(module, subject)}`: another object may get the same "
             "id and read or overwrite it",
             trail=[(called, "an address, free for reuse once the object is gone")],
         )

@@ -1,0 +1,118 @@
+"""What the attributes of a class's instances are: annotated, declared in its body, or assigned."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Protocol
+
+from tensortrail.analyzer import hints
+from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.state import join_values
+from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.rules.words import UNKNOWN_VALUE, ClassFacts, Kind, Value
+
+
+class AttributeFile(Protocol):
+    """What is asked of the file a class stands in."""
+
+    path: str
+    name: str
+    tree: Tree
+    project: Project
+
+    @property
+    def attributes(self) -> Attributes: ...
+    def qualified(self, node: ast.AST) -> str: ...
+    def kind_of_class_named(self, name: str) -> Kind | None: ...
+    def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None: ...
+    def definition_named(self, dotted: str) -> ast.AST | None: ...
+    def value_of(self, node: ast.expr) -> Value: ...
+
+
+class Attributes:
+    """The attributes of the classes that one file asks about, each looked up once."""
+
+    def __init__(self, file: AttributeFile) -> None:
+        self._file = file
+        self._found: dict[tuple[str, str], Value] = {}
+        self._stores: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
+
+    def of_class(self, cls: str, name: str) -> Value:
+        """`name` of an instance of the class of that qualified name, own or inherited."""
+        key = (cls, name)
+        if key not in self._found:
+            self._found[key] = UNKNOWN_VALUE  # an attribute defined by itself ends here
+            self._found[key] = self._find(cls, name)
+        return self._found[key]
+
+    def _find(self, cls: str, name: str) -> Value:
+        facts = self._file.class_facts(cls)
+        if facts is None:
+            return UNKNOWN_VALUE
+        found = self._own(facts, name)
+        for base in facts.bases:
+            if found is not UNKNOWN_VALUE:
+                break
+            found = self.of_class(base, name)
+        return found
+
+    def _own(self, facts: ClassFacts, name: str) -> Value:
+        if not facts.file:
+            return UNKNOWN_VALUE
+        here = facts.file == self._file.path
+        owner = self._file if here else self._file.project.module_at(facts.file)
+        if owner is None:
+            return UNKNOWN_VALUE
+        local = facts.name.removeprefix(f"{owner.name}.") if owner.name else facts.name
+        node = owner.definition_named(local)
+        if not isinstance(node, ast.ClassDef):
+            return UNKNOWN_VALUE
+        found = owner.attributes.assigned(node, name)
+        if found is UNKNOWN_VALUE:
+            return found
+        return replace(found, path="", origins=found.origins if here else ())
+
+    def assigned(self, cls: ast.ClassDef, name: str) -> Value:
+        """What the class itself says: an annotation or a property, else all that is assigned."""
+        stores: list[ast.expr] = []
+        for statement in cls.body:
+            if _declares(statement, name):
+                noted = statement.annotation if isinstance(statement, ast.AnnAssign) else None
+                noted = statement.returns if isinstance(statement, SCOPES) else noted
+                file = self._file
+                said = hints.read(noted, file.qualified, file.kind_of_class_named, name)
+                return Value(said.kinds, cls=said.cls)
+            if isinstance(statement, ast.Assign):
+                stores += [each for each in statement.targets if _is_name(each, name)]
+        stores += self._on_self(cls).get(name, ())
+        values = [self._file.value_of(each) for each in stores]
+        return joined(values) if values else UNKNOWN_VALUE
+
+    def _on_self(self, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]:
+        if cls not in self._stores:
+            found: dict[str, list[ast.Attribute]] = {}
+            for node in self._file.tree.nodes(ast.Attribute, cls):
+                if _is_name(node.value, "self") and isinstance(node.ctx, ast.Store):
+                    found.setdefault(node.attr, []).append(node)
+            self._stores[cls] = found
+        return self._stores[cls]
+
+
+def joined(values: Sequence[Value]) -> Value:
+    """What is stored in one place by several statements. One that is known makes the place a
+    thing to be asked about, though another only goes by the name of a parameter."""
+    found = reduce(join_values, values)
+    return replace(found, sure=True) if any(each.kinds and each.sure for each in values) else found
+
+
+def _declares(statement: ast.stmt, name: str) -> bool:
+    if isinstance(statement, ast.AnnAssign):
+        return _is_name(statement.target, name)
+    return isinstance(statement, SCOPES) and statement.name == name
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name

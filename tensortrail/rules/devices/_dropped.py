@@ -1,0 +1,71 @@
+"""What a `.to(...)` whose result is dropped was for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules import Kind, Module
+
+_ON_PURPOSE = ("raises", "assert", "record", "profile", "mode", "capture", "trace", "expect")
+
+
+def is_provoked(module: Module, statement: ast.stmt) -> bool:
+    """Run to see it fail, or to be recorded: `with raises(...)`, a profile, a graph, a `try`
+    whose handlers take the failure for an answer."""
+    around = " ".join(module.text(each) for each in module.contexts_of(statement)).lower()
+    if any(word in around for word in _ON_PURPOSE):
+        return True
+    child: ast.AST = statement
+    for up in module.ancestors(statement):
+        if isinstance(up, ast.Try) and child in up.body and _answers(up):
+            return True
+        child = up
+    return False
+
+
+def _answers(tried: ast.Try) -> bool:
+    return any(not isinstance(handler.body[-1], ast.Raise) for handler in tried.handlers)
+
+
+def changes_nothing(module: Module, call: ast.Call) -> bool:
+    """All that is asked for was asked for where the tensor was made: `zeros(2, dtype=x.dtype)`,
+    then `.to(x.dtype)`."""
+    asked = [module.text(each) for each in _arguments(call)]
+    root: ast.expr = call.func.value if isinstance(call.func, ast.Attribute) else call
+    made = [each for each in module.value_of(root).origins if isinstance(each, ast.Call)]
+    if not asked or len(made) != 1 or len(module.value_of(root).origins) != 1:
+        return False
+    given = {module.text(each.value) for each in made[0].keywords if each.arg in _PROPERTIES}
+    return given.issuperset(asked)
+
+
+_PROPERTIES = ("dtype", "device")
+
+
+def moves_bytes(module: Module, call: ast.Call) -> bool:
+    """To another device, as far as can be seen; else only the dtype, graph or layout changes."""
+    node: ast.expr = call
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        wanted = list(_arguments(node))
+        if node.func.attr in ("cpu", "cuda"):
+            return True
+        if node.func.attr == "to" and not all(_is_dtype(module, each) for each in wanted):
+            return True
+        node = node.func.value
+    return False
+
+
+def _arguments(call: ast.Call) -> Iterator[ast.expr]:
+    yield from call.args
+    yield from (each.value for each in call.keywords if each.arg not in ("non_blocking", "copy"))
+
+
+def _is_dtype(module: Module, node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return not isinstance(node.value, str)
+    name = module.qualified(node)
+    if name.rpartition(".")[2].endswith("dtype") or name.startswith("torch."):
+        return module.value_of(node).kind is not Kind.DEVICE
+    origins = module.value_of(node).origins
+    return bool(origins) and all(_is_dtype(module, each) for each in origins if each is not node)
