@@ -237,6 +237,8 @@ class Flow(Evaluator):
                 name = getattr(below, "name", None)
                 if isinstance(name, str):
                     inside.bind(name, UNKNOWN_VALUE)
+                if isinstance(below, ast.MatchValue):
+                    self.value(below.value, inside)
             if isinstance(case.pattern, ast.MatchClass):
                 narrow_instance(self, node.subject, case.pattern.cls, True, inside)
             if case.guard is not None:

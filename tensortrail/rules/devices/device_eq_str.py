@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 
+_NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
 _DEVICE = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)(:\d+)?")
-
-
-_NAMED_DEVICE = re.compile(r"device(s\[\w+\])?(\(\))?$")
 
 
 class DeviceEqStr(Rule):
@@ -48,16 +46,13 @@ class DeviceEqStr(Rule):
     code = "DEV501"
     name = "device-eq-str"
     severity = Severity.ERROR
-    triggers = (("device", "=="), ("device", "!="), ("device", " in "))
+    triggers = (("device", "=="), ("device", "!="), ("device", " in "), ("device", "case "))
     shape = (
-        re.compile(
-            rb"device(s\[\w+\])?(\(\))?[\s\\]*(==|!=)[\s\\]*[\"'](cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)"
-        ),
-        re.compile(
-            rb"device(s\[\w+\])?(\(\))?\s+(not\s+)?in\s+[\[({]\s*[\"'](cpu|cuda|meta|mps|xpu)"
-        ),
-        re.compile(rb"==(?:(?<=[\"'] ==)|(?<=[\"']==))[\s\\]*[\w.\[\]()]*device\b"),
-        re.compile(rb"!=(?:(?<=[\"'] !=)|(?<=[\"']!=))[\s\\]*[\w.\[\]()]*device\b"),
+        re.compile(rb"[=!]=[\s\\(]*" + _NAME),
+        re.compile(_NAME + rb"[\s\\)]*[=!]="),
+        re.compile(rb"\bin[\s\\]*[\[({][\s\\]*" + _NAME),
+        re.compile(rb"\bcase[\s\\(]*" + _NAME),
+        re.compile(rb"device[\w.()\[\]]*[\s\\]*(?:[=!]=|\bin\b)[\s\\]*[A-Z][A-Z_]+\b"),
     )
 
     bad = (
@@ -111,6 +106,27 @@ def place(module):
         ),
         Bad(
             """\
+import torch
+
+def place(x: torch.Tensor):
+    where = x.device
+    if where == "cuda":
+        return x
+    return x.cuda()
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+def place(x: torch.Tensor):
+    where = x.device
+    if where.type == "cuda":
+        return x
+    return x.cuda()
+""",
+        ),
+        Bad(
+            """\
 def place(module):
     return module.weight.device in ("cpu", "meta")
 """,
@@ -140,6 +156,14 @@ def f(device: torch.device | str):
 """
         ),
         Good("def f(device):\n    return device == 'cuda'\n"),
+        Good(
+            """\
+import torch
+
+def f(device: torch.device | str):
+    return device != "cpu" and device != torch.device("cpu")
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -148,27 +172,29 @@ def f(device: torch.device | str):
                 continue
             left, right = compare.left, compare.comparators[0]
             if isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
-                if _named(right):
+                if _named(module, right):
                     yield from self._compared(module, compare, left, [right])
-                elif _named(left):
+                elif _named(module, left):
                     yield from self._compared(module, compare, right, [left])
             elif isinstance(compare.ops[0], (ast.In, ast.NotIn)):
-                names = right.elts if isinstance(right, (ast.List, ast.Tuple, ast.Set)) else []
-                if names and all(_named(each) for each in names):
+                names = _listed(module, right)
+                if names and all(_named(module, each) for each in names):
                     yield from self._compared(module, compare, left, names)
+        for choice in module.nodes(ast.Match):
+            named = [each for case in choice.cases for each in _patterns(module, case.pattern)]
+            if named:
+                yield from self._compared(module, choice.subject, choice.subject, named)
 
     def _compared(
-        self, module: Module, compare: ast.Compare, device: ast.expr, names: list[ast.expr]
+        self, module: Module, node: ast.expr, device: ast.expr, names: list[ast.expr]
     ) -> Iterator[Finding]:
-        if not _NAMED_DEVICE.search(module.text(device)):
-            return  # the triggers look for the word
         value = module.value_of(device)
         certain = value.kind is Kind.DEVICE and value.sure
         either = value.sure and value.kinds == {Kind.DEVICE, Kind.DEVICE_STRING}
-        if not certain and not either:
+        if not (certain or either) or _asked_as_a_device_too(module, node, device):
             return
         shown = module.text(device)
-        negated = isinstance(compare.ops[0], (ast.NotEq, ast.NotIn))
+        negated = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.NotEq, ast.NotIn))
         always = "always true" if negated else "always false"
         if certain:
             message = f"`{shown}` is a torch.device: comparing it with a string is {always}"
@@ -178,7 +204,7 @@ def f(device: torch.device | str):
             )
         yield self.finding(
             module,
-            compare,
+            node,
             message,
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
             severity=Severity.ERROR if certain else Severity.WARNING,
@@ -189,7 +215,7 @@ def f(device: torch.device | str):
     def _by_type(
         self, module: Module, device: ast.expr, names: list[ast.expr], either: bool
     ) -> Fix | None:
-        if any(":" in str(getattr(each, "value", "")) for each in names):
+        if any(":" in str(module.value_of(each).constant) for each in names):
             return None  # an index is asked for too
         shown = module.text(device)
         if either:
@@ -200,11 +226,38 @@ def f(device: torch.device | str):
         return module.fix("compare the type", Safety.UNSAFE, edit)
 
 
-def _named(node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and bool(_DEVICE.fullmatch(node.value))
+def _named(module: Module, node: ast.expr) -> bool:
+    text = node.value if isinstance(node, ast.Constant) else module.value_of(node).constant
+    return isinstance(text, str) and bool(_DEVICE.fullmatch(text))
+
+
+def _listed(module: Module, node: ast.expr) -> list[ast.expr]:
+    """The elements of a list, tuple or set, or of the one that a name stands for."""
+    origins = module.value_of(node).origins
+    if isinstance(node, ast.Name) and len(origins) == 1:
+        node = origins[0]
+    return node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
+
+
+def _patterns(module: Module, pattern: ast.pattern) -> list[ast.expr]:
+    """The device names that a pattern compares the subject with."""
+    if isinstance(pattern, ast.MatchOr):
+        return [name for each in pattern.patterns for name in _patterns(module, each)]
+    named = isinstance(pattern, ast.MatchValue) and _named(module, pattern.value)
+    return [pattern.value] if isinstance(pattern, ast.MatchValue) and named else []
+
+
+def _asked_as_a_device_too(module: Module, node: ast.expr, device: ast.expr) -> bool:
+    """`d != "cpu" and d != torch.device("cpu")` has both forms in mind."""
+    around = module.parent(node)
+    if not isinstance(around, ast.BoolOp):
+        return False
+    shown = module.text(device)
+    return any(
+        isinstance(each, ast.Compare)
+        and module.text(each.left) == shown
+        and module.kind_of(each.comparators[0]) is Kind.DEVICE
+        for each in around.values
     )
 
 

@@ -16,10 +16,24 @@ def answers(module: Module, op: str) -> Iterator[Answer]:
     for statement in module.nodes(ast.If):
         if _compares_with(module, statement.test, op) and _in_dispatch(module, statement):
             yield statement, statement.body
+    yield from _tabled(module, op)
     for function in module.nodes(ast.FunctionDef):
         for decorator in function.decorator_list:
             if isinstance(decorator, ast.Call) and _only_names(module, decorator, op):
                 yield function, function.body
+
+
+def _tabled(module: Module, op: str) -> Iterator[Answer]:
+    """`{aten.<op>.default: cls.handler}`: the functions a table has for the op."""
+    for table in module.nodes(ast.Dict):
+        for key, value in zip(table.keys, table.values, strict=True):
+            if key is None or not names_op(module, key, op):
+                continue
+            name = module.text(value).rpartition(".")[2]
+            for function in module.nodes(ast.FunctionDef):
+                same = module.class_of(function) in (None, module.class_of(value))
+                if function.name == name and same:
+                    yield function, function.body
 
 
 def names_op(module: Module, node: ast.AST, op: str) -> bool:

@@ -5,10 +5,13 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.shared.sentences import one_line
 
 _SIZE = re.compile(r"(^|_|\.)(size|shape|sizes)$")
+_INT = re.compile(r"(^|[\[ ])int\b(?!.*(Size|Sequence))")
+_COUNT = re.compile(r"(world|group|batch|hidden|vocab|chunk|block|page|tp|dp|ep|cp|step)_?size$")
+_WHOLE = rb"[\w.\[\]]+\.(size\(\)|shape\b)"
 
 
 class EmptySizeIsASize(Rule):
@@ -43,11 +46,10 @@ class EmptySizeIsASize(Rule):
     severity = Severity.WARNING
     triggers = ("size", "shape")
     shape = (
-        re.compile(rb"if len\((\w+\.)?\w*(size|shape|sizes)\)( > 0| != 0)? else"),
-        re.compile(rb"size or [\w.\[\]]+\.(size\(|shape)"),
-        re.compile(rb"shape or [\w.\[\]]+\.(size\(|shape)"),
-        re.compile(rb"if \w*(size|shape|sizes) else"),
-        re.compile(rb"if not \w*(size|shape|sizes):"),
+        re.compile(rb"\bif [^\n]{1,80}? else[\s\\(]+" + _WHOLE),
+        re.compile(rb"\bor[\s\\(]+" + _WHOLE),
+        re.compile(rb"\b\w+\s*=[\s(]*" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
+        re.compile(rb"\breturn[\s(]+" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
     )
 
     bad = (
@@ -95,6 +97,8 @@ def make_like(tensor, size=None):
         Good("def f(t, size=None):\n    return t.size() if size is None else size\n"),
         Good("def f(t, size):\n    return size if size is not None else t.shape\n"),
         Good("def f(window, size=None):\n    return size or 256\n"),
+        Good("def f(pg, world_size=None):\n    return world_size or pg.size()\n"),
+        Good("def f(pg, size: int | None = None):\n    return size or pg.size()\n"),
         Good("def f(path, size=0):\n    return size or path.size\n"),
         Good("def f(q, shape):\n    return q.reshape(shape) if len(shape) > 2 else q\n"),
     )
@@ -104,12 +108,12 @@ def make_like(tensor, size=None):
             size = _non_empty_test(choice.test)
             if size is None or module.text(choice.body) != module.text(size):
                 continue
-            if _is_size(module, size) and _size_of_tensor(choice.orelse):
+            if _is_size(module, size, choice.orelse):
                 yield self._flagged(module, choice, size, choice.orelse)
         for either in module.nodes(ast.BoolOp):
             if isinstance(either.op, ast.Or) and len(either.values) == 2:
                 size, other = either.values
-                if _is_size(module, size) and _size_of_tensor(other):
+                if _is_size(module, size, other):
                     yield self._flagged(module, either, size, other)
         for statement in module.nodes(ast.If):
             yield from self._filled_in(module, statement)
@@ -127,17 +131,18 @@ def make_like(tensor, size=None):
         )
 
     def _filled_in(self, module: Module, statement: ast.If) -> Iterator[Finding]:
-        test = statement.test
-        if not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)):
+        """`if not size: size = t.size()`, and with the branches the other way round."""
+        empty = _empty_test(statement.test)
+        size = empty if empty is not None else _non_empty_test(statement.test)
+        branch = statement.body if empty is not None else statement.orelse
+        if size is None or len(branch) != 1 or not isinstance(branch[0], ast.Assign):
             return
-        size = test.operand
-        if len(statement.body) != 1 or not isinstance(statement.body[0], ast.Assign):
-            return
-        filled = statement.body[0]
+        filled = branch[0]
         if module.text(filled.targets[0]) != module.text(size):
             return
-        if _is_size(module, size) and _size_of_tensor(filled.value):
-            name = module.text(size)
+        if _is_size(module, size, filled.value):
+            name, test = module.text(size), statement.test
+            asked = f"{name} is None" if empty is not None else f"{name} is not None"
             yield self.finding(
                 module,
                 test,
@@ -145,7 +150,7 @@ def make_like(tensor, size=None):
                 f"`{one_line(module, filled.value)}`",
                 confidence=Confidence.MEDIUM,
                 trail=[(filled, "the size of the other tensor")],
-                fixes=[self._asked_for_none(module, test, f"{name} is None")],
+                fixes=[self._asked_for_none(module, test, asked)],
             )
 
     def _asked_for_none(self, module: Module, node: ast.expr, text: str) -> Fix | None:
@@ -169,12 +174,47 @@ def _non_empty_test(test: ast.expr) -> ast.expr | None:
     return test if isinstance(test, (ast.Name, ast.Attribute)) else None
 
 
-def _is_size(module: Module, node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and bool(_SIZE.search(node.id))
+def _empty_test(test: ast.expr) -> ast.expr | None:
+    """`x` of `not x`, `not len(x)` and `len(x) == 0`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _non_empty_test(test.operand)
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and _counts(test.left):
+        right = test.comparators[0]
+        is_zero = isinstance(right, ast.Constant) and right.value == 0
+        return _non_empty_test(test.left) if is_zero else None
+    return None
 
 
-def _size_of_tensor(node: ast.expr) -> bool:
-    """`t.size()` or `t.shape`, whole."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr == "size" and not node.args
-    return isinstance(node, ast.Attribute) and node.attr == "shape"
+def _counts(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
+
+
+def _is_size(module: Module, size: ast.expr, instead: ast.expr) -> bool:
+    """A name for which the whole size of a tensor is taken, and not a number of something."""
+    tensor = _size_of_tensor(instead)
+    if tensor is None or not isinstance(size, ast.Name):
+        return False
+    holder, value = module.value_of(tensor), module.value_of(size)
+    if _COUNT.search(size.id) or (value.is_only(Kind.OTHER) and _is_number(module, size)):
+        return False
+    if holder.kinds and not holder.is_tensor:
+        return False
+    return (holder.is_tensor and holder.sure) or bool(_SIZE.search(size.id))
+
+
+def _is_number(module: Module, size: ast.Name) -> bool:
+    function = module.function_of(size)
+    noted = [each.annotation for each in module.nodes(ast.arg, function) if each.arg == size.id]
+    said = " ".join(module.text(each) for each in noted if each is not None)
+    constant = module.value_of(size).constant
+    return isinstance(constant, int) or bool(
+        re.search(r"(^|[\[ ])int\b(?!.*(Size|Sequence))", said)
+    )
+
+
+def _size_of_tensor(node: ast.expr) -> ast.expr | None:
+    """`t` of `t.size()` or `t.shape`, whole."""
+    if isinstance(node, ast.Call) and not node.args and not node.keywords:
+        named = isinstance(node.func, ast.Attribute) and node.func.attr == "size"
+        return node.func.value if named and isinstance(node.func, ast.Attribute) else None
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "shape" else None

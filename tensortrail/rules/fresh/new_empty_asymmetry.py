@@ -82,6 +82,23 @@ class Packed(torch.Tensor):
 """,
             lines=(9,),
         ),
+        Bad(
+            """\
+import torch
+aten = torch.ops.aten
+
+class Shards(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        handlers = {aten.new_empty.default: cls.handle_new_empty}
+        return handlers[func](args, kwargs)
+
+    @staticmethod
+    def handle_new_empty(args, kwargs):
+        return Shards([torch.empty_like(each) for each in args[0].parts])
+""",
+            lines=(11,),
+        ),
     )
     good = (
         Good(
@@ -122,6 +139,10 @@ def _(func, types, args, kwargs):
     def check(self, module: Module) -> Iterator[Finding]:
         for place, body in answers(module, "new_empty"):
             text = "\n".join(module.text(each) for each in body)
+            arguments = place.args if isinstance(place, ast.FunctionDef) else None
+            passed_on = arguments is not None and arguments.kwarg is not None and "**" in text
+            if passed_on:
+                continue
             if not any(isinstance(each, ast.Return) for node in body for each in ast.walk(node)):
                 continue
             if all(isinstance(each, ast.Raise) for each in body):

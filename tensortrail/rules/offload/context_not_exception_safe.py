@@ -1,28 +1,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
-from tensortrail.findings import Finding, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Near, Rule
-
-_STATE = re.compile(
-    r"offload|onload|device|hook|\bforward\b|requires_grad|param|weight|placement|materiali[sz]e"
-    r"|state_dict|\.data\b|_disabled|\.(to|cpu|cuda)\b",
-    re.IGNORECASE,
-)
-_HARMLESS = re.compile(
-    r"barrier|log|print|time|perf_counter|synchroni[sz]e|profil|record|report|assert|warn|progress"
-    r"|elapsed|memory_allocated|memory_stats|memory_reserved|peak|tqdm|set_description|save|dump",
-    re.IGNORECASE,
-)
-
-
-_THEN_MORE = re.compile(
-    rb"([ \t]+)(?:\w+ = )?yield\b[^\n]*\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*"
-    rb"[ \t]+(?!finally|except|else|elif|@|def |async def |class )\S"
-)
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._restoring import is_work, left_undone, restores
 
 
 class ContextNotExceptionSafe(Rule):
@@ -57,7 +40,8 @@ class ContextNotExceptionSafe(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what restores now also runs after a failure, with whatever state the failure left.
+    Unsafe: what restores now also runs after a failure, with whatever state the failure left. It
+    is offered where all that restores stands right after the `yield` and does nothing else.
 
     ## References
     - vllm-project/compressed-tensors pull request 790
@@ -67,7 +51,7 @@ class ContextNotExceptionSafe(Rule):
     code = "OFF106"
     name = "context-not-exception-safe"
     severity = Severity.WARNING
-    triggers = (Near("yield", _THEN_MORE, ("contextmanager",)),)
+    triggers = (("contextmanager", "yield"),)
 
     bad = (
         Bad(
@@ -126,6 +110,49 @@ def suspend_offloading(model):
         for name, module in model.named_modules():
             offload_module(module, *info[name])
 """,
+        ),
+        Bad(
+            """\
+from contextlib import contextmanager
+
+_hooks_enabled = True
+
+@contextmanager
+def without_hooks():
+    global _hooks_enabled
+    _hooks_enabled = False
+    yield
+    _hooks_enabled = True
+""",
+            lines=(9,),
+            fixed="""\
+from contextlib import contextmanager
+
+_hooks_enabled = True
+
+@contextmanager
+def without_hooks():
+    global _hooks_enabled
+    _hooks_enabled = False
+    try:
+        yield
+    finally:
+        _hooks_enabled = True
+""",
+        ),
+        Bad(
+            """\
+from contextlib import contextmanager
+
+@contextmanager
+def captured(graph, device_stream):
+    before = current_stream()
+    set_device_stream(device_stream)
+    yield
+    graph.replay()
+    set_device_stream(before)
+""",
+            lines=(7,),
         ),
     )
     good = (
@@ -193,20 +220,30 @@ def nothing(device):
         if _is_protected(module, statement):
             return
         following = _following(module, statement)
-        restoring = [each for each in following if _restores(module, each)]
+        restoring = [each for each in following if restores(module, each)]
         if not restoring:
             return
-        direct = following[-1] in _block(module, statement)
-        simple = isinstance(statement, ast.Expr) and direct and not _shared_names(following)
         yield self.finding(
             module,
             statement,
-            f"if the `with` body raises, `{_first_line(module, restoring[0])}` never runs",
+            f"if the `with` body raises, {left_undone(module, restoring[0])}",
             trail=[(restoring[0], "this restores the state, only after a body that succeeded")],
-            fixes=[module.wrap_in_try_finally(statement, following[-1], Safety.UNSAFE)]
-            if simple
-            else [],
+            fixes=[self._in_finally(module, statement, following, restoring)],
         )
+
+    def _in_finally(
+        self,
+        module: Module,
+        statement: ast.stmt,
+        following: Sequence[ast.stmt],
+        restoring: Sequence[ast.stmt],
+    ) -> Fix | None:
+        """What restores goes into `finally`, and never the work that follows or stands between."""
+        direct = isinstance(statement, ast.Expr) and following[-1] in _block(module, statement)
+        first = list(following[: len(restoring)])
+        if not direct or first != list(restoring) or any(is_work(each) for each in restoring):
+            return None
+        return module.wrap_in_try_finally(statement, restoring[-1], Safety.UNSAFE)
 
 
 def _is_protected(module: Module, statement: ast.stmt) -> bool:
@@ -230,40 +267,10 @@ def _block(module: Module, statement: ast.stmt) -> Sequence[ast.stmt]:
 
 
 def _following(module: Module, statement: ast.stmt) -> list[ast.stmt]:
-    """What runs after the yield: the rest of its block, else what follows a `with` around it."""
+    """What runs after the yield: the rest of its block, and of the blocks that end with it."""
     block = _block(module, statement)
     rest = list(block[block.index(statement) + 1 :])
     parent = module.parent(statement)
-    if not rest and isinstance(parent, (ast.With, ast.AsyncWith)):
+    if not rest and isinstance(parent, (ast.With, ast.AsyncWith, ast.If)):
         return _following(module, parent)
     return rest
-
-
-def _restores(module: Module, statement: ast.stmt) -> bool:
-    if isinstance(statement, (ast.Return, ast.Raise, ast.Pass, ast.Assert, ast.FunctionDef)):
-        return False
-    text = module.text(statement)
-    if _HARMLESS.search(text):
-        return False
-    acts = isinstance(statement, (ast.Delete,)) or any(
-        isinstance(each, (ast.Attribute, ast.Subscript)) and isinstance(each.ctx, ast.Store)
-        for each in ast.walk(statement)
-    )
-    calls = [each.func for each in ast.walk(statement) if isinstance(each, ast.Call)]
-    loops = [each.iter for each in ast.walk(statement) if isinstance(each, ast.For)]
-    targets = [
-        each
-        for each in ast.walk(statement)
-        if isinstance(each, (ast.Attribute, ast.Subscript)) and isinstance(each.ctx, ast.Store)
-    ]
-    said = " ".join(ast.unparse(each) for each in (*calls, *loops, *targets))
-    return bool(acts or calls) and bool(_STATE.search(said))
-
-
-def _shared_names(following: Sequence[ast.stmt]) -> bool:
-    """A return among what follows would change meaning inside `finally`."""
-    return any(isinstance(each, ast.Return) for node in following for each in ast.walk(node))
-
-
-def _first_line(module: Module, node: ast.AST) -> str:
-    return module.text(node).split("\n")[0]

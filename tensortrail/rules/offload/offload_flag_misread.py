@@ -58,7 +58,8 @@ class OffloadFlagMisread(Rule):
         re.compile(rb"offload_\w*(config|cfg)(\s+is\s+not\s+None)?\s*:"),
         re.compile(rb"offload_\w+\s*=\s*(self\.|\w+\.)?(zero_)?offload_\w*(config|cfg|policy)"),
         re.compile(rb"OffloadPolicy\b"),
-        re.compile(rb"offload\w*\s*:\s*(Optional\[)?bool"),
+        re.compile(rb"offload\w*\s*:[\s\w.\[|]*bool"),
+        re.compile(rb"offload\w*\s*=\s*(True|False)\s*[,)]"),
     )
 
     bad = (
@@ -147,8 +148,13 @@ def shard(model, offload_policy: OffloadPolicy):
             yield from self._policy_as_flag(module, statement.test)
         for choice in module.nodes(ast.IfExp):
             yield from self._policy_as_flag(module, choice.test)
+        for denied in module.nodes(ast.UnaryOp):
+            if isinstance(denied.op, ast.Not):
+                yield from self._policy_as_flag(module, denied.operand)
         for call in module.nodes(ast.Call):
             yield from self._mixed_up(module, call)
+            if module.qualified(call.func) == "bool" and call.args:
+                yield from self._policy_as_flag(module, call.args[0])
         for function in module.nodes(ast.FunctionDef):
             yield from self._never_read(module, function)
 
@@ -173,7 +179,7 @@ def shard(model, offload_policy: OffloadPolicy):
     def _never_read(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:
         """A yes-or-no offload setting that a function takes and does nothing with."""
         for argument in (*function.args.args, *function.args.kwonlyargs):
-            asked = argument.annotation is not None and "bool" in module.text(argument.annotation)
+            asked = _is_yes_or_no(module, function, argument)
             if not asked or "offload" not in argument.arg or not _does_something(function):
                 continue
             if argument.arg.startswith("_"):
@@ -247,6 +253,22 @@ def shard(model, offload_policy: OffloadPolicy):
 
     def _swapped(self, module: Module, node: ast.expr, right: str) -> Fix | None:
         return module.fix(f"pass `{right}`", Safety.UNSAFE, module.replace(node, right))
+
+
+def _is_yes_or_no(module: Module, function: ast.FunctionDef, argument: ast.arg) -> bool:
+    """Annotated as a bool, or True or False unless it is given."""
+    if argument.annotation is not None:
+        return "bool" in module.text(argument.annotation)
+    arguments = function.args
+    placed = [*arguments.posonlyargs, *arguments.args][::-1]
+    defaults = dict(zip(placed, arguments.defaults[::-1], strict=False))
+    defaults |= {
+        each: default
+        for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is not None
+    }
+    default = defaults.get(argument)
+    return isinstance(default, ast.Constant) and isinstance(default.value, bool)
 
 
 def _does_something(function: ast.FunctionDef) -> bool:

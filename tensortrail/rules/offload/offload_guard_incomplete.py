@@ -106,6 +106,13 @@ def save(model):
     good = (
         Good(
             """\
+def report(model, device_map):
+    if len(set(device_map.values())) > 1:
+        logger.info("some weights are offloaded to the CPU")
+"""
+        ),
+        Good(
+            """\
 def save(model, device_map):
     if "cpu" in device_map.values() or "disk" in device_map.values():
         state_dict = load_offloaded(model)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Did, Event, Good, Module, Near, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Near, Rule, Timeline
 from tensortrail.rules.shards._call import filled_with_dicts, keep_whole, one_file
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.shards._unbound import used_unbound
@@ -15,6 +15,8 @@ _WORK = re.compile(
     r"(^|_)(revert|convert|conversion|compile|interpret|onload|offload|offloaded|save|quantize|"
     r"dequantize|refit|materialize|shard|shards|load_state_dict|build_serialized_network)(_|$)"
 )
+_BARE = frozenset({"convert", "conversion", "save", "compile", "shard", "offload", "onload"})
+"""Methods that say nothing of weights: an image is converted and saved too."""
 _CLAIMS = re.compile(r"because|due to|not support|unsupported|could not|try |failed to", re.I)
 _LOGS = frozenset(
     {"error", "warning", "warn", "exception", "info", "debug", "critical", "print", "print_exc"}
@@ -76,8 +78,9 @@ class CauseHidden(Rule):
     ```
 
     ## Fix safety
-    Safe: `from error` only sets the cause that is shown. Where the code goes on after logging
-    no fix is offered.
+    Unsafe: `from error` only sets the cause that is shown, but the file is one that saves or
+    converts, and a bare `except:` becomes `except BaseException`. Where the code goes on after
+    logging no fix is offered.
 
     ## References
     - huggingface/transformers issue 47333
@@ -122,6 +125,17 @@ def build(module, settings):
         ),
     )
     good = (
+        Good(
+            """\
+def load(path):
+    picture = open_picture(path)
+    try:
+        picture = picture.convert("RGBA")
+    except Exception:
+        raise ValueError("could not convert the picture, try another one")
+    return picture
+"""
+        ),
         Good(
             """\
 def save(model, shard):
@@ -222,7 +236,7 @@ def build(module):
             yield self.finding(
                 module,
                 statement,
-                f"whatever fails in `{one_line(module, work.func)}` is told as this one cause",
+                f"whatever fails in `{one_line(module, work.func)}` is reported as this one cause",
                 trail=[(work, "the work that may fail for any reason")],
                 fixes=[self._chained(module, handler, statement)],
                 settings=KEEP_GROUPS_WHOLE if "max_shard_size" in text else (),
@@ -240,7 +254,7 @@ def build(module):
             edits.append(Edit(head, f"except BaseException as {name}:"))
         elif handler.name is None:
             edits.append(module.insert_after(handler.type, f" as {name}"))
-        return module.fix("keep the cause", Safety.SAFE, *edits)
+        return module.fix("keep the cause", Safety.UNSAFE, *edits)
 
     def _goes_on(
         self, module: Module, tried: ast.Try, work: ast.Call, handler: ast.ExceptHandler
@@ -282,9 +296,21 @@ def _work_in(module: Module, tried: ast.Try) -> ast.Call | None:
             name = module.qualified(call.func).rpartition(".")[2]
             if isinstance(call.func, ast.Attribute):
                 name = call.func.attr
-            if _WORK.search(name) and not module.qualified(call.func).startswith("re."):
+            if not _WORK.search(name) or module.qualified(call.func).startswith("re."):
+                continue
+            if name not in _BARE or isinstance(call.func, ast.Name) or _of_weights(module, call):
                 return call
     return None
+
+
+def _of_weights(module: Module, call: ast.Call) -> bool:
+    """A module, a tensor or a dict of them is worked on."""
+    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    given = [*owner, *call.args, *(each.value for each in call.keywords)]
+    return any(
+        value.is_tensor or value.may_be(Kind.MODULE, Kind.STATE_DICT)
+        for value in map(module.value_of, given)
+    )
 
 
 def _is_broad(handler: ast.ExceptHandler) -> bool:

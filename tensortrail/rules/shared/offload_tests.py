@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from tensortrail.rules.shared.sentences import only_logs
+
 SEVERAL, ON_CPU = "several devices", "on the CPU"
 _ABOUT_OFFLOAD = ("offload", "onload", "is_meta", "save_pretrained")
 Text = Callable[[ast.AST], str]
@@ -107,7 +109,8 @@ def _decides_offloading(statement: ast.stmt, decision: ast.expr, text: Text) -> 
         body = " ".join(text(each) for each in statement.body)
         about = any(word in body for word in _ABOUT_OFFLOAD)
         raises = any(isinstance(each, ast.Raise) for each in statement.body)
-        return about and not raises and not _asked_next(statement, text)
+        decides = not raises and not all(only_logs(each) for each in statement.body)
+        return about and decides and not _asked_next(statement, text)
     return False
 
 

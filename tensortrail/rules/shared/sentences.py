@@ -1,12 +1,14 @@
-"""How pieces of code are shown in a sentence."""
+"""Code and sentences: how a piece of code is shown in one, and what only says something."""
 
 from __future__ import annotations
 
 import ast
+import re
 
 from tensortrail.rules.view import Module
 
 _LONGEST = 80
+_LOG = re.compile(r"(^|\.)(log(ger|ging)?|warnings)\b|(^|[._])(print|warn|info|debug|log)(_|$)")
 
 
 def one_line(module: Module, node: ast.AST) -> str:
@@ -15,3 +17,11 @@ def one_line(module: Module, node: ast.AST) -> str:
     if "\n" in text:
         text = ast.unparse(node).replace("\n", " ")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def only_logs(statement: ast.stmt) -> bool:
+    """The statement only says something: a call of a logger, `print`, a docstring, `pass`."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(value, ast.Call):
+        return bool(_LOG.search(ast.unparse(value.func)))
+    return isinstance(statement, ast.Pass) or isinstance(value, ast.Constant)

@@ -12,11 +12,10 @@ from tensortrail.rules.shared.lines import reader_of
 
 _BY_NAME = re.compile(r"^_?(get_)?(storage_ptr|unique_id|storage_id|unique_storage_id)$")
 
-_POINTER_NAME = re.compile(r"ptr|pointer|addr|unique_id|storage_id")
 ALSO_ASKED = (
     "numel", "nbytes", "storage_offset", "!= 0", "is_cuda", "device ==", "is_fake",
     "FakeTensor", "__tensor_flatten__", "is_traceable_wrapper_subclass", "type(", "element_size",
-    "storage_size", ".size()", ".shape ==",
+    "storage_size", ".size()",
 )  # fmt: skip
 """Words of a condition that rules out tensors without a storage."""
 _POINTER = r"(data_ptr|storage_ptr)\("
@@ -29,8 +28,6 @@ def pointed_at(module: Module, node: ast.expr) -> ast.expr | None:
     """The tensor of `t.data_ptr()`, `t.untyped_storage().data_ptr()` or `storage_ptr(t)`,
     or of a name bound to one of them; None for anything else."""
     if isinstance(node, ast.Name):
-        if not _POINTER_NAME.search(node.id):
-            return None
         origins = module.value_of(node).origins
         if any(isinstance(each, ast.Name) for each in origins):
             return None

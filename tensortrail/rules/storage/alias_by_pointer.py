@@ -4,8 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Safety, Severity
-from tensortrail.rules import Bad, Did, Good, Kind, Module, Rule, Timeline
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
@@ -18,9 +18,12 @@ from tensortrail.rules.storage._pointers import (
     proves_sameness,
     where_read,
 )
-
-_SAVES = re.compile(
-    r"save|shared|tied|dedup|shard|_storage|storage_|tensor_id|unique", re.IGNORECASE
+from tensortrail.rules.storage._sameness import (
+    SAVES,
+    consequence,
+    is_move_of,
+    is_weight,
+    may_lack_storage,
 )
 
 
@@ -53,8 +56,8 @@ class AliasByPointer(Rule):
     ```
 
     ## Fix safety
-    Unsafe: `is` is offered where one side is `.to(...)` of the other, or both are parameters.
-    Two views of one storage are equal by pointer and are not the same object.
+    Unsafe: `is` is offered where one side is `.to(...)` of the other. Two parameters may be tied
+    over one storage without being one object: for them the test is kept, for what has a storage.
 
     ## References
     - huggingface/safetensors pull requests 232 and 283
@@ -65,14 +68,7 @@ class AliasByPointer(Rule):
     name = "alias-by-pointer"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    triggers = ("data_ptr", "storage_ptr")
-    shape = (
-        re.compile(rb"data_ptr\(\)\s*\\?\s*(==|\])"),
-        re.compile(rb"==\s*[\w.\[\]()]*(data_ptr\(|ptr)"),
-        re.compile(rb"storage_ptr\b"),
-        re.compile(rb"_unique_id"),
-        re.compile(rb"return [^\n]*(ptr|pointer)"),
-    )
+    triggers = ("data_ptr", "storage_ptr", "unique_id", "storage_id")
 
     bad = (
         Bad(
@@ -118,7 +114,7 @@ def is_tied(model):
 def is_tied(model):
     old = model.get_input_embeddings().weight
     new = model.get_output_embeddings().weight
-    tied = old is new
+    tied = (old is new or old.data_ptr() == new.data_ptr() != 0)
     return tied
 """,
         ),
@@ -209,21 +205,20 @@ def local_storage_signature(tensor):
             yield from self._identity(module, returned)
 
     def _equal(self, module: Module, compare: ast.Compare) -> Iterator[Finding]:
-        if len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq):
+        if len(compare.ops) != 1 or not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
             return
         left = pointed_at(module, compare.left)
         right = pointed_at(module, compare.comparators[0])
         if left is None or right is None or self._settled(module, compare, left, right):
             return
-        moved = _is_move_of(module, left, right) or _is_move_of(module, right, left)
-        if not moved and not _may_lack_storage(module, left, right):
+        moved = is_move_of(module, left, right) or is_move_of(module, right, left)
+        if not moved and not may_lack_storage(module, left, right):
             return
-        one, other = module.text(left), module.text(right)
-        severity, effect = _consequence(module, compare, moved)
-        fix = None
-        if moved or (_is_weight(module, left) and _is_weight(module, right)):
-            edit = module.replace(compare, f"{one} is {other}")
-            fix = module.fix("compare the objects", Safety.UNSAFE, edit)
+        harm_done = consequence(module, compare, moved)
+        if harm_done is None:
+            return
+        severity, effect = harm_done
+        one, other = one_line(module, left), one_line(module, right)
         yield self.finding(
             module,
             compare,
@@ -234,8 +229,23 @@ def local_storage_signature(tensor):
                 (_origin(module, left), f"`{one}` comes from here"),
                 (_origin(module, right), f"`{other}` comes from here"),
             ],
-            fixes=[fix],
+            fixes=[self._compared(module, compare, left, right, moved)],
         )
+
+    def _compared(
+        self, module: Module, compare: ast.Compare, left: ast.expr, right: ast.expr, moved: bool
+    ) -> Fix | None:
+        """`is` tells whether a move was made; two parameters may be tied over one storage."""
+        one, other, test = module.text(left), module.text(right), module.text(compare)
+        if not isinstance(compare.ops[0], ast.Eq):
+            return None
+        if moved:
+            same = module.replace(compare, f"{one} is {other}")
+            return module.fix("compare the objects", Safety.UNSAFE, same)
+        if not (is_weight(module, left) and is_weight(module, right)):
+            return None
+        same = module.replace(compare, f"({one} is {other} or {test} != 0)")
+        return module.fix("take no missing storage for a shared one", Safety.UNSAFE, same)
 
     def _settled(
         self, module: Module, node: ast.expr, *tensors: ast.expr, meta_is_enough: bool = True
@@ -273,7 +283,7 @@ def local_storage_signature(tensor):
                 continue  # a helper that has been given the tensor may rule them out itself
             where = module.function_of(subscript)
             kept = module.text(subscript.value) + (where.name if where is not None else "")
-            if not (_SAVES.search(kept) or _may_lack_storage(module, tensor, tensor)):
+            if not (SAVES.search(kept) or may_lack_storage(module, tensor, tensor)):
                 continue
             yield self.finding(
                 module,
@@ -287,7 +297,7 @@ def local_storage_signature(tensor):
     def _identity(self, module: Module, returned: ast.Return) -> Iterator[Finding]:
         """`return device, pointer, size` as the identity of a storage."""
         function = module.function_of(returned)
-        if function is None or not _SAVES.search(function.name):
+        if function is None or not SAVES.search(function.name):
             return
         if not isinstance(returned.value, ast.Tuple):
             return
@@ -305,7 +315,7 @@ def local_storage_signature(tensor):
                 f"`{one_line(module, tensor)}` has the same identity as any other tensor "
                 "that has no storage (meta, wrapper subclass)",
                 severity=Severity.ERROR,
-                trail=[(part, "0 for all of them")],
+                trail=[(part, "0 without a storage")],
             )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
@@ -324,65 +334,6 @@ def local_storage_signature(tensor):
                 severity=harm(timeline, event, why),
                 evidence={"seen": str(len(events))},
             )
-
-
-def _consequence(module: Module, compare: ast.Compare, moved: bool) -> tuple[Severity, str]:
-    """How bad a wrong "same" is, and in words."""
-    statement = module.statement_of(compare)
-    if isinstance(statement, ast.If):
-        body = " ".join(module.text(each) for each in statement.body)
-        if moved:
-            return Severity.ERROR, "the move is taken for not made"
-        if re.search(r"\bdel\b|\.pop\(|remove|resize_\(0", body):
-            return Severity.ERROR, "one is dropped for the other"
-        if re.search(r"\bcontinue\b|\bpass\b|\breturn\b", body):
-            return Severity.ERROR, "the work is skipped"
-        return Severity.WARNING, "they are taken for one"
-    if moved:
-        return Severity.ERROR, "the move is taken for not made"
-    return Severity.WARNING, "they are taken for one"
-
-
-def _is_move_of(module: Module, one: ast.expr, other: ast.expr) -> bool:
-    """`one` was made by `other.to(...)`, `.cpu()` and the like."""
-    made = [one, *module.value_of(one).origins] if isinstance(one, ast.Name) else [one]
-    return any(
-        isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Attribute)
-        and each.func.attr in ("to", "cpu", "cuda", "contiguous")
-        and module.text(each.func.value) == module.text(other)
-        for each in made
-    )
-
-
-def _may_lack_storage(module: Module, *tensors: ast.expr) -> bool:
-    """A weight, an entry of a state dict, or a tensor of any type that somebody passes in."""
-    return any(_is_weight(module, each) or _is_any_tensor(module, each) for each in tensors)
-
-
-def _is_weight(module: Module, tensor: ast.expr) -> bool:
-    value = module.value_of(tensor)
-    if value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR):
-        return True
-    return any(
-        "state_dict" in module.text(each) or _is_of_state_dict(module, each)
-        for each in value.origins
-    )
-
-
-def _is_of_state_dict(module: Module, source: ast.expr) -> bool:
-    """`d.items()` or `d.values()` of a dict of tensors."""
-    if not (isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute)):
-        return False
-    return module.kind_of(source.func.value) is Kind.STATE_DICT
-
-
-def _is_any_tensor(module: Module, tensor: ast.expr) -> bool:
-    """A parameter annotated as a tensor in a function that is about sharing or saving."""
-    value = module.value_of(tensor)
-    function = module.function_of(tensor)
-    named = function is not None and bool(_SAVES.search(function.name) or "share" in function.name)
-    return value.is_tensor and value.sure and named
 
 
 def _origin(module: Module, tensor: ast.expr) -> ast.expr | None:

@@ -67,6 +67,14 @@ def join(tensors, needed):
         ),
     )
     good = (
+        Good(
+            """\
+def compact(t, n):
+    if t.untyped_storage().nbytes() > n:
+        t = t.clone()
+    return t
+"""
+        ),
         Good("def freed(t):\n    return t.untyped_storage().size() == 0\n"),
         Good("def held(t):\n    return t.untyped_storage().size() > 0\n"),
         Good(
@@ -97,6 +105,8 @@ def join(t: torch.Tensor, needed):
             statement = module.statement_of(compare)
             body = statement.body if isinstance(statement, ast.If) else []
             slow = any(_SLOW.search(module.text(each)) for each in body)
+            if slow and _asks_for_more(compare, sized):
+                continue  # a copy that is made of what is too large: a wrapper never is
             text = module.text(tensor)
             yield self.finding(
                 module,
@@ -153,6 +163,12 @@ def _compares(timeline: Timeline, event: Event) -> bool:
 def _is_size(node: ast.expr) -> bool:
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(called, ast.Attribute) and called.attr in ("nbytes", "size")
+
+
+def _asks_for_more(compare: ast.Compare, sized: ast.expr) -> bool:
+    """The storage is larger than something."""
+    more = (ast.Gt, ast.GtE) if sized is compare.left else (ast.Lt, ast.LtE)
+    return isinstance(compare.ops[0], more)
 
 
 def _sized_tensor(node: ast.expr | None) -> ast.expr | None:

@@ -114,6 +114,18 @@ class Disk:
         return path
 """
         ),
+        Good(
+            """\
+import os
+
+class Group:
+    def __init__(self, folder):
+        self.file = os.path.join(folder, f"group_{id(self)}.safetensors")
+
+    def __del__(self):
+        os.remove(self.file)
+"""
+        ),
         Good("def show(x):\n    print(f'object {id(x)}')\n"),
         Good("def f(x):\n    file = f'<wrapped {id(x)}>'\n    return compile(x, file, 'exec')\n"),
         Good("def name(x):\n    return f'__wrapped_{id(x)}'\n"),
@@ -242,7 +254,8 @@ def _kept_alive(module: Module, subject: ast.expr) -> bool:
     scope = module.class_of(subject)
     shown = module.text(subject)
     if isinstance(subject, ast.Name) and subject.id == "self":
-        return False
+        facts = module.class_facts(scope) if scope is not None else None
+        return facts is not None and "__del__" in facts.methods
     tables = [*module.nodes(ast.Subscript, scope)] if scope is not None else []
     return any(
         module.text(each.slice) == shown and isinstance(each.ctx, (ast.Store, ast.Del, ast.Load))

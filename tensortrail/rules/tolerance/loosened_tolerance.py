@@ -15,6 +15,10 @@ _ROUND_TRIP = re.compile(
     r"|serialize|quantize",
     re.IGNORECASE,
 )
+_SAVES_AND_LOADS = re.compile(
+    r"^(save|load|dequantize|serialize)(_|$)|_(checkpoint|state_dict|pretrained)$"
+)
+"""Calls in the test itself, on whatever it compares later."""
 _REASON = re.compile(r"[a-z]{3,}.*[a-z]{3,}", re.IGNORECASE)
 _CHECKS_NOTHING = 1.0
 
@@ -51,8 +55,12 @@ class LoosenedTolerance(Rule):
     code = "TOL701"
     name = "loosened-tolerance"
     severity = Severity.WARNING
-    triggers = (("assert_close", "tol="), ("allclose", "tol="))
-    shape = (re.compile(rb"tol\s*=\s*[1-9]\d*(\.\d*)?(?![\d.]*[eE]-)"),)
+    triggers = ("assert_close", "allclose")
+    shape = (
+        re.compile(rb"tol\s*=\s*(?!0?\.\d+\b|[\d._]+[eE]-0*[1-9]|0\b(?!\.))[\d.]"),
+        re.compile(rb"tol\s*=\s*[A-Z_]{2,}\b"),
+        re.compile(rb"allclose\((?:[^()\n]|\([^()\n]*\))*,(?:[^()\n]|\([^()\n]*\))*,\s*[\d.A-Z]"),
+    )
 
     bad = (
         Bad(
@@ -79,8 +87,30 @@ def test_checkpoint(model, path):
             lines=(6,),
             path="test_example.py",
         ),
+        Bad(
+            """\
+import torch
+
+def test_resumes(model, other, path):
+    model.save_checkpoint(path)
+    other.load_checkpoint(path)
+    torch.testing.assert_close(model.weight, other.weight, rtol=1e-0, atol=1e-2)
+""",
+            lines=(6,),
+            path="test_example.py",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def test_step(model, path):
+    model.load_checkpoint(path)
+    torch.testing.assert_close(model.step(), model.step(), rtol=1e-1, atol=1e-3)
+""",
+            path="test_example.py",
+        ),
         Good(
             """\
 import torch
@@ -127,8 +157,8 @@ def test_matmul(a, b):
             function = module.function_of(call)
             if function is None or not self._is_round_trip(module, call, function):
                 continue
-            relative = _number(call, "rtol")
-            absolute = _number(call, "atol")
+            relative = _number(module, call, 2, "rtol")
+            absolute = _number(module, call, 3, "atol")
             wide = relative is not None and relative >= _CHECKS_NOTHING
             far = absolute is not None and absolute >= _CHECKS_NOTHING
             if not wide and not (far and _of_unit_size(module, call, function)):
@@ -152,15 +182,23 @@ def test_matmul(a, b):
             for origin in module.value_of(each).origins
         ]
         name = getattr(function, "name", "")
-        return bool(_ROUND_TRIP.search(" ".join([compared, name, *origins])))
+        if _ROUND_TRIP.search(" ".join([compared, name, *origins])):
+            return True
+        before = (each for each in module.earlier(call, ast.Call))
+        return any(_SAVES_AND_LOADS.search(_last_name(each.func)) for each in before)
 
 
-def _number(call: ast.Call, name: str) -> float | None:
-    for keyword in call.keywords:
-        value = keyword.value
-        if keyword.arg == name and isinstance(value, ast.Constant):
-            return float(value.value) if isinstance(value.value, (int, float)) else None
-    return None
+def _number(module: Module, call: ast.Call, position: int, name: str) -> float | None:
+    """A tolerance given by name, or by its place where the function takes it there."""
+    placed = _last_name(call.func) == "allclose" and len(call.args) > position
+    given = call.args[position] if placed else None
+    given = next((each.value for each in call.keywords if each.arg == name), given)
+    value = module.value_of(given).constant if given is not None else None
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _last_name(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 def _of_unit_size(module: Module, call: ast.Call, function: ast.AST) -> bool:

@@ -1,0 +1,68 @@
+"""Statements after a `yield` that put back where things are, and what stays if they never run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.rules import Module
+from tensortrail.rules.shared.sentences import one_line
+
+_STATE = re.compile(
+    r"offload|onload|device|hook|\bforward\b|requires_grad|param|weight|placement|materiali[sz]e"
+    r"|state_dict|\.data\b|_disabled|\.(to|cpu|cuda)\b",
+    re.IGNORECASE,
+)
+_HARMLESS = re.compile(
+    r"barrier|log|print|time|perf_counter|synchroni[sz]e|profil|record|report|assert|warn|progress"
+    r"|elapsed|memory_allocated|memory_stats|memory_reserved|peak|tqdm|set_description|save|dump",
+    re.IGNORECASE,
+)
+_LONGEST = 10
+"""Statements: more than these do work of their own."""
+_GOING_ON = (ast.Return, ast.Raise, ast.Pass, ast.Assert, ast.FunctionDef, ast.Yield)
+
+
+def restores(module: Module, statement: ast.stmt) -> bool:
+    if isinstance(statement, _GOING_ON) or _HARMLESS.search(module.text(statement)):
+        return False
+    stored = list(_stored(module, statement))
+    calls = [each.func for each in ast.walk(statement) if isinstance(each, ast.Call)]
+    loops = [each.iter for each in ast.walk(statement) if isinstance(each, ast.For)]
+    if not stored and not calls and not isinstance(statement, ast.Delete):
+        return False
+    said = " ".join(ast.unparse(each) for each in (*calls, *loops, *stored))
+    return bool(_STATE.search(said))
+
+
+def left_undone(module: Module, statement: ast.stmt) -> str:
+    """What stays wrong, in words: the first thing that is put back, or the call that does it."""
+    stored = [each for each in _stored(module, statement) if not isinstance(each, ast.Subscript)]
+    if stored:
+        return f"`{one_line(module, stored[0])}` is not put back"
+    calls = [each for each in ast.walk(statement) if isinstance(each, ast.Call)]
+    telling = [each for each in calls if _STATE.search(ast.unparse(each.func))]
+    for call in (*telling, *calls):
+        return f"`{one_line(module, call)}` is never called"
+    return f"`{one_line(module, statement)}` never runs"
+
+
+def is_work(statement: ast.stmt) -> bool:
+    """The statement does more than to restore: it is long, or leaves the function."""
+    below = [each for each in ast.walk(statement) if isinstance(each, ast.stmt)]
+    leaves = any(isinstance(each, (ast.Return, ast.Yield, ast.Raise)) for each in below)
+    return leaves or len(below) > _LONGEST
+
+
+def _stored(module: Module, statement: ast.stmt) -> Iterator[ast.expr]:
+    """Attributes, items and global names that the statement assigns to."""
+    function = module.function_of(statement)
+    declared = module.nodes(ast.Global, function) if function is not None else ()
+    shared = {name for each in declared for name in each.names}
+    for each in ast.walk(statement):
+        held = isinstance(each, (ast.Attribute, ast.Subscript))
+        named = isinstance(each, ast.Name) and each.id in shared
+        if (held or named) and isinstance(getattr(each, "ctx", None), ast.Store):
+            assert isinstance(each, ast.expr)
+            yield each
