@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensortrail.tracer.recording.stop import Stopped
+from tensortrail.version import __version__
 
 if TYPE_CHECKING:
     import os
 
     from tensortrail.tracer.entrances.block import Run
 
-__version__ = "0.1.0"
 __all__ = ["Stopped", "__version__", "trace"]
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
 
-import tensortrail
+from tests.rooms import ROOT, circles, graph, imports, room_of
 
-ROOT = Path(tensortrail.__file__).parent
 MAY_USE = {
     "findings": set[str](),
     "inert": set[str](),
@@ -33,7 +31,8 @@ MAY_USE = {
     },
     "editor": {"findings", "rules", "analyzer", "config", "editor"},
     "__main__": {"cli"},
-    "__init__": {"tracer"},
+    "version": set[str](),
+    "__init__": {"tracer", "version"},
 }
 LIBRARIES = {
     "findings": set[str](),
@@ -43,18 +42,15 @@ LIBRARIES = {
     "tracer": {"torch", "rich"},
     "doctor": {"torch"},
 }
+ROOMS = (
+    "patching", "trail", "identity", "noticing", "events", "watching", "reading", "rehearsal",
+    "explaining", "exports", "hooks", "recording", "entrances",
+)  # fmt: skip
+"""Of the tracer: each may import from those before it."""
+ABOVE_ALL_ROOMS = "pytest_plugin"
+STILL_CIRCLING = ("analyzer",)
+"""Layers whose circles are not opened yet. Nothing may be added here."""
 FILES = sorted(ROOT.rglob("*.py"))
-
-
-def imports(path: Path) -> set[str]:
-    """Every module imported anywhere in the file, late imports too."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
 
 
 def layer_of(path: Path) -> str:
@@ -66,6 +62,7 @@ def test_a_file_imports_from_its_own_layer_or_below(path: Path) -> None:
     allowed = MAY_USE[layer_of(path)]
     used = {name.split(".")[1] for name in imports(path) if name.startswith("tensortrail.")}
     beyond = {name for name in used if (ROOT / name).exists() or (ROOT / f"{name}.py").exists()}
+    allowed = allowed | {"version"}
     assert beyond <= allowed, f"{path.name} reaches into {sorted(beyond - allowed)}"
 
 
@@ -75,6 +72,39 @@ def test_libraries_stay_in_their_layers(path: Path) -> None:
     used = {name.split(".")[0] for name in imports(path)} & known
     allowed = LIBRARIES.get(layer_of(path), {"rich"})
     assert used <= allowed, f"{path.name} uses {sorted(used - allowed)}"
+
+
+def test_rooms_of_the_tracer_import_in_one_direction() -> None:
+    order = {f"tracer.{room}": place for place, room in enumerate(ROOMS)}
+    upwards = [
+        f"{module} imports {other}"
+        for module, others in graph().items()
+        for other in sorted(others)
+        if room_of(module) in order and order.get(room_of(other), -1) > order[room_of(module)]
+    ]
+    assert not upwards, "\n".join(upwards)
+
+
+def test_the_order_names_every_room_of_the_tracer() -> None:
+    tracer = ROOT / "tracer"
+    assert {each.parent.name for each in tracer.glob("*/__init__.py")} == set(ROOMS)
+    assert {each.stem for each in tracer.glob("*.py")} == {"__init__", ABOVE_ALL_ROOMS}
+
+
+def test_no_modules_import_each_other() -> None:
+    found = [[module.removeprefix("tensortrail.") for module in each] for each in circles(graph())]
+    new = [each for each in found if {m.partition(".")[0] for m in each} - set(STILL_CIRCLING)]
+    assert not new, "import circles:\n" + "\n".join(" <-> ".join(each) for each in new)
+
+
+def test_a_circle_is_found() -> None:
+    arrows = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set[str](), "e": {"d"}}
+    assert circles(arrows) == [["a", "b", "c"]]
+
+
+def test_half_of_the_files_are_short() -> None:
+    lengths = sorted(len(path.read_text(encoding="utf-8").splitlines()) for path in FILES)
+    assert lengths[len(lengths) // 2] <= 100
 
 
 def test_no_file_is_longer_than_anyone_wants_to_read() -> None:

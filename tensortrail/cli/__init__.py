@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-CLEAN, FOUND, FAILED, INTERRUPTED = 0, 1, 2, 130
+from tensortrail.cli.exit_codes import FAILED, INTERRUPTED
 
 
 def main(argv: Sequence[str] | None = None) -> int:

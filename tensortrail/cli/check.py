@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from tensortrail import __version__
 from tensortrail.analyzer.engine import check
 from tensortrail.analyzer.request import CheckRequest, CheckResult
-from tensortrail.cli import CLEAN, FAILED, FOUND
 from tensortrail.cli.console import counted, fail, say, wants_color, write_text
+from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.selection import codes_of, selected
 from tensortrail.config import Config, ConfigError, load
 

@@ -15,8 +15,8 @@ from dataclasses import asdict
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from tensortrail.cli import CLEAN, FAILED, FOUND
 from tensortrail.cli.console import fail, wants_color, write_text
+from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 
 if TYPE_CHECKING:
     from tensortrail.doctor.subclass.words import Examination, Row

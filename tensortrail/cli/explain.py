@@ -6,8 +6,8 @@ import sys
 from argparse import Namespace
 
 from tensortrail.analyzer.own import OWN
-from tensortrail.cli import CLEAN
 from tensortrail.cli.console import wants_color, write_text
+from tensortrail.cli.exit_codes import CLEAN
 from tensortrail.config import ConfigError, nearest
 from tensortrail.rules import all_rules
 

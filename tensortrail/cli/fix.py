@@ -7,8 +7,8 @@ import sys
 from argparse import Namespace
 from collections import defaultdict
 
-from tensortrail.cli import CLEAN, FAILED, FOUND
 from tensortrail.cli.console import say, write_text
+from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.findings import Finding, Fix
 
 

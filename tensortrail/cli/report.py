@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.cli import CLEAN, FAILED
 from tensortrail.cli.console import fail, say, wants_color, write_text
+from tensortrail.cli.exit_codes import CLEAN, FAILED
 from tensortrail.config import Config, ConfigError
 
 if TYPE_CHECKING:

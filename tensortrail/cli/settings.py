@@ -7,8 +7,8 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from tensortrail.cli import CLEAN, FAILED, FOUND
 from tensortrail.cli.console import counted, say, write_bytes
+from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.suggestions import Plan

@@ -199,8 +199,8 @@ class Ending:
         if trouble := running.trouble:
             say(f"tensortrail: {trouble}")
         found = self._close() if self._options.check or not self._options.quiet else 0
-        guard = running.recorder.guard
-        stopped = guard is not None and guard.stopped  # elsewhere than in the main thread
+        early = running.stop_early
+        stopped = early is not None and early.stopped  # elsewhere than in the main thread
         if (stopped or (self._options.check and found)) and self.code in (0, None):
             sys.stdout.flush()
             sys.stderr.flush()

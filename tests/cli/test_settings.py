@@ -13,7 +13,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("libcst")
 
-from tensortrail.cli import CLEAN, FAILED, FOUND, main
+from tensortrail.cli import main
+from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tests.rules.recorded import record
 
 MAPPED = """\

@@ -82,7 +82,7 @@ class Run(AbstractContextManager["Run"]):
         _say_once(f"this block is recorded into the run that is on, {other.directory}")
         if self._devices is not None and other.recorder.stage is None:
             self._joined.enter_context(other.rehearsing(self._devices))
-        if self._guard and other.recorder.guard is None:
+        if self._guard and other.stop_early is None:
             self._joined.enter_context(other.guarding())
         return self
 

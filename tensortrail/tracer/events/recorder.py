@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -23,7 +23,6 @@ from tensortrail.tracer.noticing.mixed_devices import Meeting, Meetings
 from tensortrail.tracer.noticing.onload_hooks import Onloads
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
 from tensortrail.tracer.patching.signals import let_through
-from tensortrail.tracer.recording.stop import Guard
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.writer import TrailWriter
 
@@ -31,6 +30,14 @@ FREE = CODE[Did.FREE]
 BY_HOOKS = {Did.MOVE, Did.COPY, Did.SWAP, Did.LOAD}
 """What hooks of libraries do to weights; such events say which hook it was."""
 FORK = "fork"
+
+
+Run = Callable[[], None]
+
+
+class MayStop(Protocol):
+    def ask(self, code: str, evidence: str = "") -> None:
+        """Stop the program if the rule has a finding at the user's line, with that evidence."""
 
 
 class Local(threading.local):
@@ -68,19 +75,23 @@ class Recorder:
         self.focus = focus or Focus()
         self.storages = Storages(writer, self._freed)
         self.dead = self.storages.dead
-        self.meetings = Meetings(self)
-        self.failures = Failures(self)
+        self.onloads = Onloads(self.storages)
+        self.meetings = Meetings(self, self.onloads)
+        self.failures = Failures(self, self.onloads)
         self.unwritten = Unwritten(self)
         self.wrappers = Wrappers(self)
-        self.onloads = Onloads(self.storages)
         self.alert = False
         """Whether every operation must be looked at: there is more than one device, or fresh
         memory that nobody wrote into."""
         self.local = Local()
         self.stage: Any = None
         """The rehearsal that is on."""
-        self.guard: Guard | None = None
+        self.may_stop: MayStop | None = None
         """Whom hooks ask before a step that may destroy data."""
+        self.joined: Callable[[int], None] = lambda rank: None
+        """Called when a process that the program started by itself learns its rank."""
+        self.in_child: Callable[[Run, str], Run] = lambda run, name: run
+        """What a spawned child of that name runs in place of its own `run`."""
         self.mapped: set[str] = set()
         """Files that tensors were mapped from."""
         self.steps = range(0)
@@ -147,7 +158,8 @@ class Recorder:
             self.trouble(error)
             return None
 
-    def refresh(self) -> None:
+    def changed(self) -> None:
+        """Of what decides whether operations are looked at."""
         self.alert = self.meetings.possible or self.unwritten.some
 
     def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
@@ -157,6 +169,9 @@ class Recorder:
         if old is not None and old.name:
             self.storages.name(new, old.name)
         self.note(Did.SWAP, new, old, op)
+
+    def flush(self) -> None:
+        self.writer.flush()
 
     def trouble(self, error: Exception) -> None:
         """A fault of ours: the program goes on, the summary tells."""

@@ -6,14 +6,13 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.noticing.mixed_devices import MOST_OPERANDS, operand, tensors_in
-
-if TYPE_CHECKING:
-    from tensortrail.tracer.events.recorder import Recorder
-    from tensortrail.tracer.identity.storages import Storages
+from tensortrail.tracer.identity.storages import Storages
+from tensortrail.tracer.noticing.notes import Notes
+from tensortrail.tracer.noticing.onload_hooks import Onloads
+from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
 
 TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type")
 MOST_FAILURES = 1000
@@ -32,14 +31,14 @@ class Failure:
 
 
 class Failures:
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, notes: Notes, onloads: Onloads) -> None:
+        self._notes, self._onloads = notes, onloads
         self.recent: deque[Failure] = deque(maxlen=32)
         self._count = 0
 
     @property
     def storages(self) -> Storages:
-        return self._recorder.storages
+        return self._notes.storages
 
     def saw(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception
@@ -53,18 +52,18 @@ class Failures:
     def _saw(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception
     ) -> None:
-        recorder = self._recorder
+        notes = self._notes
         message = " ".join(map(str, error.args))
         if _was_seen(error):
             return
         found = list(tensors_in(args, kwargs))
-        entries = [recorder.storages.entry(tensor) for _, tensor in found]
+        entries = [notes.storages.entry(tensor) for _, tensor in found]
         operands = [
             operand(where, tensor, entry)
             for (where, tensor), entry in zip(found, entries, strict=True)
         ]
-        recorder.onloads.explain(operands, entries)
-        op = recorder.op_text(func)
+        self._onloads.explain(operands, entries)
+        op = notes.op_text(func)
         identities = tuple(id(tensor) for _, tensor in found)
         self.recent.append(Failure(id(error), op, message, operands, identities))
         self._count += 1
@@ -76,8 +75,8 @@ class Failures:
                 "operands": operands[:MOST_OPERANDS],
             }
             odd = next((entry for entry in entries if entry is not None), None)
-            recorder.note(Did.ERROR, odd, op=func, facts=facts)
-            recorder.writer.flush()
+            notes.note(Did.ERROR, odd, op=func, facts=facts)
+            notes.flush()
 
     def of(self, error: BaseException) -> Failure | None:
         """What was seen when this exception (alive now) was raised."""

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import PLAIN, Entry
-from tensortrail.tracer.noticing.mixed_devices import tensors_in
-
-if TYPE_CHECKING:
-    from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.noticing.notes import Notes
+from tensortrail.tracer.noticing.operands import tensors_in
 
 MOST_WATCHED = 1024
 LOOKS_FOR_A_TENSOR = 10_000
@@ -58,8 +56,8 @@ READS = {
 
 
 class Unwritten:
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
         self._watched: dict[int, Entry] = {}
         self._shards: dict[int, Entry] = {}
         """Storages of distributed tensors. Code reaches these by many objects."""
@@ -76,24 +74,24 @@ class Unwritten:
             self._watched = {key: e for key, e in self._watched.items() if e() is not None}
             if len(self._watched) > MOST_WATCHED:
                 return
-        entry = self._recorder.storages.entry(tensor)
+        entry = self._notes.storages.entry(tensor)
         if entry is not None and entry.rest[0] and entry.device != "meta":
             self._watched[id(tensor)] = entry
             self._left = max(self._left, looks)
-            self._recorder.refresh()
+            self._notes.changed()
 
     def written(self, tensor: Any) -> None:
         if self._watched and self._watched.pop(id(tensor), None) is not None:
-            self._recorder.refresh()
+            self._notes.changed()
 
     def made_shard(self, tensor: Any) -> None:
         """As `made`, for the part of a distributed tensor that lies here."""
-        entry = self._recorder.storages.entry(tensor)
+        entry = self._notes.storages.entry(tensor)
         if entry is not None and entry.rest[0] and entry.device != "meta":
             if len(self._shards) < MOST_WATCHED:
                 self._shards[entry.number] = entry
             self._left = max(self._left, LOOKS_FOR_A_MODULE)
-            self._recorder.refresh()
+            self._notes.changed()
 
     def is_empty_shard(self, entry: Entry) -> bool:
         return self._shards.get(entry.number) is entry
@@ -101,8 +99,8 @@ class Unwritten:
     def read_shard(self, entry: Entry, op: str) -> None:
         """Nobody had written into it, in whatever way."""
         del self._shards[entry.number]
-        self._recorder.refresh()
-        self._recorder.note(Did.UNWRITTEN, entry, op=op)
+        self._notes.changed()
+        self._notes.note(Did.UNWRITTEN, entry, op=op)
 
     @contextmanager
     def looking_away(self) -> Iterator[None]:
@@ -116,9 +114,9 @@ class Unwritten:
     def given(self, tensors: Iterable[Any]) -> None:
         """To somebody who writes without a call that could be seen."""
         for tensor in tensors if self._shards else ():
-            entry = self._recorder.storages.known(tensor)
+            entry = self._notes.storages.known(tensor)
             if entry is not None and self._shards.pop(entry.number, None) is not None:
-                self._recorder.refresh()
+                self._notes.changed()
 
     def look(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         watched = self._watched
@@ -126,7 +124,7 @@ class Unwritten:
         if self._left < 0:
             watched.clear()
             self._shards.clear()
-            self._recorder.refresh()
+            self._notes.changed()
         if self._shards and func not in LOOKS:
             self.given(tensor for _, tensor in tensors_in(args, kwargs))
         for value in (*args, *kwargs.values()):
@@ -141,11 +139,11 @@ class Unwritten:
         if func in LOOKS:
             return
         entry = self._watched.pop(id(tensor))
-        self._recorder.refresh()
-        if self._recorder.storages.known(tensor) is not entry:
+        self._notes.changed()
+        if self._notes.storages.known(tensor) is not entry:
             return  # the tensor is gone, another one has its address
         if func.__name__ in READS and kwargs.get("out") is not tensor:
-            self._recorder.note(Did.UNWRITTEN, entry, op=func)
+            self._notes.note(Did.UNWRITTEN, entry, op=func)
 
 
 def _others_may_write() -> bool:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import PLAIN, Entry, computes, device_of, is_real
+from tensortrail.tracer.noticing.notes import Notes
+from tensortrail.tracer.noticing.onload_hooks import Onloads
+from tensortrail.tracer.noticing.operands import MOST_OPERANDS, Args, operand, tensors_in
 
-if TYPE_CHECKING:
-    from tensortrail.tracer.events.recorder import Recorder
-
-Args = tuple[Any, ...]
 CPU = torch.device("cpu")
 INDEXING = {torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.index_put_}
 """CPU indices into a tensor of another device are legal."""
@@ -25,19 +24,18 @@ LEGAL = {
 """Copies between devices, questions about objects, and nested tensors, which carry one on meta."""
 CONTAINERS = {list, tuple}
 MOST_MEETINGS = 10_000
-MOST_OPERANDS = 64
 Meeting = tuple[Entry | None, dict[str, Any]]
 """The operand that is probably in the wrong place, and the facts."""
 
 
 class Meetings:
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, notes: Notes, onloads: Onloads) -> None:
+        self._notes, self._onloads = notes, onloads
         self._met: set[tuple[Any, ...]] = set()
 
     @property
     def possible(self) -> bool:
-        return len(self._recorder.storages.devices) > 1
+        return len(self._notes.storages.devices) > 1
 
     def suspects(self, args: Args, kwargs: Mapping[str, Any] | None) -> bool:
         """Whether the operands may lie on different devices."""
@@ -62,8 +60,8 @@ class Meetings:
         entry, facts = meeting
         if isinstance(result, torch.Tensor):
             with torch._C.DisableTorchFunction():
-                facts["result"] = self._recorder.storages.device_name(device_of(result))
-        self._recorder.note(Did.MEET, entry, op=func, facts=facts)
+                facts["result"] = self._notes.storages.device_name(device_of(result))
+        self._notes.note(Did.MEET, entry, op=func, facts=facts)
 
     def _look_closer(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> Meeting | None:
         found = [(where, t) for where, t in tensors_in(args, kwargs) if is_real(t)]
@@ -75,55 +73,23 @@ class Meetings:
             into = device_of(found[0][1])
         if func in INDEXING and into != CPU and devices == {into, CPU}:
             return None
-        recorder = self._recorder
-        key = (func, *sorted(map(str, devices)), recorder.site_here())
+        notes = self._notes
+        key = (func, *sorted(map(str, devices)), notes.site_here())
         if key in self._met or len(self._met) > MOST_MEETINGS:
             return None
         self._met.add(key)
-        entries = [(where, t, recorder.storages.entry(t)) for where, t in found]
+        entries = [(where, t, notes.storages.entry(t)) for where, t in found]
         odd = min(
             (entry for _, _, entry in entries if entry is not None),
             key=lambda entry: (entry.device != "meta", entry.device != "cpu"),
             default=None,
         )
-        names = [recorder.storages.device_name(device) for device in devices]
+        names = [notes.storages.device_name(device) for device in devices]
         operands = [operand(where, t, entry) for where, t, entry in entries]
-        recorder.onloads.explain(operands, [entry for _, _, entry in entries])
+        self._onloads.explain(operands, [entry for _, _, entry in entries])
         return odd, {"devices": sorted(names), "operands": operands[:MOST_OPERANDS]}
-
-
-def operand(where: str, tensor: torch.Tensor, entry: Any) -> dict[str, Any]:
-    with torch._C.DisableTorchFunction():
-        return {
-            "arg": where,
-            "device": str(device_of(tensor)),
-            "dtype": str(tensor.dtype)[6:],
-            "shape": _shape(tensor, entry),
-            "type": "" if type(tensor) in PLAIN else type(tensor).__name__,
-            "storage": entry.number if entry is not None else 0,
-        }
-
-
-def _shape(tensor: torch.Tensor, entry: Any) -> list[int]:
-    if computes(tensor):
-        return list(entry.rest[2]) if entry is not None else []
-    try:
-        return list(tensor.shape)
-    except RuntimeError:
-        return []  # nested
 
 
 def _is_number(tensor: torch.Tensor) -> bool:
     """On the CPU and without a dimension: it may meet anything."""
     return device_of(tensor) == CPU and not computes(tensor) and not tensor.dim()
-
-
-def tensors_in(args: Args, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors among the arguments, with the place of each; looks one list deep."""
-    for where, value in (*enumerate(args), *kwargs.items()):
-        if isinstance(value, torch.Tensor):
-            yield str(where), value
-        elif type(value) in (list, tuple):
-            for place, each in enumerate(value):
-                if isinstance(each, torch.Tensor):
-                    yield f"{where}[{place}]", each

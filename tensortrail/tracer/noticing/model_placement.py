@@ -10,8 +10,6 @@ import torch
 from torch.nn import Module
 
 from tensortrail.rules.shared.device_maps import DISK, ELSEWHERE, NOWHERE, SPLIT, UNKNOWN
-from tensortrail.rules.timeline import Did
-from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.storages import device_of
 from tensortrail.tracer.noticing.onload_hooks import Bringer, Onloads, device_name
 
@@ -51,11 +49,6 @@ class Difference:
     why: str = ""
     instead: dict[str, str] = field(default_factory=dict)
     """Entries of the map for the parts beside it, where one entry was for all of them."""
-
-
-def note_placement(recorder: Recorder, model: Module, declared: Any, chosen: Any, op: str) -> None:
-    recorder.name_module(model)
-    recorder.note(Did.HOOK, op=op, facts=placement(model, declared, chosen, recorder.onloads))
 
 
 def placement(model: Module, declared: Any, chosen: Any, onloads: Onloads) -> dict[str, Any]:

@@ -7,16 +7,14 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.sites import OURS, function_name, owner
 from tensortrail.tracer.identity.storages import PLAIN, device_of, is_real, is_wrapper
-
-if TYPE_CHECKING:
-    from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.noticing.notes import Notes
 
 MOST_TYPES = 10_000
 MOST_LOOKS = 100
@@ -24,8 +22,8 @@ MOST_LOOKS = 100
 
 
 class Wrappers:
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
         self._said: set[tuple[Any, ...]] = set()
         self._outcomes: dict[tuple[Any, type], dict[bool, str]] = {}
         """Factory and class -> whether the answer was of the class, with the device asked for."""
@@ -85,15 +83,15 @@ class Wrappers:
 
     def met(self, tensor: Any) -> None:
         """A wrapper was seen: does it say the device its inner tensors are on?"""
-        recorder, kind = self._recorder, type(tensor)
+        notes, kind = self._notes, type(tensor)
         self._looks[kind] += 1
         if self._looks[kind] > MOST_LOOKS:
             return
         if self._looks[kind] == 1 and (owner_of := overrides(kind, "untyped_storage")):
             self.overridden(owner_of)
-        entries = recorder.storages.entries(tensor)
+        entries = notes.storages.entries(tensor)
         with torch._C.DisableTorchFunction():
-            outer = recorder.storages.device_name(device_of(tensor))
+            outer = notes.storages.device_name(device_of(tensor))
         # Scales and counts of no dimension may live on the CPU.
         inner = sorted({each.device for each in entries if each.rest[2] or each.device != "cpu"})
         if inner and not any(_same(each, outer) for each in inner):
@@ -110,7 +108,7 @@ class Wrappers:
         if not is_wrapper(tensor):
             return
         self.met(tensor)
-        entry = self._recorder.storages.entry(tensor)
+        entry = self._notes.storages.entry(tensor)
         if entry is None:
             return
         self._give(tensor, storage, entry)
@@ -128,7 +126,7 @@ class Wrappers:
     def _give(self, tensor: Any, storage: Any, entry: Any) -> None:
         if not self._given:
             self.sizes_asked()
-        entries = self._recorder.storages.entries(tensor)
+        entries = self._notes.storages.entries(tensor)
         if len(self._given) < MOST_TYPES and entry.key != storage._cdata:
             real = sum(each.rest[0] for each in entries)
             self._given[storage._cdata] = (weakref.ref(storage), entry, type(tensor), real)
@@ -150,7 +148,7 @@ class Wrappers:
 
     def given_data(self, func: Any, tensor: Any, given: Any) -> None:
         """`.data = ` of a wrapper: its shape, dtype and device change, its inner tensors do not."""
-        storages = self._recorder.storages
+        storages = self._notes.storages
         own = {each.number for each in storages.entries(tensor)}
         new = storages.entries(given)
         if own and new and not own & {each.number for each in new}:
@@ -160,10 +158,10 @@ class Wrappers:
 
     def moved(self, func: Any, asked: Any, made: Any) -> None:
         """A wrapper was moved: did all that is inside of it go along?"""
-        recorder = self._recorder
+        notes = self._notes
         if not (is_wrapper(made) and type(made) is type(asked)):
             return
-        before, after = _places(recorder, asked), _places(recorder, made)
+        before, after = _places(notes, asked), _places(notes, made)
         homes = set(before.values())
         went = [place for key, place in after.items() if place != before.get(key)]
         stayed = [key for key, place in after.items() if place == before.get(key)]
@@ -189,9 +187,9 @@ class Wrappers:
 
     def _pointer(self, func: Any, tensor: Any, why: str) -> None:
         """Zero means something only when two different tensors share it at one place."""
-        recorder = self._recorder
-        entry = recorder.storages.entry(tensor)
-        site = recorder.site_here()
+        notes = self._notes
+        entry = notes.storages.entry(tensor)
+        site = notes.site_here()
         if entry is None or len(self._zeros) > MOST_TYPES:
             return
         seen = self._zeros.setdefault(site, set())
@@ -200,25 +198,25 @@ class Wrappers:
             if len(seen) == 2:
                 kind = class_name(type(tensor))
                 facts = {"why": why, "class": kind, "storages": sorted(seen)}
-                recorder.note(Did.POINTER, entry, op=func, facts=facts)
+                notes.note(Did.POINTER, entry, op=func, facts=facts)
 
     def _say(self, tensor: Any, func: Any, facts: dict[str, Any], *key: Any) -> None:
-        self._note(self._recorder.storages.entry(tensor), func, facts, *key)
+        self._note(self._notes.storages.entry(tensor), func, facts, *key)
 
     def _note(self, entry: Any, func: Any, facts: dict[str, Any], *key: Any) -> None:
         """Once at each place."""
-        key = (*key, self._recorder.site_here())
+        key = (*key, self._notes.site_here())
         if key in self._said or len(self._said) > MOST_TYPES:
             return
         self._said.add(key)
-        self._recorder.note(Did.WRAPPER, entry, op=func, facts=facts)
+        self._notes.note(Did.WRAPPER, entry, op=func, facts=facts)
 
 
-def _places(recorder: Recorder, wrapper: Any) -> dict[str, str]:
+def _places(notes: Notes, wrapper: Any) -> dict[str, str]:
     """Where each inner tensor lies. Those of no dimension may lie on the CPU."""
     found: dict[str, str] = {}
     for name in type(wrapper).__tensor_flatten__(wrapper)[0]:
-        entry = recorder.storages.entry(getattr(wrapper, name))
+        entry = notes.storages.entry(getattr(wrapper, name))
         if entry is not None and entry.rest[2]:
             found[name] = entry.device
     return found

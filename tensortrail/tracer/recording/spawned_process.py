@@ -4,10 +4,17 @@ Pickled by the parent with the child, and without torch itself: a child may neve
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from tensortrail.tracer.events.focus import Focus
 from tensortrail.tracer.patching.late_imports import LateHooks
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.events.recorder import Run
+    from tensortrail.tracer.recording.running import Session
 
 
 class Armed:
@@ -32,6 +39,35 @@ class Armed:
                 self.session.stop()
 
     def begin(self) -> None:
-        from tensortrail.tracer.recording import session
+        self.session = resume(self.directory, self.header, self.focus)
 
-        self.session = session.resume(self.directory, self.header, self.focus)
+
+def resume(directory: str, header: Mapping[str, Any], focus: Focus) -> Session | None:
+    """In a spawned child: record into the parent's run."""
+    from tensortrail.rules.timeline import Did
+    from tensortrail.tracer.identity.sites import LIBRARY, OWNERS
+    from tensortrail.tracer.recording.running import Session
+    from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+
+    with suppress(Exception):
+        own = {**header, "pid": os.getpid()}
+        spec = parse_spec(own["rehearse"]) if own.get("rehearse") else None
+        guard = bool(own.get("guard"))
+        session = Session(directory, own, focus, int(header["limit"]), rehearse=spec, guard=guard)
+        OWNERS["<string>"] = LIBRARY  # what starts a spawned child is no line of the user's
+        session.recorder.local.started_by = own.pop("started_by")
+        follow(session)
+        session.start()
+        session.recorder.note(Did.WORKER, op=f"process {header.get('worker')}")
+        return session
+    return None
+
+
+def follow(session: Session) -> None:
+    """Children that the recorded process spawns are recorded too."""
+
+    def in_child(run: Run, name: str) -> Run:
+        header = session.child_header(name)
+        return Armed(run, session.directory, header, session.recorder.focus)
+
+    session.recorder.in_child = in_child

@@ -30,7 +30,7 @@ Stopped.__module__ = "tensortrail"
 """Where people import it from, and what a traceback calls it."""
 
 
-class Guard:
+class Stop:
     """Asks a rule about the event that was noted last, before what the event tells of happens."""
 
     def __init__(self, recorder: Recorder) -> None:

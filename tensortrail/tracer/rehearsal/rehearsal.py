@@ -12,8 +12,8 @@ from torch.nn import Parameter
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.names_at_end import name_what_lives
 from tensortrail.tracer.identity.storages import PLAIN
-from tensortrail.tracer.noticing.names_at_end import name_what_lives
 from tensortrail.tracer.rehearsal import state, without_recording
 from tensortrail.tracer.rehearsal.compiler.torch_compile import Compiler
 from tensortrail.tracer.rehearsal.devices import random_numbers, torch_cuda

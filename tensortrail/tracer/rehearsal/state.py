@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from tensortrail.tracer.rehearsal.operations.simulation import Simulation
+from tensortrail.tracer.rehearsal.simulating import Simulating
 
 HOST = torch.device("cpu")
 SURELY_HOST = torch.device("cpu", 0)
 """As compiled code names it: C++ says `HOST` of simulated devices too."""
-current: Simulation | None = None
+current: Simulating | None = None
 
 
-def required() -> Simulation:
+def required() -> Simulating:
     if current is None:
         raise RuntimeError(
             "this tensor lies on a simulated device, and the rehearsal is over: use it inside"

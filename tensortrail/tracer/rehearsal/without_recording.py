@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
 from tensortrail.tracer.patching.mode_stack import ours, put_on, take_off
 from tensortrail.tracer.patching.thread_starts import start_between
 from tensortrail.tracer.rehearsal.operations.modes import AskMode
+from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
 
-if TYPE_CHECKING:
-    from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
+
+class Arming(Protocol):
+    """What puts a rehearsal on in a thread."""
+
+    @property
+    def simulation(self) -> Simulation: ...
+    def arm(self) -> AskMode: ...
+    def disarm(self) -> None: ...
 
 
-def install(stage: Rehearsal, replaced: Replacements) -> None:
+def install(stage: Arming, replaced: Replacements) -> None:
     start, run_backward = threading.Thread.start, torch.autograd._engine_run_backward
     here = threading.local()
 

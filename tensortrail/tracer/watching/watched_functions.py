@@ -42,7 +42,7 @@ class Creation(Watch):
             recorder.wrappers.answered(func, args[0], result, kwargs)
         elif func in LEAVES_UNWRITTEN:
             recorder.unwritten.made(result)
-        recorder.refresh()
+        recorder.changed()
 
 
 class SameType(Watch):
@@ -85,7 +85,7 @@ class Move(Watch):
             recorder.wrappers.moved(func, args[0], result)
         elif is_wrapper(args[0]) and moves_only(func, args, kwargs):
             recorder.wrappers.answered(func, args[0], result, {"device": result.device})
-        recorder.refresh()
+        recorder.changed()
 
 
 def moves_only(func: Any, args: Args, kwargs: Kwargs) -> bool:

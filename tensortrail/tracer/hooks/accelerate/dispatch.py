@@ -8,7 +8,7 @@ from typing import Any
 from torch.compiler import is_compiling
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.noticing.model_placement import note_placement
+from tensortrail.tracer.hooks.shared.placed_models import note_placement
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "accelerate.big_modeling"

@@ -13,9 +13,8 @@ from torch.compiler import is_compiling
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.sites import frames
-from tensortrail.tracer.noticing.mixed_devices import tensors_in
+from tensortrail.tracer.noticing.operands import tensors_in
 from tensortrail.tracer.patching.patches import Around, Patches
-from tensortrail.tracer.recording import session
 from tensortrail.tracer.trail.last_state import Standing
 
 LIBRARY = "torch.distributed.distributed_c10d"
@@ -91,11 +90,8 @@ def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
 
 def _joined(recorder: Recorder) -> None:
     """Processes that the program starts by itself learn their rank only now."""
-    running = session.running()
-    alone = torch.distributed.get_world_size() == 1
-    if running is not None and running.header.get("rank") is None and not alone:
-        running.header["rank"] = rank = torch.distributed.get_rank()
-        recorder.writer.learn({"rank": rank})
+    if torch.distributed.get_world_size() > 1:
+        recorder.joined(torch.distributed.get_rank())
 
 
 def _began(recorder: Recorder, standing: Standing, op: str) -> Any:

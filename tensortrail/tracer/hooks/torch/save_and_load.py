@@ -11,10 +11,9 @@ import torch
 from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.events.recorder import MayStop, Recorder
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.patching.patches import Around, Patches
-from tensortrail.tracer.recording.stop import Guard
 
 LIBRARY = "torch"
 DEEPEST = 12
@@ -55,19 +54,19 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
         path = args[where] if len(args) > where else _first(kwargs, "f", "filename")
         with recorder.phase("checkpoint"):
             empty = recorder.guarded(note_saved, data, path, op)
-            if recorder.guard is not None and op == "torch.save":
-                _ask(recorder, recorder.guard, path_of(path), bool(empty))
+            if recorder.may_stop is not None and op == "torch.save":
+                _ask(recorder, recorder.may_stop, path_of(path), bool(empty))
             return original(*args, **kwargs)
 
     return around
 
 
-def _ask(recorder: Recorder, guard: Guard, place: str, empty: bool) -> None:
+def _ask(recorder: Recorder, stop: MayStop, place: str, empty: bool) -> None:
     """It truncates the file before it writes."""
     if place in recorder.mapped:
-        guard.ask("STO206")
+        stop.ask("STO206")
     if empty and os.path.exists(place):
-        guard.ask("SHD405", "hook")
+        stop.ask("SHD405", "hook")
 
 
 def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
@@ -125,7 +124,7 @@ def note_loaded(
                 recorder.storages.name(entry, key)
             facts = {"path": place, "key": key, "mapped": mapped and entry.device == "cpu"}
             recorder.note(Did.LOAD, entry, op=op, facts={**facts, **known})
-    recorder.refresh()
+    recorder.changed()
 
 
 def path_of(path: Any) -> str:

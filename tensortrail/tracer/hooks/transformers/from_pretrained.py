@@ -6,8 +6,8 @@ import threading
 from typing import Any
 
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.placed_models import note_placement
 from tensortrail.tracer.hooks.shared.refused_moves import refusing
-from tensortrail.tracer.noticing.model_placement import note_placement
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "transformers.modeling_utils"

@@ -30,7 +30,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(library, "split_torch_state_dict_into_shards", _splitting(recorder, saves))
     patches.wrap(library, "load_offloaded_parameter", _reading_back(recorder, saves))
     patches.wrap(library, "revert_weight_conversion", _converting(recorder, saves))
-    if recorder.guard is not None:
+    if recorder.may_stop is not None:
         patches.wrap(library, "safe_save_file", _writing(recorder, saves))
         patches.wrap(os, "remove", _removing(recorder, saves))
 
@@ -200,27 +200,27 @@ def _removing(recorder: Recorder, saves: Saves) -> Around:
 
 def _before_files_change(recorder: Recorder, save: Save) -> None:
     """What the save will come to is known: files are not read and converted in another way."""
-    if recorder.guard is None or not save.first("guarded"):
+    if recorder.may_stop is None or not save.first("guarded"):
         return
     if "converted empty" in save.told:
-        recorder.guard.ask("SHD401")
+        recorder.may_stop.ask("SHD401")
     if save.cut:
         _note_cut(recorder, save)
-        recorder.guard.ask("SHD402")
+        recorder.may_stop.ask("SHD402")
     if save.one_file and save.converts_parts and len(save.files) > 1:
         facts = {"said": "is about to fill its index with dicts", "index_of_dicts": True}
         facts |= {"total": save.total, "files": len(save.files), "positions": save.positions}
         recorder.note(Did.HOOK, op=SAVE, facts=facts)
-        recorder.guard.ask("SHD403")
+        recorder.may_stop.ask("SHD403")
     if lost := one_save.overwritten(save):
         _ask_about(recorder, save, lost, "overwritten")
 
 
 def _ask_about(recorder: Recorder, save: Save, what: tuple[str, str], fate: str) -> None:
-    if recorder.guard is not None:
+    if recorder.may_stop is not None:
         said = f"is about to have {what[0]} {fate}, and has {what[1]} still to read from it"
         _note_lost(recorder, save, what, {"said": said, "fate": fate, "ahead": True})
-        recorder.guard.ask("SHD407")
+        recorder.may_stop.ask("SHD407")
 
 
 # --- what it hides ---------------------------------------------------------------------------

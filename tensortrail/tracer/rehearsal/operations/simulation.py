@@ -58,7 +58,7 @@ class Simulation(Devices):
         self.memory = Memory(spec.count, spec.memory, spec.limited, self.order)
         self.pending = Pending(self.order)
         self.pinned = Pinned()
-        self.streams = Streams(self)
+        self.streams = Streams(self.order, self)
         self.races = Races(self.order, self.memory, self.streams.known_queue)
         self.refused: Told = lambda func, args, kwargs, error: None
         """Called when a call that is traced for the compiler may not be; the recorder listens."""

@@ -10,16 +10,14 @@ import threading
 from bisect import bisect_right
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._C import _current_autograd_node, _current_graph_task_id
 
-from tensortrail.tracer.rehearsal.streams.clocks import Queue
+from tensortrail.tracer.rehearsal.devices.devices import Devices
+from tensortrail.tracer.rehearsal.streams.clocks import Order, Queue
 from tensortrail.tracer.rehearsal.streams.streams import Stream
-
-if TYPE_CHECKING:
-    from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 
 NO_TASK = -1
 ACCUMULATES = (1 << 64) - 1
@@ -41,9 +39,8 @@ class Here(threading.local):
 
 
 class Streams:
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self._order = simulation.order
+    def __init__(self, order: Order, devices: Devices) -> None:
+        self._order, self._devices = order, devices
         self._default: dict[int, Stream] = {}
         self._here = Here()
         self._threads: set[int] = set()
@@ -80,7 +77,7 @@ class Streams:
             self._threads.add(threading.get_ident())
             self._set({**self._here.current, stream.device_index: stream})
         if here:
-            self._simulation.device = stream.device_index
+            self._devices.device = stream.device_index
 
     def catch_up(self) -> None:
         """With autograd."""
@@ -126,7 +123,7 @@ class Streams:
         self._set(streams)
 
     def _wait_for_all(self, streams: Current) -> None:
-        for index in range(self._simulation.spec.count):
+        for index in range(self._devices.spec.count):
             queue = (streams.get(index) or self.default(index)).queue
             for other in self._order.queues():
                 self._order.wait(queue, self._order.mark(other))
@@ -144,8 +141,8 @@ class Streams:
 
     def _index(self, device: Any) -> int:
         if device is None:
-            return self._simulation.device
-        return device if isinstance(device, int) else self._simulation.index_of(device) or 0
+            return self._devices.device
+        return device if isinstance(device, int) else self._devices.index_of(device) or 0
 
 
 class Within:

@@ -8,19 +8,16 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.replacements import Replacements
+from tensortrail.tracer.rehearsal.simulating import CurrentStreams, WhichDevice
 from tensortrail.tracer.rehearsal.streams.clocks import Clock
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
-
-if TYPE_CHECKING:
-    from tensortrail.tracer.rehearsal.operations.simulation import Simulation
-    from tensortrail.tracer.rehearsal.streams.current_stream import Streams
 
 CUDA = 1
 """The number of the device type in C++."""
@@ -145,7 +142,7 @@ class ExternalStream(Stream):
         raise NotImplementedError("streams of other libraries are not simulated")
 
 
-def _streams() -> Streams:
+def _streams() -> CurrentStreams:
     return state.required().streams
 
 
@@ -176,17 +173,17 @@ def _inside(tensor: Any) -> Iterator[SimTensor]:
             yield from _inside(getattr(tensor, name))
 
 
-def install(simulation: Simulation, replaced: Replacements) -> None:
+def install(devices: WhichDevice, replaced: Replacements) -> None:
     replaced.put(Tensor, "record_stream", record_stream)
     for owner in (torch.cuda, torch.cuda.streams):
         replaced.put(owner, "Stream", Stream)
         replaced.put(owner, "Event", Event)
         replaced.put(owner, "ExternalStream", ExternalStream)
     for name, plain, ours in (("Stream", torch.Stream, Stream), ("Event", torch.Event, Event)):
-        replaced.put(torch, name, _for_any_device(simulation, plain, ours))
+        replaced.put(torch, name, _for_any_device(devices, plain, ours))
 
 
-def _for_any_device(simulation: Simulation, plain: Any, ours: Any) -> Any:
+def _for_any_device(devices: WhichDevice, plain: Any, ours: Any) -> Any:
     """`torch.Stream` and `torch.Event`: of whatever device is asked for."""
 
     class Kind(type):
@@ -195,7 +192,7 @@ def _for_any_device(simulation: Simulation, plain: Any, ours: Any) -> Any:
 
         def __call__(cls, device: Any = None, *args: Any, **options: Any) -> Any:
             named = device is not None and not isinstance(device, int)
-            if named and simulation.index_of(device) is None:
+            if named and devices.index_of(device) is None:
                 return plain(device, *args, **options)
             if ours is Event:
                 return Event(options.get("enable_timing", False))

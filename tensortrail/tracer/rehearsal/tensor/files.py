@@ -11,7 +11,7 @@ from torch import Tensor
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, parameter
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, answers, parameter
 
 BEFORE_ALL_OTHERS = -1
 _here = threading.local()
@@ -59,6 +59,7 @@ class Files:
         return storage
 
 
+@answers(Tensor.__reduce_ex__)
 def reduced(tensor: SimTensor, protocol: Any) -> Any:
     """As torch pickles a tensor of a GPU: in a file, the storage's tag says where it lies."""
     inner = tensor.inner.detach()

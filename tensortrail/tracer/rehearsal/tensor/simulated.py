@@ -246,9 +246,7 @@ class SimTensor(Tensor):  # type: ignore[misc]
         return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from tensortrail.tracer.rehearsal.tensor.files import reduced
-
-        return reduced(self, protocol)
+        return ANSWERS[Tensor.__reduce_ex__](self, protocol)
 
     def __coerce_same_metadata_as_tangent__(self, meta: Any, kind: Any = None) -> SimTensor:
         return self  # compiled code takes it for a plain tensor

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING
 
 import torch
 
-if TYPE_CHECKING:
-    from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.events.recorder import Recorder
 
 MOST_OBJECTS = 5_000_000
 

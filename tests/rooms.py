@@ -1,0 +1,109 @@
+"""The rooms of the package and who imports whom.
+
+`python -m tests.rooms` draws them anew in docs/how-it-works.md."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import tensortrail
+
+ROOT = Path(tensortrail.__file__).parent
+PAGE = ROOT.parent / "docs" / "how-it-works.md"
+BEGINS, ENDS = "<!-- rooms: written by `python -m tests.rooms` -->\n", "<!-- end of rooms -->\n"
+DIVIDED = "tracer"
+Graph = dict[str, set[str]]
+
+
+def imports(path: Path) -> set[str]:
+    """Every module imported anywhere in the file, late and type-only imports too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def graph() -> Graph:
+    """Each module of the package with those it imports."""
+    files = {module_of(path): path for path in ROOT.rglob("*.py")}
+    return {module: set(_ours(module, path, files)) for module, path in files.items()}
+
+
+def _ours(module: str, path: Path, files: dict[str, Path]) -> Iterator[str]:
+    for name in imports(path):
+        found = name if name in files else name.rpartition(".")[0]
+        if found in files and found != module:
+            yield found
+
+
+def circles(arrows: Graph) -> list[list[str]]:
+    """The modules that import each other, directly or by others between them."""
+    reached = {module: _reached(arrows, module) for module in arrows}
+    found = {
+        tuple(sorted({other for other in reached[module] if module in reached[other]}))
+        for module in arrows
+        if module in reached[module]
+    }
+    return [list(each) for each in sorted(found)]
+
+
+def _reached(arrows: Graph, module: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        new = arrows[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def room_of(module: str) -> str:
+    """`tracer.hooks`, `rules`; "" for the package itself."""
+    parts = module.split(".")[1:]
+    inside = parts[0:1] == [DIVIDED] and len(parts) > 2
+    return ".".join(parts[: 2 if inside else 1])
+
+
+def picture() -> str:
+    """The rooms as mermaid draws them, with the number of imports at each arrow."""
+    arrows = Counter(
+        (room_of(module), room_of(other))
+        for module, others in graph().items()
+        for other in others
+        if room_of(module) != room_of(other)
+    )
+    drawn = {pair: count for pair, count in arrows.items() if all(map(_is_drawn, pair))}
+    rooms = sorted({room for pair in drawn for room in pair})
+    inside = [room for room in rooms if room.startswith(f"{DIVIDED}.")]
+    lines = ["```mermaid", "flowchart TD"]
+    lines += [f"  {room}" for room in rooms if room not in inside]
+    lines += [f"  subgraph {DIVIDED}"]
+    lines += [f"    {room}[{room.partition('.')[2]}]" for room in inside]
+    lines += ["  end"]
+    lines += [f"  {one} -->|{count}| {other}" for (one, other), count in sorted(drawn.items())]
+    return "\n".join([*lines, "```", ""])
+
+
+def _is_drawn(room: str) -> bool:
+    """Folders; files beside them are few and everybody's."""
+    return bool(room) and (ROOT / room.replace(".", "/")).is_dir() and room != DIVIDED
+
+
+def page_with(drawn: str, page: str) -> str:
+    before, _, rest = page.partition(BEGINS)
+    return before + BEGINS + drawn + ENDS + rest.partition(ENDS)[2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with(picture(), PAGE.read_text(encoding="utf-8")), encoding="utf-8")
