@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, receiver, within
+from tensortrail.rules.view import FunctionNode
+
+_FRESH = ("module", "deepcopy", "state_dict")
+_HOST = ("cpu", "meta", "offloaded", "disk")
+_COLLECTS = ("empty_cache", "collect", "torch_empty_cache", "clear_memory", "flush")
+_ACTS = re.compile(r"hook|offload|onload|dealloc|dispatch|^(to|cpu|cuda|to_empty)$")
+_READS_ONLY = ("str", "repr", "print", "len", "type", "debug", "info", "warning", "isinstance")
+
+
+class WrongObjectFreed(Rule):
+    """An object is offloaded or deleted that is not the one that holds the memory.
+
+    ## What it does
+    Finds four shapes:
+
+    - a fresh result is offloaded (`deallocate_module(ep.module())`, `copy.deepcopy(m).cpu()`)
+      while another result of the same call lives on under a name and is used after it;
+    - `del module` of a parameter of the function, followed by `gc.collect()` or `empty_cache()`;
+    - a hook or move after a loop that only skips elements (`continue`): it acts on the last
+      element alone, and is meant for all;
+    - `m.to(device)` directly before the offload of another module in the same hook.
+
+    ## Why is this bad?
+    The memory stays in use although the code says that it is free, and the next allocation fails.
+    Where the fresh result shares its parameters with the named one, the named one is computed
+    with on the wrong device instead. `del` ends one name; the caller still has the object.
+
+    ## Example
+    ```python
+    gm = lower(exported.module())
+    deallocate_module(exported.module())
+    compile(gm)
+    ```
+    Use instead:
+    ```python
+    gm = lower(exported.module())
+    engine = compile(gm)
+    deallocate_module(gm)
+    ```
+
+    ## Fix safety
+    No fix is offered: which object is to be freed, and when, depends on who uses it later.
+
+    ## References
+    - pytorch/TensorRT #3868, #4063, #4088: `exported_program.module()` was offloaded, not the
+      lowered module
+    - huggingface/accelerate #1315: a module was brought to the GPU before the last one had left
+    """
+
+    code = "OFF110"
+    name = "wrong-object-freed"
+    severity = Severity.WARNING
+    triggers = (
+        "dealloc", ".module()", "deepcopy", ("del ", "collect("), ("del ", "cache"),
+        ("continue", "hook"), ("continue", "load"), (".to(", ".offload("),
+    )  # fmt: skip
+
+    bad = (
+        Bad(
+            """\
+def compile(exported, settings, lower, build):
+    gm = exported.module()
+    gm = lower(gm)
+    if settings.offload_module_to_cpu:
+        deallocate_module(exported.module())
+    return build(gm)
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import gc
+import torch
+
+def release(module: torch.nn.Module):
+    module.to("cpu")
+    del module
+    torch.cuda.empty_cache()
+    gc.collect()
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+def unhook(pipeline, remove_hook_from_module):
+    for _, part in pipeline.components.items():
+        if not hasattr(part, "_hf_hook"):
+            continue
+    remove_hook_from_module(part, recurse=True)
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+class Hook:
+    def pre_forward(self, module, *args):
+        module.to(self.execution_device)
+        if self.previous is not None:
+            self.previous.offload()
+        return args
+""",
+            lines=(3,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def compile(exported, settings, lower, build):
+    gm = lower(exported.module())
+    if settings.offload_module_to_cpu:
+        deallocate_module(gm)
+        deallocate_module(exported.module())
+    return build(gm)
+"""
+        ),
+        Good(
+            """\
+import gc
+
+def fit(make):
+    model = make()
+    model.fit()
+    del model
+    gc.collect()
+"""
+        ),
+        Good(
+            """\
+def unhook(pipeline, remove_hook_from_module):
+    for _, part in pipeline.components.items():
+        if not hasattr(part, "_hf_hook"):
+            continue
+        remove_hook_from_module(part, recurse=True)
+"""
+        ),
+        Good(
+            """\
+class Hook:
+    def pre_forward(self, module, *args):
+        if self.previous is not None:
+            self.previous.offload()
+        module.to(self.execution_device)
+        return args
+"""
+        ),
+        Good(
+            """\
+import copy
+
+def kept(model):
+    return copy.deepcopy(model).cpu()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        yield from self._fresh(module)
+        yield from self._deleted(module)
+        yield from self._after_the_loop(module)
+        yield from self._too_late(module)
+
+    def _fresh(self, module: Module) -> Iterator[Finding]:
+        for freed in module.calls(*_FRESH):
+            call = module.parent(freed)
+            if isinstance(call, ast.Attribute):
+                call = module.parent(call)
+            if not isinstance(call, ast.Call) or _freed(module, call) is not freed:
+                continue
+            named = _also_named(module, call, freed)
+            use = _used_after(module, call, named) if named else None
+            if use is not None:
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{module.text(freed)}` is a new object each time; `{named}`, which lives on "
+                    f"and is used in line {use.lineno}, is not offloaded by this, or loses the "
+                    "parameters that both share",
+                    trail=[(use, f"`{named}` is used after it")],
+                )
+
+    def _deleted(self, module: Module) -> Iterator[Finding]:
+        for delete in module.nodes(ast.Delete):
+            function = module.function_of(delete)
+            names = _parameters(module, function) if function is not None else frozenset()
+            for target in delete.targets:
+                if not isinstance(target, ast.Name) or target.id not in names:
+                    continue
+                if module.kind_of(target).value in ("Other", "Settings") or not _collects(
+                    module, delete
+                ):
+                    continue
+                yield self.finding(
+                    module,
+                    delete,
+                    f"`del {target.id}` only ends the name in this function: the caller still has "
+                    "the object, and its memory is not free",
+                )
+
+    def _after_the_loop(self, module: Module) -> Iterator[Finding]:
+        for loop in module.nodes(ast.For):
+            if not _only_skips(loop):
+                continue
+            names = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+            for call in module.later(loop, ast.Call):
+                given = [*call.args, *([owner] if (owner := receiver(call)) else [])]
+                acted = [each for each in given if isinstance(each, ast.Name) and each.id in names]
+                if acted and _ACTS.search(called(call)) and not within(call, loop, module):
+                    yield self.finding(
+                        module,
+                        call,
+                        f"this stands after the loop, and acts on the last `{acted[0].id}` only: "
+                        "the loop itself does nothing but skip",
+                        severity=Severity.ERROR,
+                        trail=[(loop, "the loop")],
+                    )
+                    break
+
+    def _too_late(self, module: Module) -> Iterator[Finding]:
+        for statement in module.nodes(ast.Expr):
+            call = statement.value
+            function = module.function_of(statement)
+            if not isinstance(call, ast.Call) or called(call) != "to" or function is None:
+                continue
+            owner = receiver(call)
+            if not isinstance(owner, ast.Name) or "forward" not in function.name:
+                continue
+            other = _offload_next(module, statement)
+            if other is not None and _freed(module, call) is None:
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{owner.id}` is brought in before `{module.text(other)}` makes room: both "
+                    "need memory at the same time",
+                    confidence=Confidence.MEDIUM,
+                    trail=[(other, "this should come first")],
+                )
+
+
+def _freed(module: Module, call: ast.Call) -> ast.expr | None:
+    """What the call moves away from the device, with the result of the call unused."""
+    if not isinstance(module.parent(call), ast.Expr):
+        return None
+    owner = receiver(call)
+    if called(call) in ("to", "cpu") and owner is not None:
+        place = module.placement_at(call).device
+        return owner if place in _HOST or called(call) == "cpu" else None
+    facts = module.function_facts(call)
+    if facts is None or not call.args:
+        return None
+    moved = [name for name, device in facts.moves.items() if device in _HOST]
+    return module.argument(call, facts.params.index(moved[0]), moved[0]) if moved else None
+
+
+def _also_named(module: Module, call: ast.Call, freed: ast.Call) -> str:
+    """The variable that holds another result of the same expression."""
+    text = module.text(freed)
+    for assign in module.earlier(call, ast.Assign):
+        target = assign.targets[0]
+        inside = (assign.value, *module.nodes(ast.Call, assign.value))
+        if isinstance(target, ast.Name) and any(module.text(each) == text for each in inside):
+            return target.id
+    return ""
+
+
+def _used_after(module: Module, call: ast.Call, name: str) -> ast.Name | None:
+    function = module.function_of(call)
+    for other in module.nodes(ast.Name, function):
+        up = module.parent(other)
+        if other.id != name or not isinstance(up, ast.Call) or up.lineno >= call.lineno + 5:
+            continue
+        if _freed(module, up) is other:
+            return None
+    for use in module.later(call, ast.Name):
+        up = module.parent(use)
+        inside = [each for each in module.ancestors(use) if isinstance(each, ast.Call)]
+        if use.id != name or not isinstance(use.ctx, ast.Load) or isinstance(up, ast.Attribute):
+            continue
+        if any(called(each) in _READS_ONLY for each in inside):
+            continue
+        return use
+    return None
+
+
+def _parameters(module: Module, function: FunctionNode) -> frozenset[str]:
+    """Those that keep the caller's object all through the function."""
+    arguments = (*function.args.args, *function.args.kwonlyargs)
+    stored = {each.id for each in module.nodes(ast.Name, function)
+              if isinstance(each.ctx, ast.Store)}  # fmt: skip
+    return frozenset(each.arg for each in arguments) - stored
+
+
+def _collects(module: Module, delete: ast.Delete) -> bool:
+    return any(called(call) in _COLLECTS for call in module.later(delete, ast.Call))
+
+
+def _only_skips(loop: ast.For) -> bool:
+    """`for ...: if ...: continue` and nothing else."""
+    return all(
+        isinstance(each, ast.If) and not each.orelse and _continues(each.body) for each in loop.body
+    )
+
+
+def _continues(body: Sequence[ast.stmt]) -> bool:
+    return len(body) == 1 and isinstance(body[0], ast.Continue)
+
+
+def _offload_next(module: Module, statement: ast.stmt) -> ast.Call | None:
+    """The next statement of the block offloads something else."""
+    following = next(iter(module.later(statement, ast.stmt)), None)
+    if following is None:
+        return None
+    calls = list(module.nodes(ast.Call, following))
+    return next((each for each in calls if called(each) in ("offload", "offload_")), None)
