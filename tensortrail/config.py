@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any
 
+from tensortrail.files import read
+
+_LARGEST = 10_000_000
 FORMATS = ("text", "concise", "json", "sarif", "github")
 
 
@@ -73,8 +76,7 @@ def nearest(name: str, names: list[str]) -> str:
 
 def _table(path: str, named: bool = False) -> Mapping[str, Any] | None:
     try:
-        with open(path, "rb") as handle:
-            data = handle.read()
+        data = read(path, _LARGEST)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     if not named and b"tensortrail" not in data:
@@ -87,6 +89,8 @@ def _table(path: str, named: bool = False) -> Mapping[str, Any] | None:
         parsed = tomllib.loads(data.decode("utf-8"))
     except ValueError as error:
         raise ConfigError(f"{path}: no valid TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: no valid TOML: nested too deeply") from error
     tool = parsed.get("tool", {})
     table = tool.get("tensortrail") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
@@ -117,7 +121,7 @@ def _checked(path: str, key: str, value: Any) -> Any:
             raise ConfigError(f"{where} must be a whole number, not {value!r}")
         return value
     if isinstance(default, str):
-        if not isinstance(value, str):
+        if not isinstance(value, str) or "\0" in value:
             raise ConfigError(f"{where} must be a string, not {value!r}")
         if key == "output-format" and value not in FORMATS:
             raise ConfigError(f"{where} must be one of {', '.join(FORMATS)}, not {value!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
@@ -21,11 +21,31 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
     found = discover(request.paths, request.exclude, request.respect_gitignore)
     if found.missing:
         return CheckResult(missing=tuple(found.missing), problems=tuple(found.problems))
-    cache = Cache(request.cache_dir, _fingerprint(request))
+    cache = Cache(request.cache_dir, request.root, _fingerprint(request))
     results = _results(request, found.files, cache, progress)
-    cache.save(found.files)
-    findings = _collect(request, results, found.files)
-    return CheckResult(findings, tuple(found.files), tuple(found.problems))
+    cache.save()
+    problems = [*found.problems, *filter(None, [cache.problem])]
+    return CheckResult(
+        _collect(request, results, found.files),
+        tuple(found.files),
+        tuple(problems),
+        outside=tuple(found.outside),
+        left_out=tuple(found.left_out),
+        digests={each.path: each.digest for each in results if each.digest},
+    )
+
+
+def checker(request: CheckRequest) -> Callable[[str, bytes], Sequence[Finding]]:
+    """Gives the findings of a name and its bytes, again and again, whatever the disk holds."""
+    from tensortrail.analyzer.judge import Judge
+
+    judge = Judge(request)
+
+    def check_bytes(name: str, data: bytes) -> Sequence[Finding]:
+        judge.forget(name)
+        return _reported(request, judge.file(name, data, judge.rules_for(data)).findings)
+
+    return check_bytes
 
 
 def ignored(request: CheckRequest, finding: Finding) -> bool:
@@ -40,11 +60,7 @@ def ignored(request: CheckRequest, finding: Finding) -> bool:
 
 
 def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
-    from tensortrail.analyzer.judge import Judge
-
-    judge = Judge(request)
-    result = judge.file(name, data, judge.rules_for(data))
-    return CheckResult(_reported(request, result.findings), (name,))
+    return CheckResult(tuple(checker(request)(name, data)), (name,))
 
 
 def _fingerprint(request: CheckRequest) -> str:
@@ -62,8 +78,8 @@ def _results(
         known = cache.get(path)
         if known is None:
             changed.append(path)
-        elif known:
-            results.append(FileResult(path, tuple(known)))
+        elif known.findings:
+            results.append(known)
     if changed:
         from tensortrail.analyzer.jobs import judge_files
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import os
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tensortrail.analyzer.edits import apply
 from tensortrail.findings import Edit, Finding, Fix, Safety
 
-_PASSES = 10
 FindAgain = Callable[[str, bytes], Sequence[Finding]]
 """Judges a file's new bytes, so that a fix can be seen to have worked."""
 
@@ -31,40 +31,54 @@ class Fixed:
 def fix_file(
     path: str, data: bytes, findings: Sequence[Finding], unsafe: bool, find_again: FindAgain
 ) -> Fixed:
-    """Apply what may be applied, look again, until nothing is left to do."""
+    """Apply what may be applied, look again, until nothing is left to do.
+
+    Every pass leaves fewer findings, or refuses a fix for good: so there is an end."""
     before, applied = data, 0
-    refused: set[tuple[str, str]] = set()
+    refused: set[tuple[str, str, str]] = set()
     dropped: list[str] = []
-    for _ in range(_PASSES):
-        todo = [
-            (finding, fix)
-            for finding in findings
-            for fix in finding.fixes[:1]
-            if allowed(fix, unsafe) and (finding.code, finding.message) not in refused
-        ]
-        if not todo:
-            break
+    while todo := _todo(findings, unsafe, refused):
         chosen = _without_overlaps(todo)
-        new = apply(data, [edit for _, fix in chosen for edit in fix.edits])
-        again = find_again(path, new) if _parses(new) else None
-        if again is not None and len(again) < len(findings):
-            applied += len(chosen)
-            data, findings = new, again
-            continue
-        # together they break the file or mend nothing: find out which ones
-        progress = False
-        for finding, fix in chosen:
-            alone = apply(data, fix.edits)
-            again = find_again(path, alone) if _parses(alone) else None
-            if again is not None and len(again) < len(findings):
-                data, findings, applied, progress = alone, again, applied + 1, True
+        while True:  # fewer and fewer, until those that are left mend the file together
+            new = apply(data, [edit for _, fix in chosen for edit in fix.edits])
+            again = find_again(path, new) if compiles(new) else None
+            why = _objection(findings, again)
+            if not why or len(chosen) == 1:
                 break
-            refused.add((finding.code, finding.message))
-            why = "the file would not parse" if again is None else "the finding would remain"
-            dropped.append(f"{path}:{finding.site.line}: fix of {finding.code} dropped: {why}")
-        if not progress:
-            break
+            chosen = chosen[: len(chosen) // 2]
+        if again is not None and not why:
+            data, findings, applied = new, again, applied + len(chosen)
+            continue
+        ((finding, _),) = chosen
+        refused.add(_key(finding))
+        dropped.append(f"{path}:{finding.site.line}: fix of {finding.code} dropped: {why}")
     return Fixed(path, before, data, applied, tuple(findings), tuple(dropped))
+
+
+def _todo(
+    findings: Sequence[Finding], unsafe: bool, refused: Collection[tuple[str, str, str]]
+) -> list[tuple[Finding, Fix]]:
+    return [
+        (finding, fix)
+        for finding in findings
+        for fix in finding.fixes[:1]
+        if allowed(fix, unsafe) and _key(finding) not in refused
+    ]
+
+
+def _key(finding: Finding) -> tuple[str, str, str]:
+    return finding.code, finding.message, finding.site.source
+
+
+def _objection(findings: Sequence[Finding], again: Sequence[Finding] | None) -> str:
+    """What speaks against the new bytes; "" if they are better than the old ones."""
+    if again is None:
+        return "the file would not compile"
+    codes = Counter(each.code for each in again)
+    new = codes - Counter(each.code for each in findings)
+    if new:
+        return f"it would bring {', '.join(sorted(new))}"
+    return "" if len(again) < len(findings) else "the finding would remain"
 
 
 def apply_together(data: bytes, todo: Sequence[tuple[Finding, Fix]]) -> tuple[bytes, int]:
@@ -72,7 +86,7 @@ def apply_together(data: bytes, todo: Sequence[tuple[Finding, Fix]]) -> tuple[by
     applied = 0
     for _, fix in sorted(_without_overlaps(todo), key=lambda each: -each[1].edits[0].site.start):
         new = apply(data, fix.edits)
-        if _parses(new):
+        if compiles(new):
             data, applied = new, applied + 1
     return data, applied
 
@@ -135,10 +149,13 @@ def _overlap(one: Edit, other: Edit) -> bool:
     return second.start < first.end
 
 
-def _parses(data: bytes) -> bool:
+def compiles(data: bytes) -> bool:
+    """More than parsing: a keyword given twice, say, is seen by the compiler only."""
     try:
-        ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(data, "<fixed>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
         return False
     return True
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tensortrail.analyzer.judge import Judge, unopened
 from tensortrail.analyzer.request import CheckRequest, FileResult, Progress
+from tensortrail.files import read
 
 if TYPE_CHECKING:
     from tensortrail.rules import Rule
@@ -35,8 +36,7 @@ def judge_files(
         if progress is not None and number % 64 == 0:
             progress(number, len(paths))
         try:
-            with open(path, "rb") as handle:
-                data = handle.read()
+            data = read(path)
         except OSError as error:
             done.append(unopened(path, error))
             continue

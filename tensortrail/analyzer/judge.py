@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
-from tensortrail.analyzer.module import PythonModule, Unreadable
+from tensortrail.analyzer.module import PythonModule
 from tensortrail.analyzer.own import CRASHED, OWN, UNREADABLE, own_finding
 from tensortrail.analyzer.project import Project
-from tensortrail.analyzer.request import CheckRequest, FileResult
+from tensortrail.analyzer.request import CheckRequest, FileResult, digest_of
+from tensortrail.analyzer.source import Unreadable
 from tensortrail.analyzer.suppress import apply_suppressions
 from tensortrail.analyzer.triggers import Triggers
 from tensortrail.findings import Finding, Site
@@ -37,17 +39,31 @@ class Judge:
         """Those whose trigger words the file has."""
         return self._triggers.rules_for(data) if self._request.use_triggers else self._selected
 
+    def forget(self, path: str) -> None:
+        """The file is about to change."""
+        self._project.forget(path)
+
     def file(self, path: str, data: bytes, rules: Sequence[type[Rule]]) -> FileResult:
+        """Whatever the file holds, it costs no other file its findings."""
         try:
-            module = PythonModule(path, data, self._project)
-            found = _found(module, [rule() for rule in rules], _crashed(path))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the compiler's, about the code that is read
+                return self._judged(path, data, rules)
         except Unreadable as error:
-            site = Site(path, error.line, error.column)
-            return FileResult(path, (own_finding(UNREADABLE, str(error), site),))
+            return _only(UNREADABLE, str(error), Site(path, error.line, error.column))
+        except (RecursionError, MemoryError):
+            return _only(UNREADABLE, "nested too deeply to be judged", Site(path, 1))
+        except Exception as error:
+            what = f"this file could not be judged: {type(error).__name__}: {error}"
+            return _only(CRASHED, what, Site(path, 1))
+
+    def _judged(self, path: str, data: bytes, rules: Sequence[type[Rule]]) -> FileResult:
+        module = PythonModule(path, data, self._project)
+        found = _found(module, [rule() for rule in rules], _crashed(path))
         kept = apply_suppressions(
             found, module.source, self._codes, self._request.report_unused, self._of_runs
         )
-        return FileResult(path, tuple(kept), _needs(module))
+        return FileResult(path, tuple(kept), _needs(module), digest_of(data) if kept else "")
 
 
 def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> FileResult:
@@ -59,7 +75,11 @@ def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> Fi
 
 def unopened(path: str, error: OSError) -> FileResult:
     message = f"cannot be opened: {error.strerror or error}"
-    return FileResult(path, (own_finding(UNREADABLE, message, Site(path, 1)),))
+    return _only(UNREADABLE, message, Site(path, 1))
+
+
+def _only(code: str, message: str, site: Site) -> FileResult:
+    return FileResult(site.file, (own_finding(code, message, site),))
 
 
 def _found(
@@ -70,8 +90,6 @@ def _found(
     for rule in rules:
         try:
             found += rule.check(module)
-        except RecursionError as error:
-            raise Unreadable("nested too deeply to be judged") from error
         except Exception as error:
             if crashed is None:
                 raise
@@ -83,7 +101,10 @@ def _found(
 
 def _crashed(path: str) -> OnCrash:
     def report(rule: Rule, error: Exception) -> Finding:
-        what = f"{rule.code} failed here: {type(error).__name__}: {error}"
+        why = f"{type(error).__name__}: {error}"
+        if isinstance(error, RecursionError):
+            why = "the code is nested too deeply"
+        what = f"{rule.code} failed here: {why}"
         return own_finding(CRASHED, what, Site(path, 1))
 
     return report

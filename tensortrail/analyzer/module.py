@@ -13,7 +13,7 @@ from tensortrail.analyzer.expressions import kind_of_class
 from tensortrail.analyzer.flow import Flow
 from tensortrail.analyzer.names import Names, module_name
 from tensortrail.analyzer.project import Project
-from tensortrail.analyzer.source import Source
+from tensortrail.analyzer.source import Source, Unreadable
 from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.analyzer.uses import Binding
 from tensortrail.findings import Edit, Fix, Safety, Site
@@ -35,15 +35,6 @@ _DEEPEST = 8
 """Functions that are run because others asked about them, one inside the other."""
 
 
-class Unreadable(Exception):
-    """The source cannot be judged; the message says why, in one line."""
-
-    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
-        super().__init__(message)
-        self.line = line
-        self.column = column
-
-
 class PythonModule:
     """Implements the `Module` view of the rules, and the `World` of the evaluator."""
 
@@ -52,8 +43,8 @@ class PythonModule:
         self.project = project
         self.needs: set[str] = set()
         """Other files whose facts were consulted."""
+        self.source = Source(path, data)
         self.tree = Tree(_parsed(data))
-        self.source = _source(path, data)
         self.name, self.root = module_name(path)
         self._names = self._collect_names()
         self._flows: dict[ast.AST, Flow] = {}
@@ -370,13 +361,6 @@ class PythonModule:
     def wrap_in_try_finally(self, first: ast.stmt, last: ast.stmt, safety: Safety) -> Fix | None:
         edit = edits.under_try_finally(self.source, first, last)
         return self.fix("restore in `finally`", safety, *([edit] if edit else ()))
-
-
-def _source(path: str, data: bytes) -> Source:
-    try:
-        return Source(path, data)
-    except (SyntaxError, LookupError) as error:
-        raise Unreadable(f"unknown encoding: {error}") from error
 
 
 def _parsed(data: bytes) -> ast.Module:

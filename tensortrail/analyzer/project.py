@@ -6,6 +6,9 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensortrail.analyzer.source import Unreadable
+from tensortrail.files import read
+
 if TYPE_CHECKING:
     from tensortrail.analyzer.module import PythonModule
 
@@ -31,11 +34,11 @@ class Project:
     def module_at(self, path: str) -> PythonModule | None:
         """The file read and indexed; None if it cannot be."""
         if path not in self._modules:
-            from tensortrail.analyzer.module import PythonModule, Unreadable
+            from tensortrail.analyzer.module import PythonModule
 
             try:
-                self._modules[path] = PythonModule(path, Path(path).read_bytes(), self)
-            except (OSError, Unreadable):
+                self._modules[path] = PythonModule(path, read(path), self)
+            except (OSError, Unreadable, RecursionError, MemoryError):
                 self._modules[path] = None
         return self._modules[path]
 

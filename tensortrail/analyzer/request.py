@@ -40,6 +40,8 @@ class FileResult:
     findings: tuple[Finding, ...] = ()
     needs: tuple[str, ...] = ()
     """Other files whose facts were consulted: the findings hold while these are unchanged."""
+    digest: str = ""
+    """Of the bytes that were judged, where something was found in them."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,18 @@ class CheckResult:
     problems: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     """Paths asked for that do not exist."""
+    outside: tuple[str, ...] = ()
+    """Links that lead out of the tree, which were not followed."""
+    left_out: tuple[tuple[str, str], ...] = ()
+    """Paths that were not taken, each with what left it out."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Of the bytes that were judged, by file: edits fit no others."""
+
+
+def digest_of(data: bytes) -> str:
+    from hashlib import blake2b
+
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 Progress = Callable[[int, int], None]

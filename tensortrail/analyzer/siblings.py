@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.source import Source
+from tensortrail.files import read
 from tensortrail.findings import Finding, Site
 
 MOST = 10
@@ -61,7 +62,9 @@ def _shape_of_text(text: str, finding: Finding) -> tuple[str, frozenset[bytes]] 
 
 
 def shape_of(node: ast.expr) -> str:
-    """The expression with local names made alike; callees, attributes and constants stay."""
+    """The expression with local names made alike; callees, attributes and constants stay.
+
+    "" for one that is nested too deeply: it is like no other."""
     callees = {id(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
     parts: list[str] = []
 
@@ -86,7 +89,10 @@ def shape_of(node: ast.expr) -> str:
                 visit(child)
         parts.append(")")
 
-    visit(node)
+    try:
+        visit(node)
+    except RecursionError:
+        return ""
     return " ".join(parts)
 
 
@@ -102,12 +108,11 @@ def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[s
     found: dict[str, list[Site]] = {}
     for path, wanted in _candidates(shapes, files).items():
         try:
-            with open(path, "rb") as handle:
-                data = handle.read()
+            data = read(path)
             tree = ast.parse(data)
+            source = Source(path, data)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        source = Source(path, data)
         counts: Counter[str] = Counter()
         for node in ast.walk(tree):
             if isinstance(node, _KINDS):
@@ -125,8 +130,7 @@ def _candidates(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> di
     holders: dict[str, list[str]] = {shape: [] for shape in shapes}
     for path in files:
         try:
-            with open(path, "rb") as handle:
-                data = handle.read()
+            data = read(path)
         except OSError:
             continue
         for shape, words in shapes.items():

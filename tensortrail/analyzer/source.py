@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import io
 import re
 import tokenize
@@ -14,22 +15,33 @@ _NEWLINE = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
 
 
+_NO_TEXT = frozenset(("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"))
+"""Encodings of names and of parts of texts: nobody writes source in them, and some take
+quadratic time."""
+
+
+class Unreadable(ValueError):
+    """The source cannot be judged; the message says why, in one line."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
 class Source:
+    """Raises Unreadable where the bytes are no text in the encoding that they name."""
+
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path
         self.data = data
         self.encoding = _encoding(data)
+        self._utf8 = data if self.editable else _in_utf8(data, self.encoding)
 
     @property
     def editable(self) -> bool:
         """ast counts columns in UTF-8: byte edits are exact only where the file is UTF-8."""
         return self.encoding in ("utf-8", "utf-8-sig")
-
-    @cached_property
-    def _utf8(self) -> bytes:
-        if self.editable:
-            return self.data
-        return self.data.decode(self.encoding, "replace").encode("utf-8", "replace")
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -75,6 +87,21 @@ class Source:
 
 
 def _encoding(data: bytes) -> str:
-    if b"coding" not in data[:400] and not data.startswith(_BOM):
+    second_line_end = data.find(b"\n", data.find(b"\n") + 1)
+    if b"coding" not in data[: second_line_end + 1 or None] and not data.startswith(_BOM):
         return "utf-8"
-    return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+    try:
+        encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+        known = codecs.lookup(encoding).name
+    except (SyntaxError, LookupError, ValueError) as error:
+        raise Unreadable(f"unknown encoding: {error}") from error
+    if known in _NO_TEXT:
+        raise Unreadable(f"unknown encoding: {encoding!r} is none for source code")
+    return encoding
+
+
+def _in_utf8(data: bytes, encoding: str) -> bytes:
+    try:
+        return data.decode(encoding).encode("utf-8", "replace")
+    except (UnicodeError, LookupError, ValueError) as error:
+        raise Unreadable(f"no valid {encoding}: {error}") from error

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from tensortrail.analyzer.fixer import unified_diff
 from tensortrail.analyzer.patching import Patched, patched
+from tensortrail.files import read
 from tensortrail.findings import Finding, Setting, Suggestion
 
 FROM_HERE = ("./", "./")
@@ -107,8 +108,7 @@ def _in_file(
     why = refuse(path) if path.isprintable() else "no diff can hold the name of the file"
     if not why:
         try:
-            with open(path, "rb") as opened:
-                done = patched(path, opened.read(), settings)
+            done = patched(path, read(path), settings)
         except OSError as error:
             why = f"{path}: {error.strerror or error}"
         else:

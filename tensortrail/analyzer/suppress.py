@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import tokenize
@@ -161,40 +160,36 @@ def _removal(suppression: Suppression, source: Source, line: str, left: list[str
 
 def added_ignores(source: Source, findings: Iterable[Finding]) -> list[Edit]:
     """Edits that silence the findings, each on a line where a comment can stand."""
+    if not source.editable:
+        return []
+    ends = _line_ends(source.data)
     by_line: dict[int, set[str]] = {}
     for finding in findings:
-        by_line.setdefault(_comment_line(source, finding), set()).add(finding.code)
-    edits = []
-    for line, codes in by_line.items():
-        text = source.line(line)
-        end = source.offset(line, len(text.rstrip().encode()))
-        stop = source.offset(line, len(text.encode()))
-        comment = f"  # tensortrail: ignore[{', '.join(sorted(codes))}]"
-        edit = Edit(source.site(end, stop), comment)
-        if _is_comment(apply(source.data, [edit]), line, comment):
-            edits.append(edit)
-    return edits
+        first, last = finding.site.line, finding.site.end_line
+        by_line.setdefault(first if first in ends else last, set()).add(finding.code)
+    edits = {line: _comment(source, line, codes) for line, codes in by_line.items()}
+    commented = {each.line: each for each in suppressions_in(apply(source.data, [*edits.values()]))}
+    return [
+        edit
+        for line, edit in edits.items()
+        if line in ends and line in commented and commented[line].codes == by_line[line]
+    ]
 
 
-def _comment_line(source: Source, finding: Finding) -> int:
-    """The finding's first line; its last where the first goes on in a string or a backslash."""
-    first, last = finding.site.line, finding.site.end_line
-    if first == last or _is_comment_possible(source, first):
-        return first
-    return last
-
-
-def _is_comment_possible(source: Source, line: int) -> bool:
-    probe = "  # tensortrail: ignore[X1]"
-    end = source.offset(line, len(source.line(line).encode()))
-    data = source.data[:end] + probe.encode() + source.data[end:]
-    return _is_comment(data, line, probe)
-
-
-def _is_comment(data: bytes, line: int, comment: str) -> bool:
+def _line_ends(data: bytes) -> frozenset[int]:
+    """Lines at whose end a comment can stand: no string and no backslash goes on there."""
+    ends: set[int] = set()
     try:
-        ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    codes = frozenset(_CODE.findall(comment.partition("[")[2]))
-    return any(each.line == line and each.codes == codes for each in suppressions_in(data))
+        for token in tokenize.tokenize(io.BytesIO(data).readline):
+            if token.type in (tokenize.NEWLINE, tokenize.NL):
+                ends.add(token.start[0])
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        pass
+    return frozenset(ends)
+
+
+def _comment(source: Source, line: int, codes: Iterable[str]) -> Edit:
+    text = source.line(line)
+    end = source.offset(line, len(text.rstrip().encode()))
+    stop = source.offset(line, len(text.encode()))
+    return Edit(source.site(end, stop), f"  # tensortrail: ignore[{', '.join(sorted(codes))}]")

@@ -13,8 +13,10 @@ from tensortrail.analyzer.engine import check
 from tensortrail.analyzer.request import CheckRequest, CheckResult
 from tensortrail.cli.console import counted, fail, say, wants_color, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.cli.left_out import notes, why_nothing
 from tensortrail.cli.selection import codes_of, selected
 from tensortrail.config import Config, ConfigError, load
+from tensortrail.files import within
 
 if TYPE_CHECKING:
     from tensortrail.findings import Finding
@@ -34,11 +36,10 @@ def run(options: Namespace) -> int:
             fail(f"no such file or directory: {path}")
         return FAILED
     if not result.files and not options.allow_empty:
-        fail(
-            f"no Python files found in {', '.join(paths)}",
-            "name a file or folder that has some, or pass --allow-empty",
-        )
+        fail(f"no Python files found in {', '.join(paths)}", *why_nothing(result))
         return FAILED
+    for note in notes(result):
+        say(note)
     return _finish(request, result, config, options)
 
 
@@ -52,10 +53,14 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
         findings = weighed(findings, options.with_trail, request)
     fixed = 0
     if options.add_ignores:
-        say(fixing.add_ignores(findings))
+        for message in fixing.add_ignores(result, findings):
+            say(message)
         return CLEAN
     if options.fix or options.diff:
-        outcome = fixing.fix(request, findings, config.unsafe_fixes, write=not options.diff)
+        if request.stdin is not None:
+            outcome = fixing.fix_buffer(request, findings, config.unsafe_fixes)
+        else:
+            outcome = fixing.fix(request, result, findings, config.unsafe_fixes, not options.diff)
         for message in outcome.messages:
             say(message)
         if options.diff:
@@ -88,6 +93,7 @@ def _report(
         return
     from tensortrail.analyzer.fixer import with_previews
     from tensortrail.analyzer.own import OWN
+    from tensortrail.files import read as read_file
     from tensortrail.findings import Report
     from tensortrail.reporters import render
     from tensortrail.rules import all_rules
@@ -95,8 +101,7 @@ def _report(
     def read(path: str) -> bytes:
         if request.stdin is not None and path == request.stdin[0]:
             return request.stdin[1]
-        with open(path, "rb") as handle:
-            return handle.read()
+        return read_file(path)
 
     infos = {code: rule.info() for code, rule in all_rules().items()} | OWN
     report = Report(
@@ -119,7 +124,7 @@ def _emit(options: Namespace, text: str) -> None:
     if options.output_file is None:
         write_text(text, sys.stdout)
         return
-    from tensortrail.analyzer.atomic import write
+    from tensortrail.files import write
 
     try:
         write(options.output_file, (text.rstrip("\n") + "\n").encode("utf-8"))
@@ -178,9 +183,6 @@ def _request(config: Config, options: Namespace, paths: list[str]) -> CheckReque
         stdin = (name, sys.stdin.buffer.read())
     elif "-" in paths:
         raise ConfigError("- (standard input) cannot be combined with other paths")
-    cache_dir: str | None = config.cache_dir
-    if cache_dir is not None and not os.path.isabs(cache_dir):
-        cache_dir = os.path.join(config.root, cache_dir)
     return CheckRequest(
         paths=tuple(paths),
         codes=selected(config),
@@ -190,12 +192,25 @@ def _request(config: Config, options: Namespace, paths: list[str]) -> CheckReque
         },
         exclude=config.exclude,
         respect_gitignore=config.respect_gitignore,
-        cache_dir=None if options.no_cache else cache_dir,
+        cache_dir=None if options.no_cache else _cache_dir(config, options),
         jobs=config.jobs,
         siblings=config.siblings,
         stdin=stdin,
         root=config.root,
     )
+
+
+def _cache_dir(config: Config, options: Namespace) -> str:
+    """Whoever runs the command may name any folder; a checkout only one of its own."""
+    folder = os.path.normpath(os.path.join(config.root, config.cache_dir))
+    if options.cache_dir is None and not within(
+        os.path.abspath(folder), os.path.abspath(config.root)
+    ):
+        raise ConfigError(
+            f"{config.file}: cache-dir = {config.cache_dir!r} lies outside of the project: "
+            "use a folder in it, or name that one with --cache-dir"
+        )
+    return folder
 
 
 def _listed(text: str | None) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ import sys
 from typing import TextIO
 
 
-def fail(message: str, hint: str = "") -> None:
+def fail(message: str, *hints: str) -> None:
     say(f"tensortrail: error: {message}")
-    if hint:
+    for hint in hints:
         say(f"  {hint}")
 
 

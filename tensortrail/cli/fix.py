@@ -13,9 +13,9 @@ from tensortrail.findings import Finding, Fix
 
 
 def run(options: Namespace) -> int:
-    from tensortrail.analyzer.atomic import write
     from tensortrail.analyzer.fixer import allowed, apply_together, unified_diff
     from tensortrail.cli.report import findings_of, opened_run
+    from tensortrail.files import read, write
 
     timeline = opened_run(options.run)
     if timeline is None:
@@ -32,13 +32,12 @@ def run(options: Namespace) -> int:
     fixed, failed = 0, 0
     for path, todo in sorted(by_file.items()):
         try:
-            with open(path, "rb") as opened:
-                before = opened.read()
+            before = read(path)
             after, applied = apply_together(before, todo)
             if options.diff:
                 write_text(unified_diff(os.path.relpath(path), before, after), sys.stdout)
             elif after != before:
-                write(path, after)
+                write(path, after, judged=before)
         except OSError as error:
             say(f"{path}: {error.strerror or error}")
             failed += len(todo)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import os
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
-from tensortrail.analyzer.atomic import write
-from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.fixer import fix_file, unified_diff
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.engine import checker
+from tensortrail.analyzer.fixer import Fixed, compiles, fix_file, unified_diff
+from tensortrail.analyzer.request import CheckRequest, CheckResult, digest_of
+from tensortrail.files import read, write
 from tensortrail.findings import Finding
 
 
@@ -22,68 +23,95 @@ class Outcome:
     stdin: bytes = b""
 
 
-def fix(request: CheckRequest, findings: Sequence[Finding], unsafe: bool, write: bool) -> Outcome:
+def fix_buffer(request: CheckRequest, findings: Sequence[Finding], unsafe: bool) -> Outcome:
+    assert request.stdin is not None
+    name, data = request.stdin
+    done = fix_file(name, data, findings, unsafe, checker(request))
+    return _added(Outcome(left=done.left, stdin=done.after), done)
+
+
+def fix(
+    request: CheckRequest,
+    result: CheckResult,
+    findings: Sequence[Finding],
+    unsafe: bool,
+    write_files: bool,
+) -> Outcome:
     """Fix file by file; one that cannot be written is reported, the others are still done."""
-    outcome = Outcome(stdin=request.stdin[1] if request.stdin is not None else b"")
-    left: list[Finding] = []
-    for path, group in groupby(findings, key=lambda each: each.site.file):
-        found = list(group)
-        left += _fix_one(request, path, found, unsafe, write, outcome)
-    outcome.left = tuple(left)
+    outcome = Outcome()
+    find_again = checker(request)
+    after: dict[Hashable, bytes] = {}
+    for path, found in _by_file(findings):
+        if not any(each.fixes for each in found):
+            outcome.left += tuple(found)
+            continue
+        try:
+            known = after.get(_identity(path))
+            if known is not None:  # fixed under another name
+                outcome.left += tuple(find_again(path, known))
+                continue
+            data = _judged(path, result.digests)
+            done = fix_file(path, data, found, unsafe, find_again)
+            if write_files and done.after != done.before:
+                write(path, done.after, judged=data)
+            after[_identity(path)] = done.after
+        except OSError as error:
+            outcome.messages.append(f"{path}: not fixed: {error.strerror or error}")
+            outcome.left += tuple(found)
+            continue
+        outcome.left += done.left
+        _added(outcome, done)
     return outcome
 
 
-def _fix_one(
-    request: CheckRequest,
-    path: str,
-    found: list[Finding],
-    unsafe: bool,
-    write_file: bool,
-    outcome: Outcome,
-) -> Sequence[Finding]:
-    if not any(each.fixes for each in found):
-        return found
-
-    def find_again(name: str, data: bytes) -> Sequence[Finding]:
-        again = replace(request, stdin=(name, data), siblings=False, cache_dir=None)
-        return check(again).findings
-
-    try:
-        if request.stdin is not None:
-            data = request.stdin[1]
-        else:
-            with open(path, "rb") as handle:
-                data = handle.read()
-        done = fix_file(path, data, found, unsafe, find_again)
-        if done.after != done.before:
-            if request.stdin is not None:
-                outcome.stdin = done.after
-            elif write_file:
-                write(path, done.after)
-    except OSError as error:
-        outcome.messages.append(f"{path}: not fixed: {error.strerror or error}")
-        return found
-    outcome.count += done.applied
-    outcome.messages += done.dropped
-    outcome.diff += unified_diff(path, done.before, done.after) if done.applied else ""
-    return done.left
-
-
-def add_ignores(findings: Sequence[Finding]) -> str:
+def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> list[str]:
     """Put a suppression beside every finding; says what was done."""
     from tensortrail.analyzer.edits import apply
     from tensortrail.analyzer.own import OWN
     from tensortrail.analyzer.source import Source
     from tensortrail.analyzer.suppress import added_ignores
 
-    comments = files = 0
-    for path, group in groupby(findings, key=lambda each: each.site.file):
-        with open(path, "rb") as handle:
-            data = handle.read()
-        ours = [each for each in group if each.code not in OWN]
-        edits = added_ignores(Source(path, data), ours)
-        if edits:
-            write(path, apply(data, edits))
+    messages: list[str] = []
+    done: set[Hashable] = set()
+    comments = 0
+    for path, found in _by_file([each for each in findings if each.code not in OWN]):
+        try:
+            if _identity(path) in done:
+                continue
+            data = _judged(path, result.digests)
+            edits = added_ignores(Source(path, data), found)
+            new = apply(data, edits)
+            if not edits or not compiles(new):
+                raise OSError("no comment fits there")
+            write(path, new, judged=data)
+            done.add(_identity(path))
             comments += len(edits)
-            files += 1
-    return f"Added {comments} suppressions in {files} files."
+        except OSError as error:
+            messages.append(f"{path}: not changed: {error.strerror or error}")
+    return [*messages, f"Added {comments} suppressions in {len(done)} files."]
+
+
+def _by_file(findings: Sequence[Finding]) -> Iterator[tuple[str, list[Finding]]]:
+    for path, group in groupby(findings, key=lambda each: each.site.file):
+        yield path, list(group)
+
+
+def _judged(path: str, digests: Mapping[str, str]) -> bytes:
+    """The bytes of the file, if they still are those that were judged."""
+    data = read(path)
+    if path in digests and digests[path] != digest_of(data):
+        raise OSError("it has changed since it was checked")
+    return data
+
+
+def _identity(path: str) -> Hashable:
+    """The same for all names of a file: links, hard links, other spellings."""
+    status = os.stat(path)
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(path)
+
+
+def _added(outcome: Outcome, done: Fixed) -> Outcome:
+    outcome.count += done.applied
+    outcome.messages += done.dropped
+    outcome.diff += unified_diff(done.path, done.before, done.after) if done.applied else ""
+    return outcome

@@ -147,7 +147,7 @@ def _emit(text: str, output: str | None) -> None:
     if output is None:
         write_text(text, sys.stdout)
         return
-    from tensortrail.analyzer.atomic import write
+    from tensortrail.files import write
 
     try:
         write(output, (text.rstrip("\n") + "\n").encode("utf-8"))

@@ -40,12 +40,12 @@ def run(options: Namespace) -> int:
 
 def _applied(wanted: Plan) -> list[str]:
     """The files that were written."""
-    from tensortrail.analyzer.atomic import write
+    from tensortrail.files import write
 
     done = []
     for path, changed in wanted.files:
         try:
-            write(path, changed.after)
+            write(path, changed.after, judged=changed.before)
             done.append(path)
         except OSError as error:
             say(f"{path}: {error.strerror or error}")

@@ -8,6 +8,7 @@ from tensortrail.analyzer.engine import ignored
 from tensortrail.analyzer.request import CheckRequest
 from tensortrail.analyzer.suppress import silenced, suppressions_in
 from tensortrail.config import ConfigError
+from tensortrail.files import read
 from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
 
@@ -40,8 +41,7 @@ def weighed(findings: Sequence[Finding], run: str, request: CheckRequest) -> tup
 
 def _silenced(finding: Finding) -> bool:
     try:
-        with open(finding.site.file, "rb") as opened:
-            data = opened.read()
+        data = read(finding.site.file)
     except OSError:
         return False
     return silenced(finding, suppressions_in(data))

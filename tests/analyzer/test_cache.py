@@ -43,22 +43,25 @@ def touch(path: Path, text: str) -> None:
 def test_a_stored_file_is_believed_until_it_changes(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")
-    cache = Cache(str(tmp_path / "cache"), "v1")
-    cache.put(FileResult(str(file), (FOUND,)))
-    cache.save([str(file)])
-    assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) == [FOUND]
+    cache = Cache(str(tmp_path / "cache"), str(tmp_path), "v1")
+    result = FileResult(str(file), (FOUND,), digest="abc")
+    cache.put(result)
+    cache.save()
+    assert Cache(str(tmp_path / "cache"), str(tmp_path), "v1").get(str(file)) == result
     touch(file, "x = 2\n")
-    assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) is None
+    assert Cache(str(tmp_path / "cache"), str(tmp_path), "v1").get(str(file)) is None
 
 
 def test_another_version_or_selection_is_not_believed(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")
-    cache = Cache(str(tmp_path / "cache"), "v1")
+    cache = Cache(str(tmp_path / "cache"), str(tmp_path), "v1")
     cache.put(FileResult(str(file)))
-    cache.save([str(file)])
-    assert Cache(str(tmp_path / "cache"), "v1").get(str(file)) == []
-    assert Cache(str(tmp_path / "cache"), "v2").get(str(file)) is None
+    cache.save()
+    assert Cache(str(tmp_path / "cache"), str(tmp_path), "v1").get(str(file)) == FileResult(
+        str(file)
+    )
+    assert Cache(str(tmp_path / "cache"), str(tmp_path), "v2").get(str(file)) is None
 
 
 @pytest.mark.parametrize(
@@ -71,28 +74,28 @@ def test_a_damaged_cache_is_no_cache(tmp_path: Path, content: bytes) -> None:
     (folder / FILE).write_bytes(content)
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")
-    assert Cache(str(folder), "v1").get(str(file)) is None
+    assert Cache(str(folder), str(tmp_path), "v1").get(str(file)) is None
 
 
 def test_an_unwritable_place_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where the folder should be")
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")
-    cache = Cache(str(tmp_path / "taken"), "v1")
+    cache = Cache(str(tmp_path / "taken"), str(tmp_path), "v1")
     cache.put(FileResult(str(file)))
-    cache.save([str(file)])
+    cache.save()
     assert (tmp_path / "taken").read_text().startswith("a file")
 
 
 def test_the_cache_hides_from_git_and_backups(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")
-    cache = Cache(str(tmp_path / "cache"), "v1")
+    cache = Cache(str(tmp_path / "cache"), str(tmp_path), "v1")
     cache.put(FileResult(str(file)))
-    cache.save([str(file)])
+    cache.save()
     assert (tmp_path / "cache" / ".gitignore").read_text() == "*\n"
-    stored = json.loads((tmp_path / "cache" / FILE).read_text())
-    assert list(stored[1]) == [str(file)]
+    stored = json.loads((tmp_path / "cache" / FILE).read_text().partition("\n")[2])
+    assert list(stored[1]) == ["a.py"]
 
 
 def test_findings_follow_the_files_they_depend_on(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tensortrail.analyzer.atomic import write
 from tensortrail.analyzer.engine import check
 from tensortrail.analyzer.fixer import fix_file, unified_diff, with_previews
 from tensortrail.analyzer.request import CheckRequest
+from tensortrail.files import write
 from tensortrail.findings import Confidence as C
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Bad, Good, all_rules
@@ -54,7 +54,7 @@ def test_a_fix_that_breaks_the_file_is_dropped_and_told() -> None:
     broken = finding_with(Edit(Site("a.py", 1, start=0, end=1), "def"))
     fixed = fix_file("a.py", data, [broken], True, lambda name, new: [broken])
     assert fixed.after == data
-    assert "would not parse" in fixed.dropped[0]
+    assert "would not compile" in fixed.dropped[0]
 
 
 def test_a_fix_that_mends_nothing_is_dropped_and_told() -> None:
@@ -88,7 +88,7 @@ def test_a_failed_write_leaves_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     def full(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tensortrail.analyzer.atomic.os.replace", full)
+    monkeypatch.setattr("tensortrail.files.os.replace", full)
     with pytest.raises(OSError, match="No space"):
         write(str(target), b"x = 2\n")
     assert target.read_text() == "x = 1\n"

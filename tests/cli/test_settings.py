@@ -130,11 +130,11 @@ def test_a_source_that_changed_is_left_alone(
 def test_a_file_that_cannot_be_written(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: str, data: bytes) -> None:
+    def refuse(path: str, data: bytes, judged: bytes) -> None:
         raise PermissionError(13, "Permission denied")
 
     program, _, _ = record(here, MAPPED)
-    monkeypatch.setattr("tensortrail.analyzer.atomic.write", refuse)
+    monkeypatch.setattr("tensortrail.files.write", refuse)
     code, _, told = settings(capsys, "--apply")
     assert code == FAILED
     assert "program.py: Permission denied" in told
