@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tensortrail.analyzer.source import Source
 from tensortrail.findings import Edit, Fix, Safety
+
+_BARE_LINE_FEED = re.compile(r"(?<!\r)\n")
 
 
 def apply(data: bytes, edits: Sequence[Edit]) -> bytes:
@@ -22,11 +26,20 @@ def checked_fix(
     """The fix, or None if the file cannot take it: other encoding, or it would not parse."""
     if not source.editable or not edits:
         return None
+    edits = [_with_line_ends(source, edit) for edit in edits]
     try:
         ast.parse(apply(source.data, edits))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return Fix(description, safety, tuple(edits))
+
+
+def _with_line_ends(source: Source, edit: Edit) -> Edit:
+    """New lines end like their neighbours; those that are kept end as they did."""
+    end = source.line_end(edit.site.start)
+    if end == "\n" or "\n" not in edit.text:
+        return edit
+    return replace(edit, text=_BARE_LINE_FEED.sub(end, edit.text))
 
 
 def under_if(source: Source, statement: ast.stmt, condition: str) -> Edit | None:
@@ -63,7 +76,7 @@ def _rebuilt(source: Source, first: ast.stmt, last: ast.stmt, build: object) -> 
     end = source.offset(end_line, len(source.line(end_line).encode()))
     lines = source.text(start, end)
     indent = lines[: len(lines) - len(lines.lstrip(" \t"))]
-    newline = "\r\n" if "\r\n" in lines or source.data.count(b"\r\n") else "\n"
+    newline = source.line_end(start)
     if source.offset(first.lineno, first.col_offset) != start + len(indent.encode()):
         return None  # shares its line with something else
     if not indent:

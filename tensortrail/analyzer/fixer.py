@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tensortrail.analyzer.edits import apply
-from tensortrail.findings import Edit, Finding, Fix, Safety
+from tensortrail.findings import Edit, Finding, Fix, Safety, Site
 
+_HUNK = re.compile(r"@@ -([\d,]+) \+([\d,]+) @@")
+_LONGEST = 2_000
+"""Characters of a line in a preview."""
 FindAgain = Callable[[str, bytes], Sequence[Finding]]
 """Judges a file's new bytes, so that a fix can be seen to have worked."""
 
@@ -117,17 +121,45 @@ def with_previews(findings: Iterable[Finding], read: Callable[[str], bytes]) -> 
 
 
 def _preview(fix: Fix, read: Callable[[str], bytes]) -> str:
-    files = {edit.site.file for edit in fix.edits}
-    parts = []
-    for file in sorted(files):
+    parts: list[str] = []
+    for file in sorted({edit.site.file for edit in fix.edits}):
         try:
             before = read(file)
         except OSError:
             continue
-        after = apply(before, [edit for edit in fix.edits if edit.site.file == file])
-        diff = difflib.unified_diff(_lines(before), _lines(after), n=1)
-        parts += [line.rstrip("\r\n") for line in list(diff)[2:]]
+        parts += _changed_lines(before, [edit for edit in fix.edits if edit.site.file == file])
     return "\n".join(parts)
+
+
+def _changed_lines(data: bytes, edits: Sequence[Edit]) -> Iterator[str]:
+    """The edits as a diff; only the lines around them are compared."""
+    start = _line_start(data, min(edit.site.start for edit in edits))
+    start = _line_start(data, max(start - 1, 0))
+    end = data.find(b"\n", max(edit.site.end for edit in edits))
+    end = data.find(b"\n", end + 1) + 1 if end >= 0 else 0
+    before, lines_above = data[start : end or len(data)], data.count(b"\n", 0, start)
+    moved = [replace(edit, site=_moved(edit.site, start)) for edit in edits]
+    diff = difflib.unified_diff(_lines(before), _lines(apply(before, moved)), n=1)
+    for line in list(diff)[2:]:
+        head = _HUNK.fullmatch(line.rstrip("\n"))
+        if head:
+            yield f"@@ -{_further(head[1], lines_above)} +{_further(head[2], lines_above)} @@"
+        else:
+            text = line.rstrip("\r\n")
+            yield text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def _moved(site: Site, start: int) -> Site:
+    return replace(site, start=site.start - start, end=site.end - start)
+
+
+def _line_start(data: bytes, offset: int) -> int:
+    return data.rfind(b"\n", 0, offset) + 1
+
+
+def _further(where: str, lines: int) -> str:
+    first, comma, count = where.partition(",")
+    return f"{int(first) + lines}{comma}{count}"
 
 
 def _without_overlaps(todo: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:

@@ -13,6 +13,8 @@ from tensortrail.findings import Site
 
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
+_LONGEST_SHOWN = 20_000
+"""Bytes of source that a site carries along; generated files have lines of megabytes."""
 
 
 _NO_TEXT = frozenset(("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"))
@@ -49,6 +51,13 @@ class Source:
         first = len(_BOM) if self._utf8.startswith(_BOM) else 0
         return [first, *(match.end() for match in _NEWLINE.finditer(self._utf8))]
 
+    @cached_property
+    def _ascii(self) -> bool:
+        return self._utf8.isascii()
+
+    def _end_of(self, number: int) -> int:
+        return self._starts[number] if number < len(self._starts) else len(self._utf8)
+
     def offset(self, line: int, column: int) -> int:
         """Byte offset of ast's (line, col_offset)."""
         return self._starts[line - 1] + column
@@ -67,9 +76,16 @@ class Source:
         """The line without its line end; "" past the last one."""
         if not 1 <= number <= len(self._starts):
             return ""
-        start = self._starts[number - 1]
-        end = self._starts[number] if number < len(self._starts) else len(self._utf8)
-        return self.text(start, end).rstrip("\r\n")
+        return self.text(self._starts[number - 1], self._end_of(number)).rstrip("\r\n")
+
+    def line_end(self, offset: int) -> str:
+        """How the line at this place ends, or the one before it, if it is the last."""
+        number = self.position(offset)[0]
+        for end in (self._end_of(number), self._starts[number - 1]):
+            found = _NEWLINE.search(self._utf8[max(end - 2, 0) : end])
+            if found and end:
+                return found.group().decode()
+        return "\n"
 
     def position(self, offset: int) -> tuple[int, int]:
         """1-based line and column in code points of a byte offset."""
@@ -77,12 +93,16 @@ class Source:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self._starts[middle] <= offset else (low, middle)
-        return low + 1, len(self.text(self._starts[low], offset)) + 1
+        start = self._starts[low]
+        column = offset - start if self._ascii else len(self.text(start, offset))
+        return low + 1, column + 1
 
     def site(self, start: int, end: int, function: str = "") -> Site:
         line, column = self.position(start)
         end_line, end_column = self.position(end)
-        shown = "\n".join(self.line(number) for number in range(line, end_line + 1))
+        shown = ""
+        if self._end_of(end_line) - self._starts[line - 1] <= _LONGEST_SHOWN:
+            shown = "\n".join(self.line(number) for number in range(line, end_line + 1))
         return Site(self.path, line, column, end_line, end_column, start, end, function, shown)
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
@@ -98,6 +99,7 @@ def _report(
     from tensortrail.reporters import render
     from tensortrail.rules import all_rules
 
+    @lru_cache(maxsize=1)
     def read(path: str) -> bytes:
         if request.stdin is not None and path == request.stdin[0]:
             return request.stdin[1]
