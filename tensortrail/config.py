@@ -121,7 +121,7 @@ def _checked(path: str, key: str, value: Any) -> Any:
             raise ConfigError(f"{where} must be a whole number, not {value!r}")
         return value
     if isinstance(default, str):
-        if not isinstance(value, str) or "\0" in value:
+        if not _is_text(value):
             raise ConfigError(f"{where} must be a string, not {value!r}")
         if key == "output-format" and value not in FORMATS:
             raise ConfigError(f"{where} must be one of {', '.join(FORMATS)}, not {value!r}")
@@ -134,6 +134,11 @@ def _checked(path: str, key: str, value: Any) -> Any:
 
 
 def _strings(where: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(map(_is_text, value)):
         raise ConfigError(f"{where} must be a list of strings, not {value!r}")
     return tuple(value)
+
+
+def _is_text(value: Any) -> bool:
+    """No path has a NUL."""
+    return isinstance(value, str) and "\0" not in value

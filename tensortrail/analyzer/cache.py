@@ -54,9 +54,14 @@ class Cache:
             return FileResult(path)
         try:
             named, digest, found, needs = entry[3:]
-            if named != path or any(self._stamp(each) != was for each, was in needs.items()):
+            if (
+                named != path
+                or not (found or needs)
+                or any(self._stamp(each) != was for each, was in needs.items())
+            ):
                 return None
-            return FileResult(path, tuple(map(from_data, found)), tuple(needs), digest)
+            known = tuple(map(from_data, found))
+            return FileResult(path, known, tuple(needs), str(digest))
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
 

@@ -109,7 +109,7 @@ class _Walk:
             if not (is_folder or is_file) or self._left_out(entry, is_folder, ignores):
                 continue
             if entry.is_symlink() and self._leads_out(entry.path):
-                self._found.outside.append(entry.path)
+                self._found.outside.append(_plain(entry.path))
             elif is_folder:
                 yield from self.files(entry.path, ignores, depth + 1)
             else:

@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import warnings
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -164,21 +165,25 @@ def _further(where: str, lines: int) -> str:
 
 def _without_overlaps(todo: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:
     """First come, first served; the others wait for the next pass."""
-    taken: list[Edit] = []
+    taken: list[tuple[int, int]] = []
     chosen = []
     for finding, fix in todo:
-        if any(_overlap(edit, other) for edit in fix.edits for other in taken):
-            continue
-        taken += fix.edits
-        chosen.append((finding, fix))
+        places = sorted((edit.site.start, edit.site.end) for edit in fix.edits)
+        if all(_is_free(place, taken) for place in places):
+            for place in places:
+                insort(taken, place)
+            chosen.append((finding, fix))
     return chosen
 
 
-def _overlap(one: Edit, other: Edit) -> bool:
-    if one.site.start == other.site.start:
-        return True
-    first, second = sorted((one.site, other.site), key=lambda site: site.start)
-    return second.start < first.end
+def _is_free(place: tuple[int, int], taken: Sequence[tuple[int, int]]) -> bool:
+    """`taken` is in order and without overlaps: only the neighbours can be in the way."""
+    start, end = place
+    at = bisect_left(taken, (start, -1))
+    before, after = taken[at - 1 : at], taken[at : at + 1]
+    return all(other[1] <= start for other in before) and all(
+        other[0] != start and other[0] >= end for other in after
+    )
 
 
 def compiles(data: bytes) -> bool:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from tensortrail.rules import Rule
 
 _WORTH_PROCESSES = 4_000_000
-"""Bytes to be judged from which starting other processes pays."""
+"""Bytes to be judged, beside those of the largest file, from which other processes pay."""
 _CHUNKS_PER_JOB = 4
+_MOST_PER_PROCESSOR = 4
+"""Processes: the number may come from a checkout's configuration."""
 
 
 class _Job(NamedTuple):
@@ -50,10 +52,22 @@ def judge_files(
         if progress is not None:
             progress(len(done) + count, len(paths))
 
-    jobs = request.jobs or (1 if "PRE_COMMIT" in os.environ else os.cpu_count() or 1)
-    if jobs > 1 and sum(len(each.data) for each in todo) > _WORTH_PROCESSES:
+    jobs = _jobs(request)
+    if jobs > 1 and _besides_the_largest(todo) > _WORTH_PROCESSES:
         return done + _in_processes(request, judge, todo, jobs, tick)
     return done + _here(judge, todo, tick)
+
+
+def _jobs(request: CheckRequest) -> int:
+    processors = os.cpu_count() or 1
+    if not request.jobs:
+        return 1 if "PRE_COMMIT" in os.environ else processors
+    return min(request.jobs, _MOST_PER_PROCESSOR * processors)
+
+
+def _besides_the_largest(todo: Sequence[_Job]) -> int:
+    sizes = [len(each.data) for each in todo]
+    return sum(sizes) - max(sizes, default=0)
 
 
 def _may_suppress(data: bytes) -> bool:

@@ -1,0 +1,1 @@
+"""Trees, caches, sources and moments chosen to do harm."""
