@@ -81,6 +81,9 @@ def check_page(rule: type[Rule]) -> None:
     at = [page.find(f"## {section}") for section in SECTIONS]
     assert -1 not in at, f"{rule.code}: its page lacks one of {SECTIONS}"
     assert at == sorted(at), f"{rule.code}: its page has the sections in another order"
+    for section in SECTIONS:
+        said = f"{page.partition(f'## {section}')[2]}\n".partition("\n## ")[0]
+        assert said.strip(), f"{rule.code}: the section {section!r} of its page is empty"
 
 
 def check_bad(rule: type[Rule], bad: Bad) -> None:

@@ -12,6 +12,7 @@ from tensortrail.analyzer.tree import SCOPES, Tree, in_order
 from tensortrail.rules.words import ClassFacts
 
 DISPATCH = "__torch_dispatch__"
+_REGISTERING = ("register_buffer", "register_parameter", "add_module", "register_module")
 _REWRAPS = ("tree_map", "tree_map_only", "return_and_correct_aliasing")
 
 
@@ -45,6 +46,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
         takes=frozenset(_taken(methods)),
         methods=frozenset(each.name for each in methods),
         fields=frozenset(_fields(node)),
+        registered=frozenset(_registered(file, node)),
         file=file.path,
         line=node.lineno,
     )
@@ -77,6 +79,7 @@ def with_ancestors(own: ClassFacts, look_up: Callable[[str], ClassFacts | None])
         takes=frozenset().union(*(each.takes for each in found)),
         methods=frozenset().union(*(each.methods for each in found)),
         fields=frozenset().union(*(each.fields for each in found)),
+        registered=frozenset().union(*(each.registered for each in found)),
         complete=complete,
         file=own.file,
         line=own.line,
@@ -223,3 +226,18 @@ def _fields(node: ast.ClassDef) -> Iterable[str]:
             and below.value.id in ("self", "obj", "instance", "r")
         ):
             yield below.attr
+
+
+def _registered(file: ClassFile, cls: ast.ClassDef) -> Iterable[str]:
+    """Names that the class makes a parameter, a buffer or a submodule under."""
+    for below in file.tree.below(cls):
+        if isinstance(below, ast.Call) and below.args:
+            called = dotted_name(below.func).rpartition(".")[2]
+            name = below.args[0]
+            if called in _REGISTERING and isinstance(name, ast.Constant):
+                yield str(name.value)
+        elif (isinstance(below, (ast.Assign, ast.AnnAssign)) and below.value is not None) and (
+            file.qualified(below.value) in ("torch.nn.Parameter", "torch.nn.Buffer")
+        ):
+            targets = below.targets if isinstance(below, ast.Assign) else [below.target]
+            yield from (each.attr for each in targets if isinstance(each, ast.Attribute))

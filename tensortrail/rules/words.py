@@ -146,6 +146,8 @@ class ClassFacts:
     methods: frozenset[str] = frozenset()
     fields: frozenset[str] = frozenset()
     """Names assigned on self or annotated in the class body."""
+    registered: frozenset[str] = frozenset()
+    """Names of parameters, buffers and submodules registered by the class, as far as it says."""
     complete: bool = False
     """Every ancestor was read or is a known library class; else absence proves nothing."""
     file: str = ""

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
-from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._errors import errors, is_move, meta_operand
 from tensortrail.rules.shared.failures import NO_VALUES, weight
 from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.operands import called
 
@@ -15,8 +18,9 @@ class MetaMaterialisedByCopy(Rule):
     """A meta tensor or module was moved to a device as if it had data.
 
     ## What it does
-    Speaks of moves and copies that failed because their source is on meta, names the parameter,
-    and says who put it there. Found in recorded runs only.
+    In code, flags `p.to(device)`, `p.cuda()` and `p.cpu()` under a condition that says `p` is on
+    meta. In a run, reports moves and copies that failed because their source is on meta, names the
+    parameter, and says who put it there.
 
     ## Why is this bad?
     There is nothing to copy. Memory has to be made on the device and then be filled from a
@@ -44,6 +48,97 @@ class MetaMaterialisedByCopy(Rule):
     code = "DEV507"
     name = "meta-materialised-by-copy"
     severity = Severity.ERROR
+    triggers = (("meta", ".to("), ("meta", ".cuda("), ("meta", ".cpu("))
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def materialise(module):
+    for name, param in module.named_parameters():
+        if param.device == torch.device("meta"):
+            param = param.to(device="cuda")
+        yield name, param
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+def place(weight, device):
+    if weight.is_meta:
+        return weight.to(device)
+    return weight
+""",
+            lines=(3,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def place(weight, device):
+    if weight.is_meta:
+        return torch.empty_like(weight, device=device)
+    return weight.to(device)
+"""
+        ),
+        Good(
+            """\
+def place(weight, device):
+    if not weight.is_meta:
+        weight = weight.to(device)
+    return weight
+"""
+        ),
+        Good(
+            """\
+def place(weight, loaded, device):
+    if weight.device.type == "meta":
+        weight = loaded.to(device)
+    return weight
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def place(weight: torch.Tensor, device):
+    if weight.is_meta:
+        weight = torch.zeros(weight.shape)
+        weight = weight.to(device)
+    return weight
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def cast(weight):
+    if weight.is_meta:
+        return weight.to(torch.bfloat16).to("meta")
+    return weight
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls("to", "cuda", "cpu"):
+            func = call.func
+            if not isinstance(func, ast.Attribute) or not _goes_to_a_device(module, call):
+                continue
+            test = _says_meta(module, call, module.text(func.value))
+            if test is not None and _is_the_same(module, func.value, test):
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{module.text(func.value)}` is on meta here: there is nothing to copy, and "
+                    "this raises",
+                    trail=[(test, "the condition says so")],
+                )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, NO_VALUES):
@@ -79,3 +174,34 @@ def _to_empty(timeline: Timeline, event: Event) -> Fix | None:
         return None
     edit = Edit(call, f"{head}.to_empty(device={device.source})")
     return timeline.fix("make memory there, then fill it", Safety.DISPLAY, edit)
+
+
+def _goes_to_a_device(module: Module, call: ast.Call) -> bool:
+    if module.text(call.func).rpartition(".")[2] in ("cuda", "cpu"):
+        return True
+    said = said_device(module, call)
+    return said is not None and "meta" not in module.text(said)
+
+
+def _says_meta(module: Module, call: ast.Call, subject: str) -> ast.expr | None:
+    """The condition around the call that holds and says that the subject is on meta."""
+    saying = (
+        f"{subject}.is_meta",
+        f"{subject}.device.type == 'meta'",
+        f"{subject}.device == torch.device('meta')",
+        f"str({subject}.device) == 'meta'",
+    )
+    for guard in module.guards_of(call):
+        if guard.holds and guard.exact and ast.unparse(guard.test) in saying:
+            return guard.test
+    return None
+
+
+def _is_the_same(module: Module, subject: ast.expr, test: ast.expr) -> bool:
+    """The name stands for what was tested: nothing was assigned to it in between."""
+    shown, now = module.text(subject), module.value_of(subject).origins
+    return all(
+        module.value_of(each).origins == now
+        for each in ast.walk(test)
+        if isinstance(each, ast.expr) and module.text(each) == shown
+    )

@@ -3,10 +3,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.devices._dispatched import moved_by_hand
 from tensortrail.rules.devices._errors import is_move
 from tensortrail.rules.shared.device_maps import on_one
 from tensortrail.rules.shared.failures import was_handled, weight
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import operands
 
@@ -15,10 +17,14 @@ class MovedAfterDispatch(Rule):
     """A dispatched, offloaded or quantized model is moved by hand.
 
     ## What it does
-    Speaks of `.to()`, `.cuda()` and the like on a model, or on a part of one, whose weights have
-    their places by a device map, by offloading hooks or by quantization: where the library refuses,
-    where it only warns or does nothing, and where weights are elsewhere afterwards than the hooks
-    send inputs to. Found in recorded runs only.
+    In code, flags `model.to(device)` and `model.cuda()` after `from_pretrained` with
+    `device_map="auto"`, `dispatch_model`, `cpu_offload` or `enable_model_cpu_offload()` of the same
+    model in the same function.
+
+    In a run, reports `.to()`, `.cuda()` and the like on a model, or on a part of one, whose weights
+    have their places by a device map, by offloading hooks or by quantization: where the library
+    refuses, where it only warns or does nothing, and where weights are elsewhere afterwards than
+    the hooks send inputs to.
 
     ## Why is this bad?
     Hooks own the place of every weight. What lies on the CPU or on disk cannot be moved at all.
@@ -48,6 +54,84 @@ class MovedAfterDispatch(Rule):
     name = "moved-after-dispatch"
     severity = Severity.ERROR
     explains = ("DEV507", "OFF105")
+    triggers = (
+        "device_map=", "dispatch_model(", "cpu_offload(", "disk_offload(",
+        "load_checkpoint_and_dispatch(",
+    )  # fmt: skip
+
+    bad = (
+        Bad(
+            """\
+from transformers import AutoModelForCausalLM
+
+def load(name):
+    model = AutoModelForCausalLM.from_pretrained(name, device_map="auto")
+    model.to("cuda")
+    return model
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+def run(pipe, prompt, device):
+    pipe.enable_model_cpu_offload()
+    pipe = pipe.to(device)
+    return pipe(prompt)
+""",
+            lines=(3,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def load(cls, name):
+    model = cls.from_pretrained(name, device_map={"": "cuda:0"})
+    return model.to("cuda:0")
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def load(cls, name):
+    model = cls.from_pretrained(name, device_map="auto")
+    return model.to(torch.bfloat16)
+"""
+        ),
+        Good(
+            """\
+def run(pipe, remove_hook_from_module):
+    pipe.enable_model_cpu_offload()
+    pipe("a")
+    remove_hook_from_module(pipe.unet)
+    pipe.to("cuda")
+"""
+        ),
+        Good(
+            """\
+def load(cls, name, device):
+    if device == "auto":
+        model = cls.from_pretrained(name, device_map="auto")
+    else:
+        model = cls.from_pretrained(name)
+        model.to(device)
+    return model
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for moved in moved_by_hand(module):
+            yield self.finding(
+                module,
+                moved.call,
+                f"the weights of `{moved.name}` already have their places: this move is refused if "
+                "any is offloaded, and otherwise undoes the map",
+                severity=Severity.WARNING,
+                trail=[(moved.placed, "they are placed here")],
+            )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         asked = (each for each in timeline.events(Did.HOOK) if "refused" in each.facts)

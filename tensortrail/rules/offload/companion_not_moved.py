@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 
-from tensortrail.findings import Confidence, Finding, Setting, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.offload._companions import (
+    Companion,
+    Left,
+    is_self,
+    left_by_move,
+    plain_companions,
+)
 from tensortrail.rules.shared.failures import weight
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line, where
 from tensortrail.rules.shared.operands import Operand, operands
 
@@ -16,9 +25,13 @@ class CompanionNotMoved(Rule):
     """A module or a wrapper tensor was moved, and a tensor that belongs to it stayed behind.
 
     ## What it does
-    Speaks of operations that met a tensor which is a plain attribute of a module, after the
-    module had been moved away from it; and of wrapper tensors some of whose inner tensors a move
-    took along and others not. Found in recorded runs only.
+    In code, flags a tensor in a plain attribute of an `nn.Module` that meets a parameter, a buffer
+    or an input of the module in an operation, where nothing in the class moves it; and a `to`,
+    `cuda` or `cpu` that takes some tensors of its object along and leaves another.
+
+    In a run, reports operations that met a tensor which is a plain attribute of a module, after
+    the module had been moved away from it; and wrapper tensors some of whose inner tensors a move
+    took along and others not.
 
     ## Why is this bad?
     `.to()`, `.cuda()` and offloading move parameters and buffers. A tensor that was only assigned
@@ -35,7 +48,8 @@ class CompanionNotMoved(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: a buffer is also saved, unless `persistent=False` is given.
+    Unsafe: the attribute becomes a buffer, with `persistent=False` so that state dicts stay as they
+    are. A `to` that leaves a tensor has to be completed by hand.
 
     ## References
     - pytorch/pytorch documentation of `torch.nn.Module.register_buffer`
@@ -45,6 +59,189 @@ class CompanionNotMoved(Rule):
     name = "companion-not-moved"
     severity = Severity.ERROR
     explains = ("DEV502",)
+    triggers = (
+        ("self.", "torch", "def forward("),
+        ("self.", "torch", "register_buffer"),
+        *(("self.", f"def {name}(") for name in ("to", "cuda", "cpu", "xpu", "_apply")),
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size, size))
+        self.mask = torch.ones(size, size).tril()
+
+    def forward(self, scores: torch.Tensor):
+        return scores * self.mask
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size, size))
+        self.register_buffer("mask", torch.ones(size, size).tril(), persistent=False)
+
+    def forward(self, scores: torch.Tensor):
+        return scores * self.mask
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Packed(torch.nn.Module):
+    def __init__(self, groups):
+        super().__init__()
+        self.register_buffer("codes", torch.zeros(8, dtype=torch.int32))
+
+    def prepare(self):
+        steps = torch.arange(0, 32, 4)
+        self.shifts = steps[None].to(self.codes.device)
+
+    def unpack(self):
+        return torch.bitwise_right_shift(self.codes.unsqueeze(1), self.shifts)
+""",
+            lines=(10,),
+            fixed="""\
+import torch
+
+class Packed(torch.nn.Module):
+    def __init__(self, groups):
+        super().__init__()
+        self.register_buffer("codes", torch.zeros(8, dtype=torch.int32))
+
+    def prepare(self):
+        steps = torch.arange(0, 32, 4)
+        self.register_buffer("shifts", steps[None].to(self.codes.device), persistent=False)
+
+    def unpack(self):
+        return torch.bitwise_right_shift(self.codes.unsqueeze(1), self.shifts)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class State:
+    def __init__(self, scale: torch.Tensor, table: torch.Tensor):
+        self.scale = scale
+        self.table = table
+
+    def to(self, device):
+        self.scale = self.scale.to(device)
+        return self
+""",
+            lines=(8,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.mask = torch.ones(size, size).tril()
+
+    def forward(self, scores: torch.Tensor):
+        return scores * self.mask.to(scores.device)
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.mask = torch.ones(size, size).tril()
+
+    def _apply(self, fn):
+        self.mask = fn(self.mask)
+        return super()._apply(fn)
+
+    def forward(self, scores: torch.Tensor):
+        return scores * self.mask
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.factor = torch.tensor(0.5)
+        self.order = torch.arange(size)
+
+    def forward(self, x: torch.Tensor):
+        return x[self.order] * self.factor
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class State:
+    def __init__(self, scale: torch.Tensor, table: torch.Tensor, name: str):
+        self.scale = scale
+        self.table = table
+        self.name = name
+
+    def to(self, device):
+        for key, value in self.__dict__.items():
+            if isinstance(value, torch.Tensor):
+                setattr(self, key, value.to(device))
+        self.scale = self.scale.to(device)
+        return self
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for cls in module.nodes(ast.ClassDef):
+            for companion in plain_companions(module, cls):
+                yield self._plain(module, cls, companion)
+            for left in left_by_move(module, cls):
+                yield self._left(module, left)
+
+    def _plain(self, module: Module, cls: ast.ClassDef, companion: Companion) -> Finding:
+        met = module.text(companion.meets)
+        return self.finding(
+            module,
+            companion.stored,
+            f"`self.{companion.name}` is a plain attribute: it stays where it is when "
+            f"`{cls.name}` is moved, and then meets `{met}` on another device",
+            severity=Severity.WARNING,
+            trail=[(companion.operation, f"it meets `{met}` here")],
+            fixes=[_as_buffer(module, companion)],
+            settings=[_buffer(companion.name)],
+        )
+
+    def _left(self, module: Module, left: Left) -> Finding:
+        return self.finding(
+            module,
+            left.node,
+            f"`{left.method.name}` takes {left.moved} along, and the tensor `self.{left.name}` "
+            "stays where it was",
+            confidence=Confidence.MEDIUM,
+        )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         stayed = {
@@ -129,3 +326,15 @@ def _buffer(name: str) -> Setting:
         "state dicts",
         where="where the module assigns it",
     )
+
+
+def _as_buffer(module: Module, companion: Companion) -> Fix | None:
+    stored = companion.stored
+    target = stored.targets[0]
+    if not companion.once or not isinstance(target, ast.Attribute) or not is_self(target.value):
+        return None
+    value = module.text(stored.value)
+    edit = module.replace(
+        stored, f'self.register_buffer("{companion.name}", {value}, persistent=False)'
+    )
+    return module.fix("make it a buffer", Safety.UNSAFE, edit)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tensortrail.rules.view import Module
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.view import FunctionNode, Module
 
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
@@ -13,3 +16,9 @@ def in_tests(module: Module) -> bool:
     name = parts[-1]
     named = name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
     return named or not _TEST_FOLDERS.isdisjoint(parts[:-1])
+
+
+def functions(module: Module) -> Iterator[FunctionNode]:
+    """Every function and method of the file."""
+    yield from module.nodes(ast.FunctionDef)
+    yield from module.nodes(ast.AsyncFunctionDef)

@@ -1,0 +1,84 @@
+"""Models whose weights have their places, and moves of them by hand, as code shows them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.view import Module
+
+_ENABLING = ("enable_model_cpu_offload", "enable_sequential_cpu_offload")
+_PLACING = ("dispatch_model", "cpu_offload", "disk_offload", "load_checkpoint_and_dispatch")
+_SPREAD = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
+_UNDOING = ("remove_hook_from_module", "remove_hook_from_submodules", "remove_all_hooks")
+
+
+class Moved(NamedTuple):
+    call: ast.Call
+    name: str
+    placed: ast.Call
+    """What gave the weights their places."""
+
+
+def moved_by_hand(module: Module) -> Iterator[Moved]:
+    """`model.to("cuda")` after something gave the weights of `model` their places."""
+    for scope in (None, *functions(module)):
+        for placed in module.nodes(ast.Call, scope):
+            if module.function_of(placed) is not scope:
+                continue
+            name = _placed(module, placed)
+            if name:
+                yield from _later(module, placed, name)
+
+
+def _placed(module: Module, call: ast.Call) -> str:
+    """The name of the model that the call places; "" if it places none."""
+    called = module.text(call.func).rpartition(".")[2]
+    if called in _ENABLING and isinstance(call.func, ast.Attribute):
+        return module.text(call.func.value)
+    if called == "from_pretrained" and _is_spread(call):
+        return _stored_as(module, call)
+    if called in _PLACING and call.args and isinstance(call.args[0], ast.Name):
+        return _stored_as(module, call) or call.args[0].id
+    return ""
+
+
+def _is_spread(call: ast.Call) -> bool:
+    """`device_map="auto"` and the like: the weights may be in several places."""
+    for each in call.keywords:
+        if each.arg == "device_map" and isinstance(each.value, ast.Constant):
+            return each.value.value in _SPREAD
+    return False
+
+
+def _stored_as(module: Module, call: ast.Call) -> str:
+    above = module.parent(call)
+    if isinstance(above, ast.Assign) and isinstance(above.targets[0], (ast.Name, ast.Attribute)):
+        return module.text(above.targets[0])
+    return ""
+
+
+def _later(module: Module, placed: ast.Call, name: str) -> Iterator[Moved]:
+    for call in module.later(placed, ast.Call):
+        func = call.func
+        called = module.text(func).rpartition(".")[2]
+        if called in _UNDOING or called == "reset_device_map" or _rebinds(module, call, name):
+            return
+        if not isinstance(func, ast.Attribute) or module.text(func.value) != name:
+            continue
+        said = said_device(module, call)
+        to_cpu = isinstance(said, ast.Constant) and said.value == "cpu"
+        if func.attr == "cuda" or (func.attr == "to" and said is not None and not to_cpu):
+            yield Moved(call, name, placed)
+            return
+
+
+def _rebinds(module: Module, call: ast.Call, name: str) -> bool:
+    """Another object goes by the name from here on."""
+    above = module.parent(call)
+    if not isinstance(above, ast.Assign) or module.text(above.targets[0]) != name:
+        return False
+    return not (isinstance(call.func, ast.Attribute) and module.text(call.func.value) == name)

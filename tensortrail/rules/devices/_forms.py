@@ -1,0 +1,82 @@
+"""In which form code holds a device: a tensor's own, made of a text, a bare number."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.view import Module
+
+_NUMBERS = frozenset({"torch.cuda.current_device", "torch.xpu.current_device"})
+
+
+def is_of_tensor(module: Module, node: ast.expr) -> bool:
+    """`t.device` of a tensor, a parameter or a module, not a `self.device` of some class."""
+    if isinstance(node, ast.Name):
+        origins = module.value_of(node).origins
+        return bool(origins) and all(
+            isinstance(each, ast.Attribute) and is_of_tensor(module, each) for each in origins
+        )
+    if not isinstance(node, ast.Attribute) or node.attr != "device":
+        return False
+    base = node.value
+    if module.value_of(base).is_tensor:
+        return True
+    inner = base.value if isinstance(base, ast.Subscript) else base
+    name = inner.attr if isinstance(inner, ast.Attribute) else ""
+    return name in ("weight", "data", "_parameters", "_buffers", "bias")
+
+
+def is_number(module: Module, node: ast.expr) -> bool:
+    """The int of `torch.cuda.current_device()`, on every path."""
+    if isinstance(node, ast.Name):
+        origins = module.value_of(node).origins
+        return bool(origins) and all(
+            isinstance(each, ast.Call) and is_number(module, each) for each in origins
+        )
+    return isinstance(node, ast.Call) and module.qualified(node.func) in _NUMBERS
+
+
+def made_device(module: Module, node: ast.expr) -> ast.Call | None:
+    """The `torch.device(...)` call that the value is."""
+    if isinstance(node, ast.Name):
+        origins = module.value_of(node).origins
+        return made_device(module, origins[0]) if len(origins) == 1 else None
+    if isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device":
+        return node
+    return None
+
+
+def is_callers(module: Module, node: ast.expr) -> bool:
+    """A parameter that is handed in: any form of device."""
+    function = module.function_of(node)
+    if function is None or not isinstance(node, ast.Name):
+        return False
+    given = function.args
+    return node.id in [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+
+
+def is_used(module: Module, node: ast.Attribute) -> bool:
+    """The number goes into a dictionary, a call or a text."""
+    up = module.parent(node)
+    while isinstance(up, ast.IfExp):
+        up = module.parent(up)
+    return isinstance(up, (ast.Dict, ast.Call, ast.FormattedValue, ast.Subscript))
+
+
+def asks_for_number(module: Module, node: ast.Attribute) -> bool:
+    function = module.function_of(node)
+    text = module.text(function) if function is not None else ""
+    shown = module.text(node)
+    asked = (f"{shown} is", f"{shown} or", f"{shown} ==", f"if {shown}", f"not {shown}")
+    return any(each in text for each in asked)
+
+
+def is_tested(module: Module, node: ast.AST) -> bool:
+    """A condition asks for the class of a value, or whether it has the attribute."""
+    if any(guard.mentions("isinstance", "hasattr", "str(") for guard in module.guards_of(node)):
+        return True
+    return any(
+        isinstance(up, (ast.IfExp, ast.BoolOp)) and "isinstance" in module.text(up)
+        for up in module.ancestors(node)
+        if isinstance(up, ast.expr)
+    )

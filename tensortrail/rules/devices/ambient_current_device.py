@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import (
+    device_parameter,
+    devices_said,
+    is_cuda_literal,
+    said_device,
+)
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+
+_NEEDS_A_GPU = frozenset(
+    f"torch.cuda.{name}" for name in "current_device get_rng_state set_rng_state seed".split()
+)
+"""Functions that raise where there is no GPU; `manual_seed` and `empty_cache` do not."""
+_OF_ACCELERATORS = frozenset(
+    "is_main_process unwrap_model autocast wait_for_everyone is_local_main_process".split()
+)
+_ASKS_CURRENT = ("current_device", "_current_device", "current_device_name")
+
+
+class AmbientCurrentDevice(Rule):
+    """Code uses a device that is written into it, or the current one, and was given another.
+
+    ## What it does
+    Flags four cases: `"cuda"` or `.cuda()` in a function that is given a device or uses the one of
+    an `Accelerator`; `torch.cuda.current_device()`, `get_rng_state()` and the like in such a
+    function, without a test that there is a GPU; a default value of a parameter that asks for the
+    current device, which happens once, at import; an NCCL process group that is made before the
+    device is set.
+
+    ## Why is this bad?
+    What was given may be another GPU, another kind of accelerator or the CPU: tensors then meet
+    on two devices, or the call fails because there is no GPU. A process group that is made before
+    `set_device` puts a context of every process on the first GPU.
+
+    ## Example
+    ```python
+    def sample(pipe, accelerator):
+        pipe.to("cuda")
+        return pipe(generator=make(accelerator.device))
+    ```
+    Use instead:
+    ```python
+    def sample(pipe, accelerator):
+        pipe.to(accelerator.device)
+        return pipe(generator=make(accelerator.device))
+    ```
+
+    ## Fix safety
+    Unsafe: the work moves to the device that was given.
+
+    ## References
+    - huggingface/diffusers, training examples with `.to("cuda")`
+    - kohya-ss/sd-scripts, samples on machines without a GPU
+    """
+
+    code = "DEV510"
+    name = "ambient-current-device"
+    severity = Severity.WARNING
+    triggers = (
+        ("cuda", "device"),
+        ("current_device", "def "),
+        ("init_process_group", "set_device"),
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def sample(pipe, accelerator):
+    pipe = accelerator.unwrap_model(pipe).to("cuda")
+    generator = torch.Generator(device=accelerator.device)
+    return pipe(generator=generator)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def sample(pipe, accelerator):
+    pipe = accelerator.unwrap_model(pipe).to(accelerator.device)
+    generator = torch.Generator(device=accelerator.device)
+    return pipe(generator=generator)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def pad(x, device):
+    first = torch.zeros(2, device=device)
+    second = torch.zeros(2, device="cuda")
+    third = torch.zeros(2).cuda()
+    return x.to(device), first, second, third
+""",
+            lines=(5, 6),
+            fixed="""\
+import torch
+
+def pad(x, device):
+    first = torch.zeros(2, device=device)
+    second = torch.zeros(2, device=device)
+    third = torch.zeros(2).to(device)
+    return x.to(device), first, second, third
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def sample(model, device: torch.device):
+    state = torch.cuda.get_rng_state()
+    out = model.to(device)()
+    torch.cuda.set_rng_state(state)
+    return out
+""",
+            lines=(4, 6),
+        ),
+        Bad(
+            """\
+import torch
+
+def settings(device=torch.cuda.current_device()):
+    return {"device": device}
+""",
+            lines=(3,),
+        ),
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+
+def start(rank, device):
+    dist.init_process_group("nccl", rank=rank)
+    torch.cuda.set_device(device)
+""",
+            lines=(5,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def choose(device=None):
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.zeros(2, device=device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def graph(x, device: torch.device):
+    if device.type == "cuda":
+        state = torch.cuda.get_rng_state()
+        return x.to("cuda"), state
+    return x.to(device), None
+"""
+        ),
+        Good("def f(x):\n    return x.to('cuda')\n"),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def start(rank, device):
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", rank=rank)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def sample(model, device):
+    state = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
+    return model.to(device), state
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def both(x, device):
+    reference = x.to("cuda")
+    there = reference.to(device)
+    return there
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            yield from self._defaults(module, function)
+            yield from self._group_first(module, function)
+            at_hand = _at_hand(module, function)
+            if at_hand is not None and not _is_for_cuda(module, function, at_hand):
+                yield from self._written(module, function, at_hand)
+                yield from self._needs_a_gpu(module, function, at_hand)
+
+    def _written(
+        self, module: Module, function: FunctionNode, at_hand: ast.AST
+    ) -> Iterator[Finding]:
+        shown = _shown(module, at_hand)
+        for call, said in _literals(module, function):
+            if not _decided(module, call, shown) and not _meets_given(module, call, shown):
+                yield self.finding(
+                    module,
+                    call if said is None else said,
+                    f"the device is written here, and `{shown}` is at hand: it may be another one",
+                    trail=[(at_hand, f"`{shown}` is at hand")],
+                    fixes=[_given(module, call, said, shown)],
+                )
+
+    def _needs_a_gpu(
+        self, module: Module, function: FunctionNode, at_hand: ast.AST
+    ) -> Iterator[Finding]:
+        shown = _shown(module, at_hand)
+        for call in module.calls(*_NEEDS_A_GPU, inside=function):
+            if module.function_of(call) is function and not _decided(module, call, shown):
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{module.text(call.func)}` raises where there is no GPU, and the device "
+                    f"is `{shown}`, which may be the CPU",
+                    confidence=Confidence.MEDIUM,
+                    trail=[(at_hand, f"`{shown}` is at hand")],
+                )
+
+    def _defaults(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        given = function.args
+        for default in (*given.defaults, *given.kw_defaults):
+            for call in module.nodes(ast.Call, default) if default is not None else ():
+                yield from self._at_import(module, call)
+            if isinstance(default, ast.Call):
+                yield from self._at_import(module, default)
+
+    def _at_import(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        if module.text(call.func).rpartition(".")[2] in _ASKS_CURRENT:
+            yield self.finding(
+                module,
+                call,
+                "a default is computed once, at import: it starts CUDA and keeps the device "
+                "that was current then",
+            )
+
+    def _group_first(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        for call in module.calls("init_process_group", inside=function):
+            backend = module.argument(call, 0, "backend")
+            named = isinstance(backend, ast.Constant) and "nccl" in str(backend.value)
+            if not named or any(each.arg in (None, "device_id") for each in call.keywords):
+                continue
+            sets = [
+                each
+                for each in module.later(call, ast.Call)
+                if module.qualified(each.func) == "torch.cuda.set_device"
+            ]
+            before = any(
+                module.qualified(each.func).endswith("set_device")
+                for each in module.earlier(call, ast.Call)
+            )
+            if sets and not before:
+                yield self.finding(
+                    module,
+                    call,
+                    "the process group is made before the device is set: NCCL uses the current "
+                    "one, the first GPU on every process",
+                    trail=[(sets[0], "the device is set here")],
+                )
+
+
+def _at_hand(module: Module, function: FunctionNode) -> ast.AST | None:
+    """What the function can use instead: its parameter, or `accelerator.device`."""
+    parameter = device_parameter(module, function)
+    if parameter is not None:
+        return parameter
+    for node in module.nodes(ast.Attribute, function):
+        owner = node.value
+        if (node.attr == "device" and isinstance(owner, ast.Name)) and (
+            _is_accelerator(module, function, owner)
+        ):
+            return node
+    return None
+
+
+def _is_for_cuda(module: Module, function: FunctionNode, at_hand: ast.AST) -> bool:
+    """The device that is given is a CUDA one by default: the function is for these."""
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
+    pairs += [
+        (arg, said) for arg, said in zip(given.kwonlyargs, given.kw_defaults, strict=True) if said
+    ]
+    return any(arg is at_hand and is_cuda_literal(module, said) for arg, said in pairs)
+
+
+def _is_accelerator(module: Module, function: FunctionNode, node: ast.Name) -> bool:
+    """Made as one, or asked for what `accelerate.Accelerator` has."""
+    if module.value_of(node).cls.rpartition(".")[2] == "Accelerator":
+        return True
+    return any(
+        each.attr in _OF_ACCELERATORS
+        and isinstance(each.value, ast.Name)
+        and each.value.id == node.id
+        for each in module.nodes(ast.Attribute, function)
+    )
+
+
+def _shown(module: Module, at_hand: ast.AST) -> str:
+    return at_hand.arg if isinstance(at_hand, ast.arg) else module.text(at_hand)
+
+
+def _literals(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Call, ast.expr | None]]:
+    """`x.to("cuda")` with the device said; `x.cuda()` without."""
+    for call, said in devices_said(module, function):
+        if is_cuda_literal(module, said) and module.function_of(call) is function:
+            yield call, said
+    for call in module.calls("cuda", inside=function):
+        if (isinstance(call.func, ast.Attribute) and not (call.args or call.keywords)) and (
+            module.function_of(call) is function and not _is_module_of_torch(module, call)
+        ):
+            yield call, None
+
+
+def _is_module_of_torch(module: Module, call: ast.Call) -> bool:
+    return module.qualified(call.func).startswith("torch.")
+
+
+def _decided(module: Module, node: ast.AST, shown: str) -> bool:
+    """A condition about devices leads here, or chooses between this and another."""
+    words = (shown.rpartition(".")[2], "cuda", "gpu", "device")
+    if any(guard.mentions(*words) for guard in module.guards_of(node)):
+        return True
+    for up in module.ancestors(node):
+        if isinstance(up, ast.IfExp):
+            return True
+        if isinstance(up, ast.Try):
+            return True
+        if isinstance(up, ast.stmt):
+            break
+    return False
+
+
+def _meets_given(module: Module, call: ast.Call, shown: str) -> bool:
+    """The result goes on to the device that was given, at once or later."""
+    up = module.parent(call)
+    if isinstance(up, ast.Attribute):
+        return up.attr in ("to", "cpu")
+    if isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
+        name = up.targets[0].id
+        return any(
+            isinstance(later.func, ast.Attribute)
+            and module.text(later.func.value) == name
+            and (said := said_device(module, later)) is not None
+            and module.text(said) == shown
+            for later in module.later(up, ast.Call)
+        )
+    return False
+
+
+def _given(module: Module, call: ast.Call, said: ast.expr | None, shown: str) -> Fix | None:
+    if said is not None:
+        edit = module.replace(said, shown)
+    elif isinstance(call.func, ast.Attribute):
+        edit = module.replace(call, f"{module.text(call.func.value)}.to({shown})")
+    else:
+        return None
+    return module.fix(f"use `{shown}`", Safety.UNSAFE, edit)

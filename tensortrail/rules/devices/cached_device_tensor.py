@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.tensor_origin import Decides, origin_of
+from tensortrail.rules.view import FunctionNode
+
+_CACHES = ("functools.lru_cache", "functools.cache", "lru_cache", "cache")
+
+
+class CachedDeviceTensor(Rule):
+    """A cache keeps a tensor of one device and answers with it for all devices.
+
+    ## What it does
+    Flags `functools.lru_cache` and `cache` on a function that makes a tensor and is given no
+    device; and a dictionary whose key does not hold the device that the tensor stored under it
+    was made on.
+
+    ## Why is this bad?
+    The first call decides the device. A model on another GPU, or the same model after a move, is
+    given the old tensor: operations mix devices, or kernels read memory of another GPU.
+
+    ## Example
+    ```python
+    if (batch, length) not in _CACHE:
+        _CACHE[(batch, length)] = make(batch, length, device)
+    ```
+    Use instead:
+    ```python
+    if (batch, length, device) not in _CACHE:
+        _CACHE[(batch, length, device)] = make(batch, length, device)
+    ```
+
+    ## Fix safety
+    No fix is offered: every place that reads the cache has to use the same key.
+
+    ## References
+    - NVIDIA/TransformerEngine pull requests 2395 and 2728
+    """
+
+    code = "DEV511"
+    name = "cached-device-tensor"
+    severity = Severity.WARNING
+    triggers = (("cache", "device"), ("cache", "torch."), ("CACHE", "device"), ("Cache", "device"))
+
+    bad = (
+        Bad(
+            """\
+import functools
+import torch
+
+@functools.lru_cache(maxsize=None)
+def signs(size: int) -> torch.Tensor:
+    return torch.ones(size, device="cuda")
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+
+_lengths_cache = {}
+
+def lengths(batch: int, size: int, device: torch.device):
+    if (batch, size) not in _lengths_cache:
+        _lengths_cache[(batch, size)] = torch.arange(0, batch * size, size, device=device)
+    return _lengths_cache[(batch, size)]
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import functools
+import torch
+
+@functools.lru_cache(maxsize=None)
+def signs(size: int, device: torch.device) -> torch.Tensor:
+    return torch.ones(size, device=device)
+"""
+        ),
+        Good(
+            """\
+import functools
+
+@functools.lru_cache(maxsize=None)
+def mask(size: int) -> int:
+    return 2 ** size
+"""
+        ),
+        Good(
+            """\
+import torch
+
+_cache = {}
+
+def lengths(batch: int, device: torch.device):
+    key = (batch, device.type, device.index)
+    if key not in _cache:
+        _cache[key] = torch.arange(batch, device=device)
+    return _cache[key]
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def gather(tensors: dict, device: torch.device):
+    moved = {}
+    for name, tensor in tensors.items():
+        moved[name] = tensor.to(device)
+    return moved
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in module.nodes(ast.FunctionDef):
+            if any(_is_cache(module, each) for each in function.decorator_list):
+                yield from self._decorated(module, function)
+            yield from self._stored(module, function)
+
+    def _decorated(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        if _is_told_the_device(module, function):
+            return
+        written = [
+            call
+            for call, said in devices_said(module, function)
+            if is_cuda_literal(module, said) or "current_device" in module.text(said)
+        ]
+        returned = "torch.Tensor" in _annotation(module, function) or _returns_tensor(
+            module, function
+        )
+        if written and returned:
+            yield self.finding(
+                module,
+                function,
+                f"`{function.name}` is cached and makes its tensor on the GPU that is current at "
+                "the first call: every other device is given that one",
+                trail=[(written[0], "it is made here")],
+            )
+
+    def _stored(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        for statement in module.nodes(ast.Assign, function):
+            target = statement.targets[0]
+            if not isinstance(target, ast.Subscript) or not _lasts(module, target.value):
+                continue
+            device = _made_on(module, statement.value)
+            if (
+                device
+                and not _key_names(module, target.slice, device)
+                and _is_read_again(module, function, target)
+            ):
+                yield self.finding(
+                    module,
+                    statement,
+                    f"this is made on `{device}`, and the key it is kept under does not hold "
+                    "that: another device is given the same tensor",
+                    confidence=Confidence.MEDIUM,
+                )
+
+
+def _is_cache(module: Module, decorator: ast.expr) -> bool:
+    return module.qualified(decorator) in _CACHES
+
+
+def _is_told_the_device(module: Module, function: FunctionNode) -> bool:
+    """A parameter is a device, or a tensor or module that has one."""
+    given = function.args
+    for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        said = module.text(each.annotation) if each.annotation is not None else ""
+        if "device" in each.arg or "device" in said or "Tensor" in said or each.arg == "self":
+            return True
+    return given.vararg is not None or given.kwarg is not None
+
+
+def _annotation(module: Module, function: FunctionNode) -> str:
+    return module.text(function.returns) if function.returns is not None else ""
+
+
+def _returns_tensor(module: Module, function: FunctionNode) -> bool:
+    return any(
+        each.value is not None
+        and origin_of(module, each.value).decides in (Decides.MOVED, Decides.DEFAULT)
+        for each in module.nodes(ast.Return, function)
+    )
+
+
+def _lasts(module: Module, held: ast.expr) -> bool:
+    """The dictionary outlives the call: a global, or an attribute of a class or object."""
+    if isinstance(held, ast.Attribute):
+        return "cache" in held.attr.lower()
+    if not isinstance(held, ast.Name):
+        return False
+    function = module.function_of(held)
+    local = function is None or any(
+        isinstance(each.ctx, ast.Store) and each.id == held.id
+        for each in module.nodes(ast.Name, function)
+    )
+    given = [] if function is None else [*function.args.args, *function.args.kwonlyargs]
+    return not local and held.id not in [each.arg for each in given]
+
+
+def _made_on(module: Module, value: ast.expr) -> str:
+    """The device that a call is given to make the value: an argument called so, or `device=`."""
+    if not isinstance(value, ast.Call) or module.text(value.func).rpartition(".")[2][:1].isupper():
+        return ""  # an object, which may keep a device as its word
+    for call, said in devices_said(module, module.statement_of(value)):
+        if call is value and isinstance(said, (ast.Name, ast.Attribute)):
+            return module.text(said)
+    for each in value.args:
+        text = module.text(each)
+        if text == "device" or text.endswith(".device"):
+            return text
+    return ""
+
+
+def _key_names(module: Module, key: ast.expr, device: str) -> bool:
+    texts = [module.text(key)]
+    if isinstance(key, ast.Name):
+        texts += [module.text(each) for each in module.value_of(key).origins]
+        if len(texts) == 1:
+            return True  # a parameter: the caller makes the key
+    root = device.partition(".")[0]
+    return any(root in text or "device" in text for text in texts)
+
+
+def _is_read_again(module: Module, function: FunctionNode, target: ast.Subscript) -> bool:
+    """The function looks the key up before it stores: `if key not in CACHE`, `CACHE.get(key)`."""
+    held = module.text(target.value)
+    for compare in module.nodes(ast.Compare, function):
+        if (isinstance(compare.ops[0], (ast.In, ast.NotIn))) and (
+            module.text(compare.comparators[0]) == held
+        ):
+            return True
+    return any(
+        isinstance(call.func, ast.Attribute) and module.text(call.func.value) == held
+        for call in module.calls("get", inside=function)
+    )

@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.devices._forms import (
+    asks_for_number,
+    is_callers,
+    is_number,
+    is_of_tensor,
+    is_tested,
+    is_used,
+    made_device,
+)
+from tensortrail.rules.shared.in_tests import in_tests
+
+_NUMBERED = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "mlu", "musa"})
+"""Devices of which a tensor always names the number: `cuda:0`, never `cuda`."""
+_CONTEXTS = frozenset({"torch.cuda.device", "torch.xpu.device", "torch.npu.device"})
+
+
+class DeviceForm(Rule):
+    """One device in two forms: with its number and without, as a string, as an int.
+
+    ## What it does
+    Flags `t.device == torch.device("cuda")` and a comparison with `torch.device(x)`, where `x` may
+    have no number; `.type` or `.index` of a value that may be a string; `.index` of a
+    `torch.device` made of what a caller gave, used as if it were a number; `device.index or 0`;
+    the context manager `torch.cuda.device(0)` or the number of `torch.cuda.current_device()`
+    where a device is needed.
+
+    ## Why is this bad?
+    The device of a tensor always has a number, so it never equals `torch.device("cuda")`.
+    `torch.device("cuda").index` is None. A string has no `.type`.
+
+    ## Example
+    ```python
+    if tensor.device != torch.device(device):
+        tensor = tensor.to(device)
+    ```
+    Use instead:
+    ```python
+    tensor = tensor.to(device)
+    ```
+
+    ## Fix safety
+    Unsafe: comparing types takes all GPUs for the same.
+
+    ## References
+    - huggingface/accelerate pull requests 2254 and 3895
+    """
+
+    code = "DEV513"
+    name = "device-form"
+    severity = Severity.WARNING
+    triggers = (
+        ("torch.device(", ".device"),
+        (".index", "device"),
+        ("device", ".type"),
+        ("cuda.device(",),
+        ("xpu.device(",),
+        ("current_device()", "device"),
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def onload(tensor: torch.Tensor):
+    if tensor.device != torch.device("cuda"):
+        tensor = tensor.to("cuda")
+    return tensor
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def onload(tensor: torch.Tensor):
+    if tensor.device.type != "cuda":
+        tensor = tensor.to("cuda")
+    return tensor
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def place(module, name, device):
+    if torch.device(device) != module._parameters[name].device:
+        return module._parameters[name].to(device)
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+import torch
+
+def device_map(device):
+    device = torch.device(device)
+    return {"": device.index if device.type == "cuda" else device.type}
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+from typing import Union
+
+def pick(device: Union[str, torch.device]):
+    return device.type == "cuda"
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+from typing import Union
+
+def pick(device: Union[str, torch.device]):
+    return torch.device(device).type == "cuda"
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def move(x):
+    return x.to(torch.cuda.device(1))
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def move(x):
+    return x.to(torch.device("cuda", 1))
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def is_here(x: torch.Tensor):
+    here = torch.cuda.current_device()
+    return x.device == here
+""",
+            lines=(5,),
+        ),
+    )
+    good = (
+        Good("import torch\ndef f(t):\n    return t.device == torch.device('cpu')\n"),
+        Good("import torch\ndef f(t):\n    return t.device == torch.device('cuda:1')\n"),
+        Good("import torch\ndef f(t):\n    return t.device == torch.device('cuda', 1)\n"),
+        Good(
+            """\
+import torch
+
+def f(device):
+    device = torch.device(device)
+    if device.type == "cuda" and device.index is None:
+        device = torch.device("cuda", torch.cuda.current_device())
+    return {"": device.index}
+"""
+        ),
+        Good(
+            """\
+import torch
+from typing import Union
+
+def f(device: Union[str, torch.device]):
+    if isinstance(device, str):
+        device = torch.device(device)
+    return device.type
+"""
+        ),
+        Good("import torch\ndef f(i):\n    with torch.cuda.device(i):\n        return i\n"),
+        Good("import torch\ndef f(t: torch.Tensor):\n    return t.device.type, t.device.index\n"),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for compare in module.nodes(ast.Compare):
+            if len(compare.ops) == 1 and isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
+                yield from self._compared(module, compare, compare.left, compare.comparators[0])
+                yield from self._compared(module, compare, compare.comparators[0], compare.left)
+        for node in module.nodes(ast.Attribute):
+            if node.attr in ("type", "index") and isinstance(node.ctx, ast.Load):
+                yield from self._of_a_string(module, node)
+            if node.attr == "index":
+                yield from self._number(module, node)
+        for call in module.nodes(ast.Call):
+            yield from self._context(module, call)
+            yield from self._other_backend(module, call)
+        for chosen in module.nodes(ast.IfExp):
+            yield from self._rest_is_a_number(module, chosen)
+        for stored in module.nodes(ast.Assign):
+            yield from self._number_or_name(module, stored)
+
+    def _compared(
+        self, module: Module, compare: ast.Compare, other: ast.expr, tensors: ast.expr
+    ) -> Iterator[Finding]:
+        """`other` against `tensors`, the device of a tensor."""
+        if not is_of_tensor(module, tensors):
+            return
+        if is_number(module, other):
+            yield self.finding(
+                module,
+                compare,
+                f"`{module.text(other)}` is the number of a device: it never equals a torch.device",
+                severity=Severity.ERROR,
+            )
+            return
+        made = made_device(module, other)
+        given = made.args[0] if made is not None and len(made.args) == 1 else None
+        if made is None or given is None or made.keywords:
+            return
+        if isinstance(given, ast.Constant):
+            if given.value in _NUMBERED and not _is_normalized(module, compare, tensors):
+                yield self.finding(
+                    module,
+                    compare,
+                    f"`{module.text(tensors)}` names a number, as in `{given.value}:0`: it never "
+                    f'equals `torch.device("{given.value}")`',
+                    severity=Severity.ERROR,
+                    fixes=[_by_type(module, compare, tensors, str(given.value))],
+                )
+        elif is_callers(module, given):
+            yield self.finding(
+                module,
+                compare,
+                f'`{module.text(given)}` may be "cuda", without a number, and '
+                f"`{module.text(tensors)}` always has one: they are then not equal",
+                confidence=Confidence.MEDIUM,
+            )
+
+    def _of_a_string(self, module: Module, node: ast.Attribute) -> Iterator[Finding]:
+        value = module.value_of(node.value)
+        if not isinstance(node.value, ast.Name) or not value.sure:
+            return
+        if Kind.DEVICE_STRING not in value.kinds or value.kinds - {
+            Kind.DEVICE,
+            Kind.DEVICE_STRING,
+        }:
+            return
+        above = module.parent(node)
+        if (isinstance(above, ast.Call) and above.func is node) or is_tested(module, node):
+            return  # `"cuda:0".index(":")` is asked of a string
+        shown = node.value.id
+        edit = module.replace(node.value, f"torch.device({shown})")
+        can = _imports_torch(module)
+        yield self.finding(
+            module,
+            node,
+            f"`{shown}` may be a string, which has no `.{node.attr}`",
+            severity=Severity.WARNING,
+            fixes=[module.fix("make it a device", Safety.UNSAFE, edit)] if can else [],
+        )
+
+    def _number(self, module: Module, node: ast.Attribute) -> Iterator[Finding]:
+        """`.index` of a device that was made of what a caller gave."""
+        above = module.parent(node)
+        or_zero = isinstance(above, ast.BoolOp) and isinstance(above.op, ast.Or)
+        if or_zero and isinstance(above, ast.BoolOp):
+            last = above.values[-1]
+            zero = isinstance(last, ast.Constant) and last.value == 0
+            if zero and module.kind_of(node.value) is Kind.DEVICE:
+                yield self.finding(
+                    module,
+                    above,
+                    "a device without a number is the current one, which need not be number 0",
+                    severity=Severity.NOTE,
+                )
+            return
+        made = made_device(module, node.value)
+        if made is None or len(made.args) != 1 or made.keywords or not is_used(module, node):
+            return
+        if is_callers(module, made.args[0]) and not asks_for_number(module, node):
+            yield self.finding(
+                module,
+                node,
+                f'`{module.text(node)}` is None where "cuda" was given without a number',
+                trail=[(made, "the device is made here")],
+            )
+
+    def _rest_is_a_number(self, module: Module, chosen: ast.IfExp) -> Iterator[Finding]:
+        """`d.index if isinstance(d, torch.device) else d`."""
+        body, test = chosen.body, chosen.test
+        if not (isinstance(body, ast.Attribute) and body.attr == "index"):
+            return
+        shown = module.text(body.value)
+        asked = isinstance(test, ast.Call) and module.qualified(test.func) == "isinstance"
+        if asked and module.text(chosen.orelse) == shown and "torch.device" in module.text(test):
+            yield self.finding(
+                module,
+                chosen,
+                f'`{shown}` may be a string, such as "cuda:0": it is then taken for a number',
+            )
+
+    def _number_or_name(self, module: Module, stored: ast.Assign) -> Iterator[Finding]:
+        """`d = torch.cuda.current_device()` where another branch stores a name."""
+        target = stored.targets[0]
+        if not isinstance(target, ast.Name) or not is_number(module, stored.value):
+            return
+        function = module.function_of(stored)
+        others = [
+            each.value
+            for each in module.nodes(ast.Assign, function)
+            if each is not stored and module.text(each.targets[0]) == target.id
+        ]
+        forms = (Kind.DEVICE, Kind.DEVICE_STRING)
+        if others and any(module.value_of(each).is_only(*forms) for each in others):
+            yield self.finding(
+                module,
+                stored.value,
+                f"`{target.id}` is the number of a device here and a device or its name on "
+                "another path: comparing it, or asking for its type, fails for one of them",
+                severity=Severity.NOTE,
+                confidence=Confidence.MEDIUM,
+            )
+
+    def _other_backend(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        """`device=accelerator().current_device()`: a bare number means CUDA, or the default."""
+        said = said_device(module, call)
+        if not isinstance(said, ast.Call) or not isinstance(said.func, ast.Attribute):
+            return
+        if said.func.attr != "current_device" or module.qualified(said).startswith("torch."):
+            return
+        owner = module.text(said.func.value)
+        if any(
+            isinstance(each.func, ast.Attribute) and module.text(each.func.value) == owner
+            for each in module.calls("current_device_name")
+        ):
+            yield self.finding(
+                module,
+                said,
+                f"this is a number, which does not say the kind of device: elsewhere in this file "
+                f"`{owner}.current_device_name()` is used",
+                confidence=Confidence.MEDIUM,
+            )
+
+    def _context(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        said = said_device(module, call)
+        if isinstance(said, ast.Call) and module.qualified(said.func) in _CONTEXTS:
+            kind = module.qualified(said.func).split(".")[1]
+            number = module.text(said.args[0]) if said.args else ""
+            edit = module.replace(said, f'torch.device("{kind}", {number})')
+            yield self.finding(
+                module,
+                said,
+                f"`{module.text(said)}` is a context manager, not a device",
+                severity=Severity.ERROR,
+                fixes=[module.fix("make a device", Safety.UNSAFE, edit)] if number else [],
+            )
+
+
+def _is_normalized(module: Module, compare: ast.Compare, tensors: ast.expr) -> bool:
+    """The same condition also compares types, or the other form."""
+    up = module.parent(compare)
+    return isinstance(up, ast.BoolOp) and ".type" in module.text(up)
+
+
+def _by_type(module: Module, compare: ast.Compare, tensors: ast.expr, kind: str) -> Fix | None:
+    sign = "==" if isinstance(compare.ops[0], ast.Eq) else "!="
+    edit = module.replace(compare, f'{module.text(tensors)}.type {sign} "{kind}"')
+    return module.fix("compare the type", Safety.UNSAFE, edit)
+
+
+def _imports_torch(module: Module) -> bool:
+    return any(
+        alias.name == "torch" and alias.asname is None
+        for node in module.nodes(ast.Import)
+        for alias in node.names
+    )

@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Safety, Severity
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules.devices._at_hand import device_parameter, devices_said, said_device
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+
+_HOOKED = ("_hf_hook", "is_module_offloaded", "has_offloaded_params")
+_PIPELINES = ("DiffusionPipeline", "ModularPipeline", "ModularPipelineBlocks")
+
+
+class DeviceFromFirstParameter(Rule):
+    """A device is read from one tensor of a model, and the model computes on another.
+
+    ## What it does
+    Flags four cases in which the device of one weight or component does not tell where the
+    computation is:
+    `self.device` in a method that is given a `device`; inputs moved to the device of a
+    `diffusers` component that is then called, where `_execution_device` is at hand;
+    `next(module.parameters()).device` in a function that also asks for offloading hooks, without
+    a test for meta; `next(self.parameters())` in a class that has buffers only.
+
+    ## Why is this bad?
+    With offloading, weights are on meta or on the CPU until their hook brings them. Inputs that
+    follow a weight then go to a device where nothing is computed, or to meta. A class that keeps
+    its weights in buffers has no first parameter: `next` raises StopIteration.
+
+    ## Example
+    ```python
+    def prepare(self, latents, device):
+        mean = self.mean.to(self.device)
+    ```
+    Use instead:
+    ```python
+    def prepare(self, latents, device):
+        mean = self.mean.to(device)
+    ```
+
+    ## Fix safety
+    Unsafe, and only where the function is given a device.
+
+    ## References
+    - huggingface/diffusers, pipelines that moved inputs to `self.device`
+    - vllm-project/compressed-tensors pull request 120
+    """
+
+    code = "DEV505"
+    name = "device-from-first-parameter"
+    severity = Severity.WARNING
+    triggers = (
+        "self.device",
+        ("parameters()", "next("),
+        ("_execution_device", ".device"),
+        ("Pipeline", ".device"),
+    )
+
+    bad = (
+        Bad(
+            """\
+class Pipe:
+    def __init__(self, unet):
+        self.unet = unet
+
+    def prepare(self, latents, mean, device):
+        latents = latents.to(device)
+        return latents - mean.to(device=self.device)
+""",
+            lines=(7,),
+            fixed="""\
+class Pipe:
+    def __init__(self, unet):
+        self.unet = unet
+
+    def prepare(self, latents, mean, device):
+        latents = latents.to(device)
+        return latents - mean.to(device=device)
+""",
+        ),
+        Bad(
+            """\
+from diffusers import DiffusionPipeline
+
+class Pipe(DiffusionPipeline):
+    def encode(self, ids, image):
+        hidden = self.text_encoder(ids.to(self.text_encoder.device))
+        latents = self.vae.encode(image.to(self.device))
+        return hidden, latents
+""",
+            lines=(5, 6),
+        ),
+        Bad(
+            """\
+def execution_device(module):
+    if is_module_offloaded(module):
+        return module._hf_hook.execution_device
+    return next(module.parameters()).device
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Packed(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.register_buffer("codes", torch.zeros(size))
+
+    def prepare(self, helper):
+        helper.start(next(self.parameters()).device)
+""",
+            lines=(9,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+class Pipe:
+    def prepare(self, latents, device=None):
+        device = device or self.device
+        if device is None:
+            device = self.device
+        return latents.to(device)
+"""
+        ),
+        Good(
+            """\
+class Pipe:
+    def prepare(self, latents, device=None):
+        if device is None:
+            return latents.to(self.device)
+        return latents.to(device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Layer(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.linear = torch.nn.Linear(size, size)
+        self.register_buffer("codes", torch.zeros(size))
+
+    def forward(self, x):
+        return self.linear(x.to(next(self.parameters()).dtype))
+
+    def where(self):
+        return next(self.parameters()).device
+"""
+        ),
+        Good(
+            """\
+def execution_device(module):
+    if is_module_offloaded(module):
+        return module._hf_hook.execution_device
+    device = next(module.parameters()).device
+    if device.type == "meta":
+        return module._hf_hook.execution_device
+    return device
+"""
+        ),
+        Good(
+            """\
+class Loader:
+    def fetch(self, batch, device):
+        batch = batch.to(device)
+        kept = batch.to(self.device) if self.device != device else batch
+        return kept
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            yield from self._given_another(module, function)
+            yield from self._first_parameter(module, function)
+        for cls in module.nodes(ast.ClassDef):
+            if _is_pipeline(module, cls):
+                yield from self._component(module, cls)
+
+    def _given_another(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        """`x.to(self.device)` in a method with a parameter for the device."""
+        cls = module.class_of(function)
+        if cls is None or module.parent(function) is not cls or function.name == "__init__":
+            return
+        parameter = device_parameter(module, function)
+        if parameter is None or not _own_parameter(function, parameter):
+            return
+        for call, said in devices_said(module, function):
+            if module.text(said) != "self.device" or module.function_of(call) is not function:
+                continue
+            if _chooses(module, call, parameter.arg):
+                continue
+            shown = parameter.arg
+            edit = module.replace(said, shown)
+            yield self.finding(
+                module,
+                said,
+                f"this goes to `self.device`, and `{function.name}` is given `{shown}`: with "
+                "offloading, or components on several devices, they differ",
+                trail=[(parameter, f"`{shown}` is given here")],
+                fixes=[module.fix(f"use `{shown}`", Safety.UNSAFE, edit)],
+            )
+
+    def _component(self, module: Module, cls: ast.ClassDef) -> Iterator[Finding]:
+        """`self.vae.encode(x.to(self.vae.device))` in a class whose components may be offloaded."""
+        for call in module.nodes(ast.Call, cls):
+            called = _component_of(module, call)
+            if not called:
+                continue
+            yield from self._before(module, call, called)
+            for given in (*call.args, *(each.value for each in call.keywords)):
+                said = said_device(module, given) if isinstance(given, ast.Call) else None
+                if said is not None:
+                    yield from self._offloaded(module, said, called)
+
+    def _before(self, module: Module, call: ast.Call, called: str) -> Iterator[Finding]:
+        """Tensors that were moved to the component earlier in the function."""
+        for said in module.earlier(call, ast.Attribute):
+            if (said.attr == "device" and module.text(said) == f"{called}.device") and (
+                any(said is each for _, each in devices_said(module, module.statement_of(said)))
+            ):
+                yield from self._offloaded(module, said, called)
+
+    def _offloaded(self, module: Module, said: ast.expr, called: str) -> Iterator[Finding]:
+        if module.text(said) in (f"{called}.device", "self.device"):
+            yield self.finding(
+                module,
+                said,
+                f"`{module.text(said)}` is where the weights wait while they are offloaded: "
+                f"`{called}` computes on `self._execution_device`",
+            )
+
+    def _first_parameter(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        for call in module.calls("next", inside=function):
+            owner = _owner_of_parameters(call)
+            above = module.parent(call)
+            if owner is None or module.function_of(call) is not function or len(call.args) > 1:
+                continue
+            if not (isinstance(above, ast.Attribute) and above.attr == "device"):
+                continue
+            if module.text(owner) == "self" and _has_buffers_only(module, call):
+                yield self.finding(
+                    module,
+                    call,
+                    "this class keeps its tensors in buffers: there is no first parameter, and "
+                    "`next` raises StopIteration",
+                    severity=Severity.ERROR,
+                    confidence=Confidence.MEDIUM,
+                )
+            elif _knows_hooks(module, function) and not _tests_meta(module, function):
+                shown = module.text(owner)
+                yield self.finding(
+                    module,
+                    above,
+                    f"this may be meta: a parent of offloaded modules has no hook of its own, and "
+                    f"the parameters of `{shown}` are on meta until a hook brings them",
+                    confidence=Confidence.MEDIUM,
+                )
+
+
+def _own_parameter(function: FunctionNode, parameter: ast.arg) -> bool:
+    given = function.args
+    return parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+
+
+def _chooses(module: Module, node: ast.AST, parameter: str) -> bool:
+    """A condition on the given device, or on `self.device`, decides about this."""
+    return any(guard.mentions(parameter) for guard in module.guards_of(node)) or any(
+        isinstance(up, ast.IfExp) and "device" in module.text(up.test)
+        for up in module.ancestors(node)
+    )
+
+
+def _is_pipeline(module: Module, cls: ast.ClassDef) -> bool:
+    facts = module.class_facts(cls)
+    return facts is not None and any(each.rpartition(".")[2] in _PIPELINES for each in facts.bases)
+
+
+def _component_of(module: Module, call: ast.Call) -> str:
+    """`self.vae` of `self.vae.encode(...)` and `self.vae(...)`."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr in ("encode", "decode", "forward"):
+        func = func.value
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+        return module.text(func) if func.value.id in ("self", "components") else ""
+    if isinstance(func, ast.Name):
+        sources = [module.text(each) for each in module.value_of(func).origins]
+        held = sources and all(each.startswith(("self.", "components.")) for each in sources)
+        return func.id if held and all(each.count(".") == 1 for each in sources) else ""
+    return ""
+
+
+def _owner_of_parameters(call: ast.Call) -> ast.expr | None:
+    """`m` of `next(m.parameters())`."""
+    inner = call.args[0] if call.args else None
+    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.args:
+        inner = inner.args[0]  # iter(m.parameters())
+    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        return inner.func.value if inner.func.attr == "parameters" else None
+    return None
+
+
+def _knows_hooks(module: Module, function: FunctionNode) -> bool:
+    text = module.text(function)
+    return any(word in text for word in _HOOKED)
+
+
+def _tests_meta(module: Module, function: FunctionNode) -> bool:
+    text = module.text(function)
+    return "meta" in text
+
+
+def _has_buffers_only(module: Module, node: ast.AST) -> bool:
+    """The class registers buffers and has, as far as it can be read, nothing else."""
+    cls = module.class_of(node)
+    facts = module.class_facts(cls) if cls is not None else None
+    if cls is None or facts is None or not facts.is_module or not facts.complete:
+        return False
+    if list(facts.bases) != ["torch.nn.Module"]:
+        return False
+    text = module.text(cls)
+    if "register_buffer" not in text or "Parameter" in text or "register_parameter" in text:
+        return False
+    return not _holds_modules(module, cls)
+
+
+def _holds_modules(module: Module, cls: ast.ClassDef) -> bool:
+    """Something assigned to `self` may be a module with parameters."""
+    for node in module.nodes(ast.Attribute, cls):
+        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            value = module.value_of(node)
+            statement = module.parent(node)
+            made = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
+            if node.value.id == "self" and made and not value.kinds:
+                return True
+            if node.value.id == "self" and value.kind is Kind.MODULE:
+                return True
+    return False

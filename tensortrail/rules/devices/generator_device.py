@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.tensor_origin import Decides, origin_of
+from tensortrail.rules.view import FunctionNode
+
+_RANDOM = tuple(f"torch.{name}" for name in "rand randn randint randperm normal".split())
+
+
+class GeneratorDevice(Rule):
+    """Random numbers are drawn with a generator of the caller, on a device it may not be of.
+
+    ## What it does
+    Flags `torch.randn(..., generator=generator, device=device)` and the like in a function that
+    is given the generator and never asks for `generator.device`; also without `device=` where the
+    result is moved to another device.
+
+    ## Why is this bad?
+    torch refuses a generator of another device than the tensor's. A seeded generator is usually
+    one of the CPU, also where the model runs on a GPU, because its numbers are then the same on
+    every machine.
+
+    ## Example
+    ```python
+    noise = torch.randn(shape, generator=generator, device=device)
+    ```
+    Use instead:
+    ```python
+    noise = torch.randn(shape, generator=generator, device=generator.device).to(device)
+    ```
+
+    ## Fix safety
+    No fix is offered: the generator may be None, or a list of generators.
+
+    ## References
+    - huggingface/diffusers, `randn_tensor`
+    """
+
+    code = "DEV512"
+    name = "generator-device"
+    severity = Severity.WARNING
+    triggers = (("generator", "torch"),)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def noise(shape, generator, device):
+    return torch.randn(shape, generator=generator, device=device)
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+import torch
+
+def step(sample: torch.Tensor, generator=None):
+    noise = torch.randn(sample.shape, generator=generator).to(sample.device)
+    return sample + noise
+""",
+            lines=(4,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def noise(shape, generator, device):
+    made_on = generator.device if generator is not None else device
+    return torch.randn(shape, generator=generator, device=made_on).to(device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def noise(shape, device):
+    generator = torch.Generator(device=device)
+    return torch.randn(shape, generator=generator, device=device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def order(size, generator=None):
+    return torch.randperm(size, generator=generator).tolist()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls(*_RANDOM):
+            generator, function = _generator(call), module.function_of(call)
+            if function is None or generator is None or not _is_parameter(function, generator):
+                continue
+            where = "" if _asks(module, function, generator.id) else _where(module, call)
+            if where:
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{generator.id}` is the caller's, and the numbers are {where}: "
+                    "torch refuses a generator of another device",
+                )
+
+
+def _generator(call: ast.Call) -> ast.Name | None:
+    given = next((each.value for each in call.keywords if each.arg == "generator"), None)
+    return given if isinstance(given, ast.Name) else None
+
+
+def _is_parameter(function: FunctionNode, generator: ast.Name) -> bool:
+    given = function.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return generator.id in names
+
+
+def _asks(module: Module, function: FunctionNode, generator: str) -> bool:
+    """The function looks where the generator is, or takes another one."""
+    for node in module.nodes(ast.Attribute, function):
+        if node.attr == "device" and module.text(node.value) == generator:
+            return True
+    return False
+
+
+def _where(module: Module, call: ast.Call) -> str:
+    device = next((each.value for each in call.keywords if each.arg == "device"), None)
+    if device is not None:
+        return "" if isinstance(device, ast.Constant) else f"made on `{module.text(device)}`"
+    above = module.parent(call)
+    moved = module.parent(above) if isinstance(above, ast.Attribute) else None
+    if isinstance(moved, ast.Call) and isinstance(above, ast.Attribute) and above.attr == "to":
+        origin = origin_of(module, moved)
+        if origin.decides is Decides.MOVED and origin.node is not None:
+            return f"made on the default device, then moved to `{module.text(origin.node)}`"
+    return ""

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.tensor_origin import Decides, origin_of
+
+_NOT_CPU = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "meta"})
+
+
+class NumpyWithoutCpu(Rule):
+    """`.numpy()` is called on a tensor that is on a GPU, or that may be.
+
+    ## What it does
+    Flags `.numpy()` on a tensor that was put on a GPU, and on an argument, in a file
+    that handles devices, where nothing brings the tensor to the CPU. `.cpu()`, `.to("cpu")`,
+    `numpy(force=True)` and what was made by `torch.from_numpy` are not flagged.
+
+    ## Why is this bad?
+    NumPy reads the memory of the CPU. torch raises a TypeError for a tensor that is elsewhere.
+
+    ## Example
+    ```python
+    array = weight.numpy()
+    ```
+    Use instead:
+    ```python
+    array = weight.cpu().numpy()
+    ```
+
+    ## Fix safety
+    Unsafe: on the CPU, `.cpu()` changes nothing; on a GPU the array is a copy.
+
+    ## References
+    - huggingface/accelerate pull request 945
+    - bitsandbytes-foundation/bitsandbytes pull request 922
+    """
+
+    code = "DEV503"
+    name = "numpy-without-cpu"
+    severity = Severity.WARNING
+    triggers = (".numpy()",)
+
+    bad = (
+        Bad(
+            "import torch\nx = torch.ones(2, device='cuda').numpy()\n",
+            lines=(2,),
+            fixed="import torch\nx = torch.ones(2, device='cuda').cpu().numpy()\n",
+        ),
+        Bad(
+            """\
+import torch
+
+def write(weight: torch.Tensor, path, device):
+    array = weight.detach().numpy()
+    array.tofile(path)
+    return weight.to(device)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def write(weight: torch.Tensor, path, device):
+    array = weight.detach().cpu().numpy()
+    array.tofile(path)
+    return weight.to(device)
+""",
+        ),
+    )
+    good = (
+        Good("import torch\nx = torch.ones(2).numpy()\n"),
+        Good("import torch\ndef f(x: torch.Tensor):\n    return x.cpu().numpy()\n"),
+        Good("import torch\ndef f(x: torch.Tensor):\n    x = x.cpu()\n    return x.numpy()\n"),
+        Good("import torch\ndef f(a):\n    return torch.from_numpy(a).flip(0).numpy()\n"),
+        Good(
+            """\
+import torch
+
+def write(weight: torch.Tensor, device):
+    if weight.device.type == "cpu":
+        return weight.numpy()
+    return weight.to(device)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls("numpy"):
+            func = call.func
+            if not isinstance(func, ast.Attribute) or call.args or call.keywords:
+                continue
+            if module.placement_at(func.value).device in _NOT_CPU:
+                yield self._found(module, func, Severity.ERROR, "the tensor is not on the CPU")
+            elif _is_callers(module, func.value) and not _is_decided(module, call):
+                if _is_always_on_cpu(module, func.value):
+                    continue
+                given = origin_of(module, func.value).node
+                shown = module.text(given) if given is not None else "the tensor"
+                message = f"`{shown}` is where the caller put it, and numpy reads the CPU only"
+                yield self._found(module, func, Severity.WARNING, message)
+
+    def _found(
+        self, module: Module, func: ast.Attribute, severity: Severity, message: str
+    ) -> Finding:
+        sure = severity is Severity.ERROR
+        return self.finding(
+            module,
+            func,
+            message,
+            severity=severity,
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+            fixes=[_by_cpu(module, func)],
+        )
+
+
+def _is_callers(module: Module, tensor: ast.expr) -> bool:
+    """An argument, in a file that knows of devices."""
+    if origin_of(module, tensor).decides is not Decides.GIVEN:
+        return False
+    words = ("cuda", "device")
+    return any(node.attr in words for node in module.nodes(ast.Attribute)) or any(
+        node.id in words for node in module.nodes(ast.Name)
+    )
+
+
+def _is_always_on_cpu(module: Module, tensor: ast.expr) -> bool:
+    """Every caller in the file brings the argument to the CPU."""
+    given, function = origin_of(module, tensor).node, module.function_of(tensor)
+    if function is None or not isinstance(given, ast.Name):
+        return False
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    if given.id not in names:
+        return False
+    at = names.index(given.id) - (names[0] in ("self", "cls"))
+    calls = list(module.calls(function.name))
+    passed = [module.argument(each, at, given.id) for each in calls]
+    return bool(passed) and all(
+        each is not None and module.text(each).endswith((".cpu()", 'to("cpu")')) for each in passed
+    )
+
+
+def _is_decided(module: Module, node: ast.AST) -> bool:
+    return any(guard.mentions("cpu", "cuda", "device") for guard in module.guards_of(node))
+
+
+def _by_cpu(module: Module, func: ast.Attribute) -> Fix | None:
+    edit = module.insert_after(func.value, ".cpu()")
+    return module.fix("bring it to the CPU first", Safety.UNSAFE, edit)

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import devices_said
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import Kind
+
+_MOVES = frozenset({"to", "cuda", "cpu", "xpu", "_apply"})
+
+
+class _Stored(NamedTuple):
+    name: str
+    node: ast.Attribute
+
+
+class StaleDeviceAttribute(Rule):
+    """A module remembers the device it was built on, and goes on using it after a move.
+
+    ## What it does
+    Flags an `nn.Module` with weights that keeps a device given to `__init__` in an attribute and
+    makes or moves tensors by it in `forward` or a method that takes tensors, where no method of
+    the class changes the attribute when the module is moved.
+
+    ## Why is this bad?
+    After `module.to("cuda:1")` or offloading the weights are elsewhere, and the attribute still
+    names the old device: the tensors made by it meet the weights on another one.
+
+    ## Example
+    ```python
+    def forward(self, ids):
+        positions = torch.arange(ids.shape[1], device=self.device)
+    ```
+    Use instead:
+    ```python
+    def forward(self, ids):
+        positions = torch.arange(ids.shape[1], device=ids.device)
+    ```
+
+    ## Fix safety
+    No fix is offered: which tensor the method should follow is a decision.
+
+    ## References
+    - pytorch/pytorch documentation of `torch.nn.Module.to`
+    """
+
+    code = "DEV514"
+    name = "stale-device-attribute"
+    severity = Severity.WARNING
+    triggers = (("device", "def forward("),)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+class Encoder(torch.nn.Module):
+    def __init__(self, size, device="cuda"):
+        super().__init__()
+        self.device = device
+        self.embed = torch.nn.Embedding(size, size)
+
+    def forward(self, ids: torch.Tensor):
+        positions = torch.arange(ids.shape[1], device=self.device)
+        return self.embed(ids + positions)
+""",
+            lines=(10,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+class Encoder(torch.nn.Module):
+    def __init__(self, size, device="cuda"):
+        super().__init__()
+        self.device = device
+        self.embed = torch.nn.Embedding(size, size)
+
+    def to(self, device):
+        self.device = device
+        return super().to(device)
+
+    def forward(self, ids: torch.Tensor):
+        return self.embed(ids.to(self.device))
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Encoder(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.embed = torch.nn.Embedding(size, size)
+
+    @property
+    def device(self):
+        return self.embed.weight.device
+
+    def forward(self, ids: torch.Tensor):
+        return self.embed(ids.to(self.device))
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Loader:
+    def __init__(self, device="cuda"):
+        self.device = device
+
+    def forward(self, batch: torch.Tensor):
+        return batch.to(self.device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Split(torch.nn.Module):
+    def __init__(self, first, second, device):
+        super().__init__()
+        self.device = device
+        self.first = torch.nn.Linear(4, 4).to(device)
+
+    def forward(self, x: torch.Tensor):
+        self.first.to(self.device)
+        return self.first(x)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for cls in module.nodes(ast.ClassDef):
+            stored = {each.name: each for each in _devices(module, cls)}
+            if not stored or not _has_weights(module, cls):
+                continue
+            for function in cls.body:
+                if isinstance(function, ast.FunctionDef) and _computes(function):
+                    yield from self._used(module, cls, function, stored)
+
+    def _used(
+        self, module: Module, cls: ast.ClassDef, function: FunctionNode, stored: dict[str, _Stored]
+    ) -> Iterator[Finding]:
+        for call, said in devices_said(module, function):
+            if not isinstance(said, ast.Attribute) or module.text(said.value) != "self":
+                continue
+            if said.attr not in stored or _moves_a_module(module, call):
+                continue
+            yield self.finding(
+                module,
+                said,
+                f"`self.{said.attr}` was given to `__init__`: once `{cls.name}` is moved, it names "
+                "the old device, and this tensor meets weights on another one",
+                confidence=Confidence.MEDIUM,
+                trail=[(stored[said.attr].node, "it is stored here and never changed")],
+            )
+
+
+def _devices(module: Module, cls: ast.ClassDef) -> Iterator[_Stored]:
+    """`self.device = device` in `__init__`, assigned nowhere else."""
+    facts = module.class_facts(cls)
+    if facts is None or not facts.is_module or _MOVES & _own_methods(cls):
+        return
+    stores: dict[str, list[ast.Attribute]] = {}
+    for node in module.nodes(ast.Attribute, cls):
+        if isinstance(node.ctx, ast.Store) and module.text(node.value) == "self":
+            stores.setdefault(node.attr, []).append(node)
+    for name, nodes in stores.items():
+        function = module.function_of(nodes[0])
+        statement = module.parent(nodes[0])
+        if len(nodes) > 1 or function is None or function.name != "__init__":
+            continue
+        if name in facts.methods or not isinstance(statement, ast.Assign):
+            continue
+        if _is_device(module, function, statement.value):
+            yield _Stored(name, nodes[0])
+
+
+def _own_methods(cls: ast.ClassDef) -> set[str]:
+    return {each.name for each in cls.body if isinstance(each, ast.FunctionDef)}
+
+
+def _is_device(module: Module, function: FunctionNode, value: ast.expr) -> bool:
+    """A parameter that is a device, or `torch.device(...)`."""
+    if isinstance(value, ast.Call):
+        return module.qualified(value.func) == "torch.device"
+    if not isinstance(value, ast.Name):
+        return False
+    given = function.args
+    named = [e for e in (*given.args, *given.kwonlyargs) if e.arg == value.id]
+    kinds = module.value_of(value).kinds
+    return bool(named) and bool(kinds) and kinds <= {Kind.DEVICE, Kind.DEVICE_STRING}
+
+
+def _has_weights(module: Module, cls: ast.ClassDef) -> bool:
+    """The class holds parameters or modules that a move takes along."""
+    facts = module.class_facts(cls)
+    if facts is not None and facts.registered:
+        return True
+    return any(
+        module.value_of(node).kind is Kind.MODULE
+        for node in module.nodes(ast.Attribute, cls)
+        if isinstance(node.ctx, ast.Store) and module.text(node.value) == "self"
+    )
+
+
+def _computes(function: ast.FunctionDef) -> bool:
+    return function.name == "forward"
+
+
+def _moves_a_module(module: Module, call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and (
+        module.kind_of(call.func.value) is Kind.MODULE or isinstance(module.parent(call), ast.Expr)
+    )

@@ -1,0 +1,335 @@
+"""Tensors that belong to an object and that a move of it leaves behind."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.rules.shared.operations import Operation, operations
+from tensortrail.rules.shared.tensor_origin import (
+    ONLY_TENSORS,
+    Decides,
+    Origin,
+    is_dtype,
+    origin_of,
+)
+from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.words import Kind
+
+MOVES = frozenset({"to", "cuda", "cpu", "xpu", "_apply"})
+_LIVING = frozenset({"forward", "__call__", "step"})
+_ASKED = frozenset("to device cuda cpu is_cuda is_meta data_ptr shape dtype numel".split())
+_EVERYTHING = ("__dict__", "vars(", "__slots__", "fields(", "super()._apply", "tree_map", "getattr")
+
+
+class Companion(NamedTuple):
+    stored: ast.Assign
+    name: str
+    meets: ast.expr
+    """What it meets, in `operation`."""
+    operation: ast.AST
+    once: bool
+    """It is the only assignment to the attribute."""
+
+
+def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
+    """Tensors in plain attributes of an nn.Module that meet its weights or its inputs."""
+    facts = module.class_facts(cls)
+    if facts is None or not facts.is_module:
+        return
+    kept = {
+        name: stores
+        for name, stores in _stores(module, cls).items()
+        if name not in facts.registered
+        and all(_is_table(module, cls, name, each) or _is_none(each.value) for each in stores)
+        and not all(_is_none(each.value) for each in stores)
+        and not _follows(module, cls, name)
+    }
+    if not kept:
+        return
+    for function in _methods(cls):
+        if function.name in MOVES or not _reads(module, function, kept):
+            continue
+        if _builds(module, function, kept):
+            continue
+        for operation in operations(module, function):
+            met = _met(module, operation, kept, facts.registered)
+            if met is not None:
+                stores = kept.pop(met[0])
+                first = next(each for each in stores if not _is_none(each.value))
+                yield Companion(first, met[0], met[1], operation.node, len(stores) == 1)
+
+
+def _stores(module: Module, cls: ast.ClassDef) -> dict[str, list[ast.Assign]]:
+    """Plain assignments to `self.name`; a name that is stored in another way is left out."""
+    found: dict[str, list[ast.Assign]] = {}
+    others: set[str] = set()
+    for node in module.nodes(ast.Attribute, cls):
+        if not isinstance(node.ctx, ast.Store) or not is_self(node.value):
+            continue
+        statement = module.parent(node)
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            found.setdefault(node.attr, []).append(statement)
+        else:
+            others.add(node.attr)
+    return {name: stores for name, stores in found.items() if name not in others}
+
+
+def _is_table(module: Module, cls: ast.ClassDef, name: str, stored: ast.Assign) -> bool:
+    """The value is a tensor that the module is built with, not one of a call's inputs."""
+    function = module.function_of(stored)
+    if function is None or function.name in _LIVING or _is_plain(stored.value):
+        return False
+    origin = origin_of(module, stored.value)
+    if origin.decides is Decides.DEFAULT:
+        return True
+    value = module.value_of(stored.value)
+    registered = value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR, Kind.MODULE)
+    if registered or _is_parameter(module, stored.value):
+        return False  # a Parameter is registered by the assignment
+    tensor = value.is_tensor and value.sure
+    if function.name != "__init__":
+        return origin.decides is Decides.MOVED and tensor
+    if not tensor and not _is_handed_in(stored.value, function):
+        return False
+    if tensor or is_used_as_tensor(module, cls, name):
+        return origin.decides in (Decides.MOVED, Decides.GIVEN, Decides.UNKNOWN)
+    return False
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Seen without a look around: a number, a text, `nn.Linear(...)`."""
+    if isinstance(value, (ast.Constant, ast.JoinedStr, ast.Compare, ast.BoolOp, ast.Lambda)):
+        return True
+    func = value.func if isinstance(value, ast.Call) else None
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return name[:1].isupper() and not name.endswith("Tensor")
+
+
+def _is_parameter(module: Module, value: ast.expr) -> bool:
+    made = module.class_facts(module.qualified(value)) if isinstance(value, ast.Call) else None
+    return made is not None and "torch.nn.Parameter" in made.bases
+
+
+def _is_handed_in(value: ast.expr, function: FunctionNode) -> bool:
+    """`scale`, a parameter, or a name assigned from `kwargs.pop("scale")`."""
+    if not isinstance(value, ast.Name):
+        return False
+    popped = (
+        each.targets[0]
+        for each in ast.walk(function)
+        if isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.Call)
+        and isinstance(each.value.func, ast.Attribute)
+        and each.value.func.attr in ("pop", "get")
+    )
+    names = [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
+    names += [each.id for each in popped if isinstance(each, ast.Name)]
+    return value.id in names
+
+
+def is_used_as_tensor(module: Module, inside: ast.AST, name: str) -> bool:
+    """What only a tensor has is asked of `self.name`, or of the attribute of another object."""
+    for node in module.nodes(ast.Attribute, inside):
+        if node.attr == name:
+            above = module.parent(node)
+            if isinstance(above, ast.Attribute) and above.attr in ONLY_TENSORS - {"to"}:
+                return True
+            if isinstance(above, ast.Attribute) and above.attr == "to":
+                return not _to_device(module, above)
+    return False
+
+
+def _follows(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """The class moves the attribute itself: in `to`, on use, or by asking where it is."""
+    for node in module.nodes(ast.Attribute, cls):
+        if node.attr != name or not is_self(node.value):
+            continue
+        above = module.parent(node)
+        if isinstance(above, ast.Attribute) and above.attr in ("device", "cuda", "is_cuda"):
+            return True
+        if isinstance(above, ast.Attribute) and above.attr == "to" and _to_device(module, above):
+            return True
+        function = module.function_of(node)
+        if function is not None and function.name in MOVES:
+            return True
+    return any(
+        node.value == name and not _only_asked(module, node)
+        for node in module.nodes(ast.Constant, cls)
+    )
+
+
+def _to_device(module: Module, method: ast.Attribute) -> bool:
+    """`.to` with more than a dtype."""
+    call = module.parent(method)
+    if not isinstance(call, ast.Call) or call.func is not method:
+        return True
+    return any(not is_dtype(module, each) for each in call.args) or any(
+        each.arg not in ("dtype", "copy") for each in call.keywords
+    )
+
+
+def _only_asked(module: Module, name: ast.Constant) -> bool:
+    call = module.parent(name)
+    if not isinstance(call, ast.Call):
+        return False
+    return module.qualified(call.func).rpartition(".")[2] in ("hasattr", "getattr", "pop", "get")
+
+
+def _reads(module: Module, function: FunctionNode, kept: dict[str, list[ast.Assign]]) -> bool:
+    return any(each.attr in kept for each in module.nodes(ast.Attribute, function))
+
+
+def _builds(module: Module, function: FunctionNode, kept: dict[str, list[ast.Assign]]) -> bool:
+    """The method is where the attributes are made."""
+    if function.name in ("__init__", "__post_init__", "post_init", "reset_parameters"):
+        return True
+    return any(module.function_of(each) is function for stores in kept.values() for each in stores)
+
+
+def _met(
+    module: Module,
+    operation: Operation,
+    kept: dict[str, list[ast.Assign]],
+    registered: frozenset[str],
+) -> tuple[str, ast.expr] | None:
+    origins = [origin_of(module, each) for each in operation.tensors]
+    names = [name for each in origins if (name := _attribute(each)) in kept]
+    if not names:
+        return None
+    for each in origins:
+        if each.node is None or _attribute(each) in kept:
+            continue
+        if each.decides is Decides.GIVEN or _attribute(each) in registered:
+            return names[0], each.node
+    return None
+
+
+def _attribute(origin: Origin) -> str:
+    node = origin.node
+    held = origin.decides is Decides.ATTRIBUTE and isinstance(node, ast.Attribute)
+    return node.attr if held and isinstance(node, ast.Attribute) else ""
+
+
+def _methods(cls: ast.ClassDef) -> Iterator[FunctionNode]:
+    for each in cls.body:
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield each
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+class Left(NamedTuple):
+    method: FunctionNode
+    node: ast.AST
+    """Where the finding stands: the method, or the line that copies the attribute unmoved."""
+    name: str
+    moved: str
+    """An attribute that does go along."""
+
+
+def left_by_move(module: Module, cls: ast.ClassDef) -> Iterator[Left]:
+    """Tensor attributes that a `to` of the class does not take along with the others."""
+    facts = module.class_facts(cls)
+    if facts is None:
+        return
+    for method in _methods(cls):
+        if method.name not in MOVES or any(e in module.text(method) for e in _EVERYTHING):
+            continue
+        copied = dict(_copied_unmoved(module, method))
+        moved = list(_moved(module, method))
+        tensors = set(_tensors(module, cls, method))
+        for name, node in copied.items():
+            if name in tensors or is_used_as_tensor(module, _file(module, cls), name):
+                yield Left(method, node, name, "the data")
+        if not facts.is_module and moved:
+            touched = {e.attr for e in module.nodes(ast.Attribute, method) if is_self(e.value)}
+            touched |= {str(e.value) for e in module.nodes(ast.Constant, method)}
+            for name in sorted(tensors - touched):
+                yield Left(method, method, name, f"`self.{moved[0]}`")
+
+
+def _file(module: Module, cls: ast.ClassDef) -> ast.AST:
+    return [cls, *module.ancestors(cls)][-1]
+
+
+def _moved(module: Module, method: FunctionNode) -> Iterator[str]:
+    """`a` of `self.a = self.a.to(device)`."""
+    for statement in module.nodes(ast.Assign, method):
+        target, value = statement.targets[0], statement.value
+        if (
+            isinstance(target, ast.Attribute)
+            and is_self(target.value)
+            and isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr in MOVES
+            and module.text(value.func.value) == module.text(target)
+        ):
+            yield target.attr
+
+
+def _copied_unmoved(module: Module, method: FunctionNode) -> Iterator[tuple[str, ast.AST]]:
+    """`new.a = self.a` in a method that moves what it makes `new` of."""
+    moves = any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr in MOVES
+        and any(each.arg == "device" for each in call.keywords)
+        for call in module.nodes(ast.Call, method)
+    )
+    for statement in module.nodes(ast.Assign, method) if moves else ():
+        target, value = statement.targets[0], statement.value
+        if (
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.value.id != "self"
+            and isinstance(value, ast.Attribute)
+            and is_self(value.value)
+            and value.attr == target.attr
+        ):
+            yield target.attr, statement
+
+
+def _tensors(module: Module, cls: ast.ClassDef, method: FunctionNode) -> Iterator[str]:
+    """Attributes of the class that are tensors: by what they are assigned, asked or given."""
+    for node in module.nodes(ast.Attribute, cls):
+        if not is_self(node.value) or module.function_of(node) is method:
+            continue
+        if isinstance(node.ctx, ast.Store):
+            value = module.value_of(node)
+            if value.is_tensor and value.sure:
+                yield node.attr
+        else:
+            above = module.parent(node)
+            called = module.parent(above) if above is not None else None
+            if (
+                isinstance(above, ast.Attribute) and above.attr in ("to", "device", "is_cuda")
+            ) and (above.attr != "to" or isinstance(called, ast.Call)):
+                yield node.attr
+    yield from _given_moved(module, cls)
+
+
+def _given_moved(module: Module, cls: ast.ClassDef) -> Iterator[str]:
+    """`a` of `cls(a=table.to(device))`, where the class keeps it under that name."""
+    kept = {
+        node.attr
+        for node in module.nodes(ast.Attribute, cls)
+        if isinstance(node.ctx, ast.Store) and is_self(node.value)
+    }
+    for call in module.nodes(ast.Call, cls):
+        if isinstance(call.func, ast.Name) and call.func.id in ("cls", cls.name):
+            for keyword in call.keywords:
+                value = keyword.value
+                if (
+                    keyword.arg in kept
+                    and isinstance(value, ast.Call)
+                    and isinstance(value.func, ast.Attribute)
+                    and value.func.attr == "to"
+                ):
+                    yield str(keyword.arg)

@@ -1,0 +1,332 @@
+"""What decides the device of a tensor: a factory's default, an argument, a weight, a move."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from enum import Enum
+
+from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.words import Kind
+
+
+class Decides(Enum):
+    """Who decides where a tensor is."""
+
+    DEFAULT = "default"
+    """The default device: a factory was called without one."""
+    GIVEN = "given"
+    """The caller: it comes from an argument."""
+    OWN = "own"
+    """The module it is a parameter or buffer of, or whose submodule computed it."""
+    ATTRIBUTE = "attribute"
+    """Whoever assigned the attribute of `self`."""
+    MOVED = "moved"
+    """A device written in the code: `.to(device)`, `device=`."""
+    NOBODY = "nobody"
+    """It is no tensor, or one without dimensions, which goes with every device."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Origin:
+    decides: Decides
+    node: ast.expr | None = None
+    """The factory call, the argument, the attribute, or the device given."""
+
+
+_UNKNOWN, _NOBODY = Origin(Decides.UNKNOWN), Origin(Decides.NOBODY)
+_FACTORIES = frozenset(
+    f"torch.{name}"
+    for name in (
+        "arange empty empty_strided eye full hann_window linspace logspace normal ones rand "
+        "randint randn randperm tensor tril_indices triu_indices zeros from_numpy Tensor "
+        "FloatTensor LongTensor IntTensor BoolTensor HalfTensor"
+    ).split()
+)
+_SIZED = frozenset(
+    "arange linspace logspace eye randperm tril_indices triu_indices hann_window".split()
+)
+"""Factories whose result always has a dimension."""
+_LIKE = ("_like",)
+_SAME_DEVICE = frozenset(
+    (
+        "abs bfloat16 bool broadcast_to byte chunk clamp clamp_ clone contiguous cos cumprod "
+        "cumsum detach diag diff double exp expand fill_ flatten flip float floor half int log "
+        "logical_not long masked_fill neg nonzero normal_ permute pow reciprocal repeat "
+        "repeat_interleave reshape roll round rsqrt short sigmoid sin softmax split sqrt square "
+        "squeeze t tanh tile topk transpose tril triu unbind unflatten unfold uniform_ unsqueeze "
+        "view new_empty new_full new_ones new_tensor new_zeros ceil relu type zero_ requires_grad_"
+    ).split()
+)
+"""Methods and functions of one tensor whose result is on its device."""
+_JOINING = frozenset(
+    (
+        "add bitwise_and bitwise_or bitwise_left_shift bitwise_right_shift bmm cat concat div "
+        "einsum eq ge gt hstack le lt matmul maximum minimum mm mul ne outer stack sub vstack where"
+    ).split()
+)
+_REDUCING = frozenset("sum mean max min prod norm argmax argmin amax amin std var all any".split())
+_PLAIN = frozenset(
+    (
+        "item tolist size dim numel nelement element_size numpy stride data_ptr is_floating_point "
+        "get_device ndimension storage_offset"
+    ).split()
+)
+_PLAIN_ATTRIBUTES = frozenset(
+    "shape dtype device ndim layout itemsize nbytes is_cuda is_meta requires_grad config".split()
+)
+_PLAIN_CALLS = frozenset("len int float bool str range max min sum abs round isinstance".split())
+ONLY_TENSORS = frozenset(
+    (
+        "device copy_ is_cuda size unsqueeze permute contiguous numel to cuda view requires_grad "
+        "dim expand masked_fill new_zeros new_ones new_empty new_full new_tensor type_as detach "
+        "expand_as chunk numpy"
+    ).split()
+)
+"""What only a tensor is asked for, by whoever was handed it."""
+_DEEPEST = 12
+
+
+def origin_of(module: Module, node: ast.expr) -> Origin:
+    """What decides the device of the tensor that an expression gives."""
+    return _Walk(module).of(node, _DEEPEST)
+
+
+def is_factory(module: Module, call: ast.Call) -> bool:
+    """A call that makes a tensor from no other one."""
+    return module.qualified(call.func) in _FACTORIES
+
+
+class _Walk:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._open: set[ast.AST] = set()
+
+    def of(self, node: ast.expr, depth: int) -> Origin:
+        if depth == 0 or node in self._open:
+            return _UNKNOWN
+        self._open.add(node)
+        try:
+            return self._of(node, depth - 1)
+        finally:
+            self._open.discard(node)
+
+    def _of(self, node: ast.expr, depth: int) -> Origin:
+        match node:
+            case ast.Constant() | ast.JoinedStr():
+                return _NOBODY
+            case ast.Name():
+                return self._name(node, depth)
+            case ast.Attribute():
+                return self._attribute(node, depth)
+            case ast.Subscript():
+                return self._subscript(node, depth)
+            case ast.BinOp(left=left, right=right):
+                return joined(self.of(left, depth), self.of(right, depth))
+            case ast.Compare(left=left, comparators=[right]):
+                return joined(self.of(left, depth), self.of(right, depth))
+            case ast.UnaryOp(operand=operand) | ast.NamedExpr(value=operand):
+                return self.of(operand, depth)
+            case ast.IfExp(body=yes, orelse=no):
+                return _either([self.of(yes, depth), self.of(no, depth)])
+            case ast.Call():
+                return self._call(node, depth)
+            case ast.List(elts=elts) | ast.Tuple(elts=elts):
+                return joined(*(self.of(each, depth) for each in elts))
+        return _UNKNOWN
+
+    def _name(self, node: ast.Name, depth: int) -> Origin:
+        sources = self.module.value_of(node).origins
+        if not sources:
+            return self._argument(node)
+        return _either([self._assigned(each, depth) for each in sources])
+
+    def _assigned(self, source: ast.expr, depth: int) -> Origin:
+        statement = self.module.parent(source)
+        found = self.of(source, depth)
+        if found.decides is Decides.DEFAULT and not isinstance(
+            statement, (ast.Assign, ast.AnnAssign, ast.NamedExpr)
+        ):
+            return _UNKNOWN  # a loop takes its elements, `+=` adds it to another, ...
+        return found
+
+    def _argument(self, node: ast.Name) -> Origin:
+        function = self.module.function_of(node)
+        while function is not None:
+            if node.id in _parameters(function):
+                value = self.module.value_of(node)
+                if value.kind is Kind.MODULE or value.is_only(Kind.DEVICE, Kind.DEVICE_STRING):
+                    return _UNKNOWN
+                if (value.is_tensor and value.sure) or _is_used_as_tensor(
+                    self.module, function, node.id
+                ):
+                    return Origin(Decides.GIVEN, node)
+                return _NOBODY if value.is_only(Kind.OTHER) else _UNKNOWN
+            function = self.module.function_of(function)
+        return _UNKNOWN
+
+    def _attribute(self, node: ast.Attribute, depth: int) -> Origin:
+        if node.attr in _PLAIN_ATTRIBUTES:
+            return _NOBODY
+        if node.attr in ("T", "mT", "H", "data", "real", "imag"):
+            return self.of(node.value, depth)
+        if isinstance(node.value, ast.Name) and node.value.id == "self":
+            sources = self.module.value_of(node).origins
+            here = self.module.function_of(node)
+            if sources and all(self.module.function_of(each) is here for each in sources):
+                return _either([self._assigned(each, depth) for each in sources])
+            return Origin(Decides.ATTRIBUTE, node)
+        return _UNKNOWN
+
+    def _subscript(self, node: ast.Subscript, depth: int) -> Origin:
+        base = self.of(node.value, depth)
+        if base.decides is Decides.DEFAULT and not _keeps_a_dimension(node.slice):
+            return _NOBODY
+        return base
+
+    def _call(self, node: ast.Call, depth: int) -> Origin:
+        dotted = self.module.qualified(node.func)
+        head, _, last = dotted.rpartition(".")
+        if dotted in _FACTORIES:
+            return self._made(node, last, depth)
+        if head in ("torch", "torch.nn.functional"):
+            return self._of_torch(node, last, depth)
+        if dotted in _PLAIN_CALLS:
+            return _NOBODY
+        if isinstance(node.func, ast.Attribute):
+            return self._of_method(node, node.func, depth)
+        return _UNKNOWN
+
+    def _made(self, node: ast.Call, name: str, depth: int) -> Origin:
+        if any(each.arg in (None, "out") for each in node.keywords):
+            return _UNKNOWN
+        device = _keyword(node, "device")
+        if device is not None and not _is_none(device):
+            return Origin(Decides.MOVED, device)
+        return Origin(Decides.DEFAULT, node) if _has_dimension(node, name) else _NOBODY
+
+    def _of_torch(self, node: ast.Call, name: str, depth: int) -> Origin:
+        device = _keyword(node, "device")
+        if device is not None and not _is_none(device):
+            return Origin(Decides.MOVED, device)
+        if name in _REDUCING:
+            return self._reduced(node, [*node.args[:1]], 1, depth)
+        if name.endswith(_LIKE) or name in _SAME_DEVICE:
+            return self.of(node.args[0], depth) if node.args else _UNKNOWN
+        if name in _JOINING:
+            return joined(*(self.of(each, depth) for each in node.args))
+        return _UNKNOWN
+
+    def _of_method(self, node: ast.Call, func: ast.Attribute, depth: int) -> Origin:
+        name = func.attr
+        if name in _PLAIN:
+            return _NOBODY
+        if name == "to":
+            return self._moved(node, func, depth)
+        if name in ("cuda", "xpu", "npu", "type_as", "to_empty"):
+            return Origin(Decides.MOVED, node)
+        if name == "cpu":
+            return Origin(Decides.MOVED, node)
+        if name in _REDUCING:
+            return self._reduced(node, [func.value], 0, depth)
+        if name in _SAME_DEVICE:
+            device = _keyword(node, "device")
+            if device is not None and not _is_none(device):
+                return Origin(Decides.MOVED, device)
+            return self.of(func.value, depth)
+        if name in _JOINING:
+            return joined(self.of(func.value, depth), *(self.of(e, depth) for e in node.args))
+        return _UNKNOWN
+
+    def _reduced(self, node: ast.Call, base: list[ast.expr], first: int, depth: int) -> Origin:
+        found = self.of(base[0], depth) if base else _UNKNOWN
+        whole = len(node.args) <= first and not any(e.arg in ("dim", "axis") for e in node.keywords)
+        return _NOBODY if whole and found.decides is Decides.DEFAULT else found
+
+    def _moved(self, node: ast.Call, func: ast.Attribute, depth: int) -> Origin:
+        device = _keyword(node, "device")
+        if device is None and node.args and not is_dtype(self.module, node.args[0]):
+            device = node.args[0]
+        if device is not None:
+            return Origin(Decides.MOVED, device)
+        if any(each.arg is None for each in node.keywords):
+            return _UNKNOWN
+        return self.of(func.value, depth)
+
+
+def joined(*parts: Origin) -> Origin:
+    """The result of an operation on these: it is where the tensors among them are."""
+    for decides in (
+        Decides.GIVEN,
+        Decides.OWN,
+        Decides.ATTRIBUTE,
+        Decides.UNKNOWN,
+        Decides.MOVED,
+        Decides.DEFAULT,
+    ):
+        for part in parts:
+            if part.decides is decides:
+                return part
+    return _NOBODY
+
+
+def _either(parts: list[Origin]) -> Origin:
+    """One of these: known only if they agree."""
+    known = [each for each in parts if each.decides is not Decides.NOBODY]
+    if not known:
+        return _NOBODY if parts else _UNKNOWN
+    same = all(each.decides is known[0].decides for each in known)
+    return known[0] if same and len(known) == len(parts) else _UNKNOWN
+
+
+def _has_dimension(call: ast.Call, name: str) -> bool:
+    """A factory's result has a dimension: one without goes with tensors of every device."""
+    if name in _SIZED:
+        return True
+    if name in ("from_numpy", "normal"):
+        return False  # not known
+    if not call.args:
+        return any(each.arg == "size" for each in call.keywords)
+    first = call.args[0]
+    if name == "tensor":
+        return isinstance(first, (ast.List, ast.Tuple, ast.ListComp))
+    if name == "full":
+        return not (isinstance(first, ast.Tuple) and not first.elts)
+    return not (isinstance(first, (ast.Tuple, ast.List)) and not first.elts)
+
+
+def _keeps_a_dimension(index: ast.expr) -> bool:
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(each, ast.Slice) or _is_none(each) for each in parts)
+
+
+def is_dtype(module: Module, node: ast.expr) -> bool:
+    """An argument of `.to` that names a dtype."""
+    if isinstance(node, ast.Attribute) and node.attr.endswith("dtype"):
+        return True
+    if isinstance(node, ast.Name) and node.id.endswith("dtype"):
+        return True
+    dotted = module.qualified(node)
+    return dotted.startswith("torch.") and dotted.count(".") == 1 and not isinstance(node, ast.Call)
+
+
+def _is_used_as_tensor(module: Module, function: FunctionNode, name: str) -> bool:
+    """The function asks the argument for what only a tensor has."""
+    return any(
+        node.attr in ONLY_TENSORS and isinstance(node.value, ast.Name) and node.value.id == name
+        for node in module.nodes(ast.Attribute, function)
+    )
+
+
+def _parameters(function: FunctionNode) -> set[str]:
+    given = function.args
+    return {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((each.value for each in call.keywords if each.arg == name), None)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
