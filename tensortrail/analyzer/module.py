@@ -12,6 +12,7 @@ from tensortrail.analyzer.calls import argument_named
 from tensortrail.analyzer.expressions import kind_of_class
 from tensortrail.analyzer.flow import Flow
 from tensortrail.analyzer.names import Names, module_name
+from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.source import Source, Unreadable
 from tensortrail.analyzer.tree import SCOPES, Tree
@@ -35,7 +36,7 @@ _DEEPEST = 8
 """Functions that are run because others asked about them, one inside the other."""
 
 
-class PythonModule:
+class PythonModule(AsksForPlaces):
     """Implements the `Module` view of the rules, and the `World` of the evaluator."""
 
     def __init__(self, path: str, data: bytes, project: Project) -> None:
@@ -56,6 +57,7 @@ class PythonModule:
     def release(self) -> None:
         """Nothing more will be asked: let go of what refers back here."""
         self._flows.clear()
+        self._places = None
 
     # --- finding nodes -------------------------------------------------------------------
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:

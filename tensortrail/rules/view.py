@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from tensortrail.findings import Edit, Fix, Safety, Site
+from tensortrail.rules.places import FunctionPlaces, Held
 from tensortrail.rules.words import (
     ClassFacts,
     FunctionFacts,
@@ -75,6 +76,13 @@ class Module(Protocol):
     def placement_at(self, node: ast.expr) -> Placement: ...
     def guards_of(self, node: ast.AST) -> Sequence[Guard]:
         """Conditions that dominate the node inside its function, innermost first."""
+
+    # --- where tensors lie ---------------------------------------------------------------
+    def places(self, function: FunctionNode) -> FunctionPlaces:
+        """What is inferred of a function: where its tensors lie, and which meet."""
+
+    def passed(self, function: FunctionNode, parameter: str) -> Sequence[Held]:
+        """What callers in this file pass for a parameter of a function of it."""
 
     # --- facts ---------------------------------------------------------------------------
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:

@@ -1,0 +1,140 @@
+"""What an object keeps under a name, and whether a move of the object takes it along."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from tensortrail.analyzer.places.joins import join
+from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
+from tensortrail.rules.view import FunctionNode
+
+SETTING_UP = frozenset({"__init__", "__post_init__", "setup", "build", "post_init"})
+MOVERS = frozenset({"_apply", "to", "cuda", "cpu", "_replicate_for_data_parallel"})
+_IN_THE_MODULE = frozenset({"register_buffer", "register_parameter"})
+
+
+class ClassFile(Protocol):
+    tree: Tree
+
+    def places(self, function: FunctionNode) -> FunctionPlaces: ...
+    def is_module(self, cls: ast.ClassDef) -> bool: ...
+
+
+def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
+    """What the class itself assigns to `self.name`; None if it assigns nothing."""
+    if name in _registered(file.tree, cls):
+        return Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")}), path=f"self.{name}")
+    stores = list(_stores(file.tree, cls, name))
+    if not stores:
+        return _annotated(cls, name)
+    found: Held | None = None
+    for function, target in stores:
+        held = file.places(function).seen.get(target, UNKNOWN_HELD)
+        if held.what is What.NONE:
+            found = found or held
+            continue
+        if _is_kept_by_the_module(held):
+            return replace(held, path=f"self.{name}")
+        found = held if found is None else join(found, held)
+    if found is None or found.what is What.NONE:
+        return UNKNOWN_HELD
+    if not file.is_module(cls):
+        return _without_arguments(found)
+    if name in _moved_by_the_class(file.tree, cls) or _is_set_outside(stores):
+        return Held(found.what, rank=found.rank)
+    return _stays(found, name, stores[0][1])
+
+
+def _is_kept_by_the_module(held: Held) -> bool:
+    if held.what is What.MODULE:
+        return True
+    return held.what is What.TENSOR and any(
+        each.where is Where.SELF and each.subject in ("parameter", "buffer") for each in held.places
+    )
+
+
+def _registered(tree: Tree, cls: ast.ClassDef) -> set[str]:
+    found: set[str] = set()
+    for call in tree.nodes(ast.Call, cls):
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in _IN_THE_MODULE and call.args:
+            first = call.args[0]
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                found.add(first.value)
+    return found
+
+
+def _stores(
+    tree: Tree, cls: ast.ClassDef, name: str
+) -> Iterator[tuple[FunctionNode, ast.Attribute]]:
+    for node in tree.nodes(ast.Attribute, cls):
+        if node.attr != name or not isinstance(node.ctx, ast.Store):
+            continue
+        if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            continue
+        function = tree.outermost_function_of(node)
+        if function is not None:
+            yield function, node
+
+
+def _annotated(cls: ast.ClassDef, name: str) -> Held | None:
+    """`weight: torch.Tensor` in the body of a module: a buffer or parameter set elsewhere."""
+    for statement in cls.body:
+        if isinstance(statement, ast.Assign):
+            targets = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+            if name in targets:
+                return NUMBER if isinstance(statement.value, ast.Constant) else UNKNOWN_HELD
+        if isinstance(statement, (ast.AnnAssign, *SCOPES)):
+            own = getattr(statement, "name", getattr(getattr(statement, "target", None), "id", ""))
+            if own == name:
+                return UNKNOWN_HELD
+    return None
+
+
+def _moved_by_the_class(tree: Tree, cls: ast.ClassDef) -> set[str]:
+    """Names that an override of `to`, `_apply` and the like mentions."""
+    found: set[str] = set()
+    for statement in cls.body:
+        if isinstance(statement, SCOPES) and statement.name in MOVERS:
+            found.update(each.attr for each in tree.nodes(ast.Attribute, statement))
+            for each in tree.nodes(ast.Constant, statement):
+                if isinstance(each.value, str):
+                    found.add(each.value)
+            if "__dict__" in found or any(
+                isinstance(each.func, ast.Name) and each.func.id in ("vars", "setattr")
+                for each in tree.nodes(ast.Call, statement)
+            ):
+                found.update(each.attr for each in tree.nodes(ast.Attribute, cls))
+    return found
+
+
+def _is_set_outside(stores: Sequence[tuple[FunctionNode, ast.Attribute]]) -> bool:
+    """Some method other than those that set the object up assigns it: it may have moved."""
+    return any(function.name not in SETTING_UP for function, _ in stores)
+
+
+def _stays(held: Held, name: str, store: ast.Attribute) -> Held:
+    """A plain attribute: it keeps the place it was made on."""
+    if held.what is What.BOX:
+        parts = tuple(_stays(each, name, store) for each in held.parts or ())
+        each = _stays(held.each, name, store) if held.each is not None else None
+        return replace(held, parts=parts if held.parts is not None else None, each=each)
+    made = {Where.DEFAULT, Where.HOST, Where.STAYS}
+    if held.what is What.DEVICE:
+        return UNKNOWN_HELD
+    if held.places and all(each.where in made for each in held.places):
+        by = next((each.by for each in held.places if each.by is not None), store)
+        place = Place(Where.STAYS, name, by)
+        return replace(held, places=frozenset({place}), path=f"self.{name}", moved=None)
+    return Held(held.what, rank=held.rank, path=f"self.{name}", cls=held.cls)
+
+
+def _without_arguments(held: Held) -> Held:
+    """What a plain object keeps: places that refer to arguments of its constructor are lost."""
+    if held.what is What.BOX or any(each.where is Where.OF for each in held.places):
+        return Held(held.what, rank=held.rank)
+    return held

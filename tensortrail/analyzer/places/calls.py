@@ -1,0 +1,288 @@
+"""What a call gives, and where: functions of libraries and of the project, modules, methods."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tensortrail.analyzer.places import methods
+from tensortrail.analyzer.places.devices import places_on
+from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.joins import member
+from tensortrail.analyzer.places.library import factories, names
+from tensortrail.analyzer.places.operations import combined
+from tensortrail.analyzer.places.ranks import rank_of_fresh
+from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, Held, Place, What, Where
+
+if TYPE_CHECKING:
+    from tensortrail.analyzer.places.expressions import Expressions
+
+OUTPUT = "output"
+"""The `subject` of what a submodule gives back."""
+
+
+@dataclass(slots=True)
+class Called:
+    """A call with its arguments evaluated."""
+
+    node: ast.Call
+    dotted: str
+    args: list[Held]
+    named: dict[str, Held]
+    nodes: dict[str, ast.expr]
+    unpacks: bool
+    """`*` or `**` may give any argument."""
+
+    @property
+    def first(self) -> Held | None:
+        return self.args[0] if self.args else None
+
+    @property
+    def last_name(self) -> str:
+        func = self.node.func
+        return func.attr if isinstance(func, ast.Attribute) else self.dotted.rpartition(".")[2]
+
+    @property
+    def operands(self) -> list[Held]:
+        given = [*self.args, *(held for key, held in self.named.items() if key not in _NO_OPERAND)]
+        return [each for held in given for each in _opened(held)]
+
+
+_NO_OPERAND = frozenset({"dim", "axis", "out", "generator", "device", "dtype"})
+
+
+def _opened(held: Held) -> list[Held]:
+    if held.what is not What.BOX:
+        return [held]
+    return list(held.parts) if held.parts is not None else [member(held)]
+
+
+def value_of_call(world_of: Expressions, node: ast.Call, env: Environment) -> Held:
+    called = _evaluated(world_of, node, env)
+    func = node.func
+    root = func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    is_local = isinstance(root, ast.Name) and root.id in env.values
+    if not is_local and called.dotted:
+        found = _of_library(world_of, called, env)
+        if found is not None:
+            return found
+    if _asks_for_tensors(node):
+        held = Held(What.TENSOR, frozenset({Place(Where.HOST, by=node)}))
+        one = called.last_name in names("mappings", "tensor_methods")
+        return held if one and "return_dict" not in called.nodes else Held(What.BOX, each=held)
+    if isinstance(func, ast.Attribute):
+        base = world_of.value(func.value, env)
+        if base.what is What.SELF:
+            return _of_self(world_of, called, func.attr, env)
+        if base.what is not What.UNKNOWN or base.places:
+            return methods.value_of_method(world_of, called, func.attr, base, env)
+    else:
+        base = world_of.value(func, env)
+        if base.what is What.MODULE:
+            return of_module(world_of, called, base, env)
+    if not is_local:
+        result = world_of.world.result(node, world_of.cls, called.args, called.named)
+        if result is None and called.dotted:
+            result = world_of.world.made(node, called.dotted)
+        if result is not None:
+            return result
+    return UNKNOWN_HELD
+
+
+def _evaluated(world_of: Expressions, node: ast.Call, env: Environment) -> Called:
+    args = world_of.values(node.args, env)
+    named = {each.arg: world_of.value(each.value, env) for each in node.keywords if each.arg}
+    for each in node.keywords:
+        if each.arg is None:
+            world_of.value(each.value, env)
+    starred = any(isinstance(each, ast.Starred) for each in node.args)
+    return Called(
+        node,
+        world_of.world.qualified(node.func),
+        args,
+        named,
+        {each.arg: each.value for each in node.keywords if each.arg},
+        starred or any(each.arg is None for each in node.keywords),
+    )
+
+
+def _asks_for_tensors(node: ast.Call) -> bool:
+    for each in node.keywords:
+        if each.arg == "return_tensors" and isinstance(each.value, ast.Constant):
+            return each.value.value == "pt"
+    return False
+
+
+# --- functions of libraries ----------------------------------------------------------------
+def _of_library(world_of: Expressions, called: Called, env: Environment) -> Held | None:
+    dotted = called.dotted
+    if dotted in factories():
+        return _fresh(world_of, called, env)
+    if dotted in names("host", "functions"):
+        return Held(What.TENSOR, frozenset({Place(Where.HOST, by=called.node)}))
+    if dotted == "torch.device":
+        evaluate = _evaluator(world_of, env)
+        return Held(What.DEVICE, places_on(called.node, called.node, evaluate, dotted))
+    if dotted in names("plain", "functions"):
+        return NUMBER
+    if dotted.partition(".")[0] in names("plain", "modules"):
+        return NUMBER
+    if dotted in ("torch.as_tensor", "torch.asarray"):
+        return _as_tensor(world_of, called, env)
+    if dotted in names("follows", "like"):
+        place = device_given(world_of, called, env)
+        first = called.first or UNKNOWN_HELD
+        places = place if place is not None else first.places
+        return Held(What.TENSOR, frozenset(places), rank=first.rank)
+    if dotted in names("returns_leaf_input", "on_device"):
+        place = device_given(world_of, called, env)
+        return Held(What.TENSOR, place or frozenset())
+    if dotted.startswith("torch.nn.") and dotted.rpartition(".")[2][:1].isupper():
+        return _of_torch_class(called)
+    if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):
+        return _operation(world_of, called, env)
+    if dotted in ("list", "tuple", "reversed", "sorted") and called.args:
+        first = called.args[0]
+        return first if first.what is What.BOX else Held(What.BOX, each=_element(first))
+    if dotted == "zip":
+        return Held(What.BOX, each=Held(What.BOX, parts=tuple(map(_element, called.args))))
+    if dotted == "enumerate" and called.args:
+        return Held(What.BOX, each=Held(What.BOX, parts=(NUMBER, _element(called.args[0]))))
+    if dotted in ("abs", "min", "max", "sum"):
+        return combined(called.operands)
+    return None
+
+
+_NO_OPERATIONS = (
+    "torch.nn.init.", "torch.distributed", "torch.utils", "torch.jit", "torch.autograd",
+    "torch.cuda", "torch.compile", "torch.load", "torch.ops", "torch.fx", "torch.export",
+    "torch.library", "torch.package", "torch.profiler", "torch.multiprocessing",
+)  # fmt: skip
+
+
+def _element(held: Held) -> Held:
+    from tensortrail.analyzer.places.expressions import element_of
+
+    return element_of(held)
+
+
+def _fresh(world_of: Expressions, called: Called, env: Environment) -> Held:
+    if called.dotted in names("fresh", "legacy"):
+        first = called.first
+        if first is None or first.what is What.TENSOR:
+            return first or Held(What.TENSOR)
+    places = device_given(world_of, called, env)
+    if places is None:
+        places = _without_device(world_of, called, env)
+    rank = rank_of_fresh(called.dotted, called.node, called.first)
+    return Held(What.TENSOR, frozenset(places), rank=rank)
+
+
+def _without_device(world_of: Expressions, called: Called, env: Environment) -> frozenset[Place]:
+    if env.ambient is not None:
+        return env.ambient
+    if world_of.world.sets_default_device or called.unpacks or "out" in called.nodes:
+        return frozenset()
+    return frozenset({Place(Where.DEFAULT, by=called.node)})
+
+
+def _as_tensor(world_of: Expressions, called: Called, env: Environment) -> Held:
+    places = device_given(world_of, called, env)
+    first = called.first or UNKNOWN_HELD
+    if places is not None:
+        return Held(What.TENSOR, places, rank=first.rank)
+    if first.what is What.TENSOR:
+        return first
+    if first.what is What.NUMBER:
+        return Held(What.TENSOR)  # a number, or an array of numpy
+    return Held(What.TENSOR, first.places)
+
+
+def device_given(
+    world_of: Expressions, called: Called, env: Environment
+) -> frozenset[Place] | None:
+    """Where the `device` argument puts the result; None if there is no such argument."""
+    node = called.nodes.get("device")
+    return device_places(world_of, node, called.node, env) if node is not None else None
+
+
+def device_places(
+    world_of: Expressions, node: ast.expr, by: ast.AST, env: Environment
+) -> frozenset[Place]:
+    dotted = world_of.world.qualified(node) if isinstance(node, ast.Call) else ""
+    return places_on(node, by, _evaluator(world_of, env), dotted)
+
+
+def _evaluator(world_of: Expressions, env: Environment) -> Callable[[ast.expr], Held]:
+    return lambda node: world_of.seen.get(node) or world_of.value(node, env)
+
+
+def _of_torch_class(called: Called) -> Held:
+    last = called.dotted.rpartition(".")[2]
+    if last in ("Parameter", "Buffer"):
+        return Held(What.TENSOR, frozenset({Place(Where.SELF, last.lower())}))
+    return Held(What.MODULE, frozenset({Place(Where.SELF)}), cls=_class_of_torch(last))
+
+
+def _class_of_torch(last: str) -> str:
+    if last in names("modules", "leaf"):
+        return "leaf"
+    return "box" if last in names("modules", "box") else "bare"
+
+
+def _operation(world_of: Expressions, called: Called, env: Environment) -> Held:
+    last = called.last_name
+    by_element = last in names("meets", "by_element")
+    strictly = last in names("meets", "strictly")
+    if by_element or strictly:
+        world_of.meetings.meet(called.node, last, called.operands, env, by_element)
+    found = combined(called.operands)
+    if found.what is not What.TENSOR:
+        return Held(What.TENSOR) if by_element or strictly else UNKNOWN_HELD
+    if last in names("keeps", "reductions") or last in _MANY:
+        return methods.after_reduction(called, last, found, given=1)
+    kept_shape = by_element or (last not in names("keeps", "shapes") and not strictly)
+    return found if kept_shape else replace(found, rank=None)
+
+
+_MANY = frozenset({"topk", "sort", "chunk", "split", "unbind", "unique", "meshgrid", "kthvalue"})
+
+
+# --- modules and methods of self -----------------------------------------------------------
+def _of_self(world_of: Expressions, called: Called, name: str, env: Environment) -> Held:
+    func = called.node.func
+    assert isinstance(func, ast.Attribute)
+    held = env.values.get(f"self.{name}")
+    if held is None and world_of.cls is not None:
+        held = world_of.world.attribute(world_of.cls, name)
+    if held is not None and held.what is What.MODULE:
+        return of_module(world_of, called, replace(held, path=f"self.{name}"), env)
+    if name in names("modules", "leaf_getters"):
+        return Held(What.MODULE, frozenset({Place(Where.SELF)}), cls="leaf")
+    result = world_of.world.result(called.node, world_of.cls, called.args, called.named)
+    return result if result is not None else UNKNOWN_HELD
+
+
+def of_module(world_of: Expressions, called: Called, module: Held, env: Environment) -> Held:
+    """A module is called: its parameters meet the arguments, or its code says what it gives."""
+    if module.cls == "bare":
+        world_of.meetings.meet(called.node, "loss", called.operands, env, by_element=False)
+        return combined(called.operands)
+    if module.cls == "leaf":
+        for each in called.operands:
+            parameters = Held(What.TENSOR, module.places, path=module.path)
+            if each.what is What.TENSOR:
+                operands = [parameters, each]
+                world_of.meetings.meet(called.node, "module", operands, env, by_element=False)
+    elif module.cls and module.cls != "box":
+        result = world_of.world.result(called.node, None, called.args, called.named)
+        if result is not None and (result.places or result.parts):
+            return result
+    where = next(iter(module.places), Place(Where.SELF))
+    if where.where is not Where.SELF:
+        return UNKNOWN_HELD
+    return Held(What.TENSOR, frozenset({Place(Where.SELF, OUTPUT)}))

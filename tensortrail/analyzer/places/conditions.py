@@ -1,0 +1,76 @@
+"""What a condition says of the places of tensors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+
+from tensortrail.analyzer.places.environment import Environment
+from tensortrail.rules.places import NUMBER, Held, What, opposite
+
+_ABOUT_DEVICES = re.compile(r"device|cuda|is_cpu|is_meta|offload|gpu|mps|xpu|npu|\bcpu\b")
+
+
+def condition_of(test: ast.expr) -> str:
+    """The condition as text, in one form for all spellings of it."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return opposite(condition_of(test.operand))
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        left, right = ast.unparse(test.left), ast.unparse(test.comparators[0])
+        turned = {ast.IsNot: "is", ast.NotEq: "==", ast.NotIn: "in"}.get(type(test.ops[0]))
+        if turned is not None:
+            return f"not {left} {turned} {right}"
+    return ast.unparse(test)
+
+
+def is_about_devices(test: ast.expr) -> bool:
+    """The branches know more of places than can be told."""
+    return bool(_ABOUT_DEVICES.search(ast.unparse(test)))
+
+
+def narrow(test: ast.expr, holds: bool, env: Environment) -> None:
+    """Learn from a condition: what is None, what is a tensor, what is a number."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        narrow(test.operand, not holds, env)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) == holds:
+        for part in test.values:
+            narrow(part, holds, env)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+        _narrow_none(test, holds, env)
+    elif isinstance(test, ast.Call) and test.args:
+        _narrow_instance(test, holds, env)
+
+
+def _narrow_none(test: ast.Compare, holds: bool, env: Environment) -> None:
+    right = test.comparators[0]
+    name = _path(test.left)
+    is_none = isinstance(test.ops[0], (ast.Is, ast.Eq)) == holds
+    if is_none and name and isinstance(right, ast.Constant) and right.value is None:
+        env.values[name] = Held(What.NONE)
+
+
+def _narrow_instance(test: ast.Call, holds: bool, env: Environment) -> None:
+    called = ast.unparse(test.func)
+    name = _path(test.args[0])
+    if called not in ("isinstance", "torch.is_tensor") or name not in env.values:
+        return
+    held = env.values[name]
+    of_tensor = called == "torch.is_tensor" or _names_tensor(test.args[-1])
+    only_tensor = called == "torch.is_tensor" or not isinstance(test.args[-1], ast.Tuple)
+    if of_tensor and holds and held.what is What.UNKNOWN:
+        env.values[name] = replace(held, what=What.TENSOR) if only_tensor else held
+    elif of_tensor is not holds:
+        env.values[name] = NUMBER
+
+
+def _names_tensor(classes: ast.expr) -> bool:
+    return "Tensor" in ast.unparse(classes) or "Parameter" in ast.unparse(classes)
+
+
+def _path(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return ""

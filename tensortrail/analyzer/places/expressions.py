@@ -1,0 +1,291 @@
+"""What an expression holds, and where: by the parts it is made of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tensortrail.analyzer.places import calls, ranks
+from tensortrail.analyzer.places.conditions import condition_of, narrow
+from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.joins import join, member, under
+from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.operations import Meetings, combined
+from tensortrail.analyzer.places.world import World
+from tensortrail.rules.places import (
+    MAYBE_SCALAR,
+    NUMBER,
+    UNKNOWN_HELD,
+    Held,
+    Place,
+    What,
+    Where,
+    opposite,
+)
+
+
+class Expressions:
+    """Evaluates the expressions of one function and remembers what each one was."""
+
+    def __init__(self, world: World, cls: ast.ClassDef | None) -> None:
+        self.world = world
+        self.cls = cls
+        self.seen: dict[ast.expr, Held] = {}
+        self.meetings = Meetings()
+
+    def value(self, node: ast.expr, env: Environment) -> Held:
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            found = handler(self, node, env)
+        else:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    self.value(child, env)
+            found = NUMBER if isinstance(node, (ast.JoinedStr, ast.Slice)) else UNKNOWN_HELD
+        self.seen[node] = found
+        return found
+
+    def values(self, nodes: Sequence[ast.expr], env: Environment) -> list[Held]:
+        return [self.value(each, env) for each in nodes]
+
+    # --- leaves --------------------------------------------------------------------------
+    def _constant(self, node: ast.Constant, env: Environment) -> Held:
+        return Held(What.NONE) if node.value is None else NUMBER
+
+    def _name(self, node: ast.Name, env: Environment) -> Held:
+        found = env.values.get(node.id)
+        return found if found is not None else self.world.global_held(node.id)
+
+    def _attribute(self, node: ast.Attribute, env: Environment) -> Held:
+        base = self.value(node.value, env)
+        if base.what is What.SELF:
+            return self._of_self(node.attr, env)
+        if node.attr in names("plain", "attributes"):
+            return NUMBER
+        if node.attr == "device" and base.what is not What.BOX:
+            places = base.places or {Place(Where.DEVICE, ast.unparse(node), node)}
+            if base.what is What.MODULE:
+                places = frozenset({Place(Where.SELF)})
+            return Held(What.DEVICE, frozenset(places))
+        if base.what is What.TENSOR:
+            kept = node.attr in names("keeps", "attributes")
+            return base if kept else UNKNOWN_HELD
+        if base.what is What.MODULE and node.attr in ("weight", "bias"):
+            return Held(What.TENSOR, base.places, path=f"{base.path}.{node.attr}")
+        if base.what is What.BOX:
+            in_mapping = node.attr in names("mappings", "attributes")
+            return member(base) if in_mapping else UNKNOWN_HELD
+        if base.what is What.UNKNOWN and base.path and base.places:
+            path = f"{base.path}.{node.attr}"
+            if all(each.where is Where.OF for each in base.places):
+                return Held(What.UNKNOWN, frozenset({Place(Where.OF, path)}), path=path)
+        return UNKNOWN_HELD
+
+    def _of_self(self, name: str, env: Environment) -> Held:
+        path = f"self.{name}"
+        if path in env.values:
+            return env.values[path]
+        if self.cls is None:
+            return UNKNOWN_HELD
+        found = self.world.attribute(self.cls, name)
+        if name == "device" and found.what not in (What.TENSOR, What.NUMBER):
+            if found.what is What.DEVICE and found.places:
+                return found
+            of_module = self.world.is_module(self.cls)
+            own = Place(Where.SELF) if of_module else Place(Where.DEVICE, path)
+            return Held(What.DEVICE, frozenset({own}))
+        return found if found.path else replace(found, path=path)
+
+    # --- combinations --------------------------------------------------------------------
+    def _tuple(self, node: ast.Tuple, env: Environment) -> Held:
+        parts = tuple(self.values(node.elts, env))
+        starred = any(isinstance(each, ast.Starred) for each in node.elts)
+        return Held(What.BOX, each=_joined(parts)) if starred else Held(What.BOX, parts=parts)
+
+    def _list(self, node: ast.List | ast.Set, env: Environment) -> Held:
+        return Held(What.BOX, each=_joined(self.values(node.elts, env)))
+
+    def _dict(self, node: ast.Dict, env: Environment) -> Held:
+        for key in node.keys:
+            if key is not None:
+                self.value(key, env)
+        return Held(What.BOX, each=_joined(self.values(node.values, env)))
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Environment
+    ) -> Held:
+        inside = env.copy()
+        for generator in node.generators:
+            self.bind_elements(generator.target, generator.iter, inside)
+            self.values(generator.ifs, inside)
+        if isinstance(node, ast.DictComp):
+            self.value(node.key, inside)
+            return Held(What.BOX, each=self.value(node.value, inside))
+        return Held(What.BOX, each=self.value(node.elt, inside))
+
+    def _conditional(self, node: ast.IfExp, env: Environment) -> Held:
+        self.value(node.test, env)
+        yes, no = env.copy(), env.copy()
+        narrow(node.test, True, yes)
+        narrow(node.test, False, no)
+        condition = condition_of(node.test)
+        first, second = self.value(node.body, yes), self.value(node.orelse, no)
+        if first == second:
+            return first
+        return join(
+            under(first, condition, condition), under(second, opposite(condition), condition)
+        )
+
+    def _either(self, node: ast.BoolOp, env: Environment) -> Held:
+        found = self.values(node.values, env)
+        whats = {each.what for each in found}
+        return _joined(found) or UNKNOWN_HELD if whats == {What.TENSOR} else UNKNOWN_HELD
+
+    def _unary(self, node: ast.UnaryOp, env: Environment) -> Held:
+        held = self.value(node.operand, env)
+        return NUMBER if isinstance(node.op, ast.Not) else held
+
+    def _binary(self, node: ast.BinOp, env: Environment) -> Held:
+        left, right = self.value(node.left, env), self.value(node.right, env)
+        if What.BOX in (left.what, right.what):
+            return Held(What.BOX, each=_joined([member(left), member(right)]))
+        return self.operate(node, type(node.op).__name__, [left, right], env)
+
+    def operate(
+        self, node: ast.expr, operation: str, operands: Sequence[Held], env: Environment
+    ) -> Held:
+        strictly = operation == "MatMult"
+        if strictly or any(each.what is What.TENSOR for each in operands):
+            self.meetings.meet(node, operation, operands, env, by_element=not strictly)
+        found = combined(operands)
+        return replace(found, what=What.TENSOR) if strictly else found
+
+    def _compare(self, node: ast.Compare, env: Environment) -> Held:
+        left = self.value(node.left, env)
+        found = NUMBER
+        for op, other in zip(node.ops, node.comparators, strict=True):
+            right = self.value(other, env)
+            if not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+                found = self.operate(node, type(op).__name__, [left, right], env)
+            left = right
+        return found
+
+    def _subscript(self, node: ast.Subscript, env: Environment) -> Held:
+        base = self.value(node.value, env)
+        slices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        indices = self.values(slices, env)
+        if base.what is What.TENSOR:
+            for index in indices:
+                if index.what is What.TENSOR:
+                    self.meetings.index(node, base, index, env)
+            rank = ranks.rank_of_part(base.rank, slices, indices)
+            return replace(base, rank=rank, path="")
+        if base.what is What.BOX:
+            if isinstance(node.slice, ast.Slice):
+                return base if base.each is not None else UNKNOWN_HELD
+            at = getattr(node.slice, "value", None)
+            if base.parts is not None and isinstance(at, int):
+                inside = -len(base.parts) <= at < len(base.parts)
+                return base.parts[at] if inside else UNKNOWN_HELD
+            return member(base)
+        if base.what is What.MODULE and base.cls == "box":
+            return replace(base, cls="")
+        if base.what is What.UNKNOWN and base.path and base.places:
+            path = f"{base.path}[{ast.unparse(node.slice)}]"
+            return replace(base, path=path)
+        return NUMBER if base.what is What.NUMBER else UNKNOWN_HELD
+
+    def _call(self, node: ast.Call, env: Environment) -> Held:
+        return calls.value_of_call(self, node, env)
+
+    def _walrus(self, node: ast.NamedExpr, env: Environment) -> Held:
+        found = self.value(node.value, env)
+        env.values[node.target.id] = found
+        return found
+
+    def _inner(self, node: ast.Starred | ast.Await, env: Environment) -> Held:
+        return self.value(node.value, env)
+
+    def _lambda(self, node: ast.Lambda, env: Environment) -> Held:
+        return NUMBER
+
+    # --- binding -------------------------------------------------------------------------
+    def bind_elements(self, target: ast.expr, source: ast.expr, env: Environment) -> None:
+        """What a step of a loop over `source` binds."""
+        self.bind(target, element_of(self.value(source, env)), env)
+
+    def bind(self, target: ast.expr, held: Held, env: Environment) -> None:
+        if isinstance(target, ast.Name):
+            env.values[target.id] = held
+            self.seen[target] = held
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for index, each in enumerate(target.elts):
+                inner = each.value if isinstance(each, ast.Starred) else each
+                self.bind(inner, _part(held, index, len(target.elts)), env)
+        elif isinstance(target, ast.Attribute):
+            base = self.value(target.value, env)
+            if base.what is What.SELF:
+                env.values[f"self.{target.attr}"] = held
+            self.seen[target] = held
+        elif isinstance(target, ast.Subscript):
+            self._store(target, held, env)
+
+    def _store(self, target: ast.Subscript, held: Held, env: Environment) -> None:
+        base = self.value(target.value, env)
+        slices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        for index in self.values(slices, env):
+            if base.what is What.TENSOR and index.what is What.TENSOR:
+                self.meetings.index(target, base, index, env)
+        if base.what is What.BOX and isinstance(target.value, ast.Name):
+            each = join(member(base), held) if base.each or base.parts else held
+            env.values[target.value.id] = Held(What.BOX, each=each)
+
+
+def _joined(found: Sequence[Held]) -> Held | None:
+    result: Held | None = None
+    for each in found:
+        result = each if result is None else join(result, each)
+    return result
+
+
+def _part(held: Held, index: int, count: int) -> Held:
+    if held.parts is not None and len(held.parts) == count:
+        return held.parts[index]
+    return element_of(held)
+
+
+def element_of(held: Held) -> Held:
+    if held.what is What.BOX:
+        return member(held)
+    if held.what is What.TENSOR:
+        rank = held.rank - 1 if held.rank is not None and held.rank > 1 else MAYBE_SCALAR
+        return replace(held, rank=rank, path="")
+    return NUMBER if held.what is What.NUMBER else UNKNOWN_HELD
+
+
+_HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any, Environment], Held]] = {
+    ast.Constant: Expressions._constant,
+    ast.Name: Expressions._name,
+    ast.Attribute: Expressions._attribute,
+    ast.Tuple: Expressions._tuple,
+    ast.List: Expressions._list,
+    ast.Set: Expressions._list,
+    ast.Dict: Expressions._dict,
+    ast.ListComp: Expressions._comprehension,
+    ast.SetComp: Expressions._comprehension,
+    ast.GeneratorExp: Expressions._comprehension,
+    ast.DictComp: Expressions._comprehension,
+    ast.IfExp: Expressions._conditional,
+    ast.BoolOp: Expressions._either,
+    ast.UnaryOp: Expressions._unary,
+    ast.BinOp: Expressions._binary,
+    ast.Compare: Expressions._compare,
+    ast.Subscript: Expressions._subscript,
+    ast.Call: Expressions._call,
+    ast.NamedExpr: Expressions._walrus,
+    ast.Starred: Expressions._inner,
+    ast.Await: Expressions._inner,
+    ast.Lambda: Expressions._lambda,
+}

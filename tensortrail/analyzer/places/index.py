@@ -1,0 +1,223 @@
+"""The places of one file: inferred function by function, when a rule asks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tensortrail.analyzer.places.attributes import own_attribute
+from tensortrail.analyzer.places.results import from_callee
+from tensortrail.analyzer.places.statements import Inference
+from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
+from tensortrail.rules.view import FunctionNode
+
+if TYPE_CHECKING:
+    from tensortrail.analyzer.module import PythonModule
+
+_DEEPEST = 6
+"""Functions that are inferred because others asked about them, one inside the other."""
+_SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
+
+
+class PlacesOfFile:
+    """Implements the `World` of the inference over one file of a project."""
+
+    def __init__(self, module: PythonModule) -> None:
+        self._module = module
+        self.tree: Tree = module.tree
+        self._functions: dict[FunctionNode, FunctionPlaces] = {}
+        self._attributes: dict[tuple[ast.ClassDef, str], Held] = {}
+        self._top: dict[str, Held] | None = None
+        self.sets_default_device = any(
+            name in module.source.data.decode("utf-8", "replace") for name in _SETS_DEFAULT
+        )
+
+    # --- what rules ask ------------------------------------------------------------------
+    def places(self, function: FunctionNode) -> FunctionPlaces:
+        """Of the outermost function around: functions inside of it are run with it."""
+        outer = self.tree.outermost_function_of(function) or function
+        if outer not in self._functions:
+            self._functions[outer] = FunctionPlaces()  # recursion ends here
+            if self._module.project.depth >= _DEEPEST:
+                del self._functions[outer]
+                return FunctionPlaces()
+            self._module.project.depth += 1
+            try:
+                self._functions[outer] = self._inferred(outer)
+            finally:
+                self._module.project.depth -= 1
+        return self._functions[outer]
+
+    def _inferred(self, function: FunctionNode) -> FunctionPlaces:
+        cls = self.tree.parent(function)
+        inference = Inference(self, cls if isinstance(cls, ast.ClassDef) else None)
+        inference.run(function)
+        return FunctionPlaces(inference.seen, inference.meetings.all(), inference.returns)
+
+    def passed(self, function: FunctionNode, parameter: str) -> Sequence[Held]:
+        """What callers in this file pass for a parameter."""
+        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+        is_method = isinstance(self.tree.parent(function), ast.ClassDef)
+        found: list[Held] = []
+        for call in self._module.calls(function.name):
+            caller = self.tree.outermost_function_of(call)
+            if caller is None or self._callee(call) != (self._module, function):
+                continue
+            given = _argument(call, names[1:] if is_method else names, parameter)
+            if given is not None:
+                found.append(self.places(caller).seen.get(given, UNKNOWN_HELD))
+        return found
+
+    # --- what the inference asks ---------------------------------------------------------
+    def qualified(self, node: ast.AST) -> str:
+        return self._module.qualified(node)
+
+    def global_held(self, name: str) -> Held:
+        if self._top is None:
+            self._top = {}
+            inference = Inference(self, None)
+            body = [each for each in self.tree.root.body if isinstance(each, _ASSIGNMENTS)]
+            inference.run_top(body)
+            self._top = inference.end.values if inference.end is not None else {}
+        return _as_global(self._top.get(name, UNKNOWN_HELD), name)
+
+    def is_module(self, cls: ast.ClassDef) -> bool:
+        facts = self._module.class_facts(cls)
+        return facts is not None and facts.is_module
+
+    def attribute(self, cls: ast.ClassDef, name: str) -> Held:
+        key = (cls, name)
+        if key not in self._attributes:
+            self._attributes[key] = UNKNOWN_HELD  # an attribute defined by itself ends here
+            found = own_attribute(self, cls, name)
+            self._attributes[key] = found if found is not None else self._inherited(cls, name)
+        return self._attributes[key]
+
+    def _inherited(self, cls: ast.ClassDef, name: str) -> Held:
+        for base in cls.bases:
+            found = self._definition(self.qualified(base))
+            if found is not None and isinstance(found[1], ast.ClassDef):
+                held = found[0].places_of_file.attribute(found[1], name)
+                if held != UNKNOWN_HELD:
+                    return held if found[0] is self._module else _foreign(held)
+            if self.qualified(base).startswith("torch.nn.") and name in ("weight", "bias"):
+                place = Place(Where.SELF, "parameter")
+                return Held(What.TENSOR, frozenset({place}), path=f"self.{name}")
+        return UNKNOWN_HELD
+
+    def result(
+        self,
+        call: ast.Call,
+        cls: ast.ClassDef | None,
+        given: Sequence[Held],
+        named: dict[str, Held],
+    ) -> Held | None:
+        if any(isinstance(each, ast.Starred) for each in call.args):
+            return None
+        found = self._callee(call)
+        if found is None:
+            return None
+        module, function = found
+        if function.decorator_list and not _is_plain(function):
+            return None
+        inferred = module.places_of_file.places(function)
+        if inferred.returns is None or _yields(module.tree, function):
+            return None
+        is_method = isinstance(module.tree.parent(function), ast.ClassDef)
+        foreign = module is not self._module
+        return from_callee(inferred.returns, function, is_method, given, named, call, foreign)
+
+    def _callee(self, call: ast.Call) -> tuple[PythonModule, FunctionNode] | None:
+        dotted = self.qualified(call.func)
+        first, _, rest = dotted.partition(".")
+        if first == "self" and rest and "." not in rest:
+            cls = self.tree.class_of(call)
+            return self._method(cls, rest) if cls is not None else None
+        if not dotted or first in ("torch", "numpy", "math", "os", "self", "cls"):
+            return None
+        found = self._definition(dotted)
+        if found is not None and isinstance(found[1], SCOPES):
+            return found[0], found[1]
+        return None
+
+    def _method(
+        self, cls: ast.ClassDef, name: str, depth: int = 0
+    ) -> tuple[PythonModule, FunctionNode] | None:
+        """The method of the class or of a base of it."""
+        for statement in cls.body:
+            if isinstance(statement, SCOPES) and statement.name == name:
+                return self._module, statement
+        for base in cls.bases if depth < _DEEPEST else ():
+            found = self._definition(self.qualified(base))
+            if found is not None and isinstance(found[1], ast.ClassDef):
+                method = found[0].places_of_file._method(found[1], name, depth + 1)
+                if method is not None:
+                    return method
+        return None
+
+    def _definition(self, dotted: str) -> tuple[PythonModule, ast.AST] | None:
+        if not dotted:
+            return None
+        local = dotted.removeprefix(f"{self._module.name}.") if self._module.name else dotted
+        node = self._module.definition_named(local)
+        if node is not None:
+            return self._module, node
+        if "." not in dotted or dotted.startswith(("torch.", "numpy.")):
+            return None
+        return self._module.project.definition(self._module, dotted)
+
+    def made(self, call: ast.Call, dotted: str) -> Held | None:
+        last = dotted.rpartition(".")[2]
+        if not last[:1].isupper():
+            return None
+        facts = self._module.class_facts(dotted)
+        if facts is None or not facts.is_module:
+            return None
+        return Held(What.MODULE, frozenset({Place(Where.SELF)}), cls=facts.name)
+
+
+_ASSIGNMENTS = (ast.Assign, ast.AnnAssign)
+
+
+def _argument(call: ast.Call, names: list[str], parameter: str) -> ast.expr | None:
+    for keyword in call.keywords:
+        if keyword.arg == parameter:
+            return keyword.value
+    if parameter in names and names.index(parameter) < len(call.args):
+        before = call.args[: names.index(parameter) + 1]
+        return None if any(isinstance(each, ast.Starred) for each in before) else before[-1]
+    return None
+
+
+def _as_global(held: Held, name: str) -> Held:
+    if held.what is What.TENSOR and held.only is not None:
+        return held.at(Place(Where.STAYS, name, held.only.by)) if _is_made(held) else UNKNOWN_HELD
+    return held if held.what in (What.NUMBER, What.DEVICE) else UNKNOWN_HELD
+
+
+def _is_made(held: Held) -> bool:
+    return held.only is not None and held.only.where in (Where.DEFAULT, Where.HOST)
+
+
+def _foreign(held: Held) -> Held:
+    """What a class of another file keeps: its nodes mean nothing here."""
+    places = (Place(each.where, each.subject, None, each.given) for each in held.places)
+    return Held(held.what, frozenset(places), held.rank, held.path, cls=held.cls)
+
+
+def _is_plain(function: FunctionNode) -> bool:
+    """Its decorators leave what it returns alone."""
+    harmless = {"staticmethod", "classmethod", "no_grad", "inference_mode", "property", "cache",
+                "lru_cache", "autocast", "cached_property", "override"}  # fmt: skip
+    for each in function.decorator_list:
+        called = each.func if isinstance(each, ast.Call) else each
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if name not in harmless:
+            return False
+    return True
+
+
+def _yields(tree: Tree, function: FunctionNode) -> bool:
+    return bool(tree.nodes(ast.Yield, function) or tree.nodes(ast.YieldFrom, function))

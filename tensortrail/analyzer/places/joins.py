@@ -1,0 +1,122 @@
+"""What holds whichever way control came: joins of what is held, and of environments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tensortrail.analyzer.places.environment import Environment
+from tensortrail.rules.places import (
+    MAYBE_SCALAR,
+    UNKNOWN_HELD,
+    Held,
+    Place,
+    What,
+    Where,
+    opposite,
+)
+
+_UNKNOWN = Place(Where.UNKNOWN)
+_MOST_PLACES = 12
+
+
+def join(one: Held, other: Held) -> Held:
+    if one == other:
+        return one
+    if one.what is What.NONE:
+        return other
+    if other.what is What.NONE:
+        return one
+    if one.what is not other.what:
+        return _of_unlike(one, other)
+    places = one.places | other.places
+    if not one.places or not other.places:
+        places = places | {_UNKNOWN} if places else places
+    return Held(
+        what=one.what,
+        places=frozenset() if len(places) > _MOST_PLACES else places,
+        rank=_rank(one.rank, other.rank),
+        path=one.path if one.path == other.path else "",
+        parts=_parts(one.parts, other.parts),
+        each=_each(one.each, other.each),
+        cls=one.cls if one.cls == other.cls else "",
+        moved=one.moved or other.moved,
+    )
+
+
+def _of_unlike(one: Held, other: Held) -> Held:
+    """A tensor on one path and something else on the other: what is known of it is kept."""
+    for tensor, else_ in ((one, other), (other, one)):
+        if tensor.what is What.TENSOR and tensor.places and else_.what is What.NUMBER:
+            return replace(tensor, what=What.UNKNOWN)
+        if tensor.what is What.TENSOR and else_.what is What.UNKNOWN:
+            return replace(tensor, places=tensor.places | (else_.places or {_UNKNOWN}))
+    return UNKNOWN_HELD
+
+
+def _rank(one: int | None, other: int | None) -> int | None:
+    if one == other:
+        return one
+    return MAYBE_SCALAR if {one, other} & {0, MAYBE_SCALAR} else None
+
+
+def _parts(one: tuple[Held, ...] | None, other: tuple[Held, ...] | None) -> tuple[Held, ...] | None:
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple(join(left, right) for left, right in zip(one, other, strict=True))
+
+
+def _each(one: Held | None, other: Held | None) -> Held | None:
+    return join(one, other) if one is not None and other is not None else one or other
+
+
+def member(box: Held) -> Held:
+    """Any member of a box."""
+    if box.each is not None:
+        return box.each
+    found: Held | None = None
+    for part in box.parts or ():
+        found = part if found is None else join(found, part)
+    return found if found is not None else UNKNOWN_HELD
+
+
+def join_environments(
+    one: Environment | None, other: Environment | None, condition: str = ""
+) -> Environment | None:
+    """`condition` holds where `one` comes from; what differs remembers it."""
+    if one is None or other is None:
+        left = one or other
+        if left is not None and condition:
+            left.conditions += (opposite(condition) if one is None else condition,)
+        return left
+    joined = one.copy()
+    joined.conditions = tuple(each for each in one.conditions if each in other.conditions)
+    for path in one.values.keys() | other.values.keys():
+        left_held, right_held = one.values.get(path), other.values.get(path)
+        if left_held is right_held and left_held is not None:
+            continue
+        found = _tagged_join(left_held, right_held, condition)
+        if found is None or (path.startswith("self.") and None in (left_held, right_held)):
+            joined.values.pop(path, None)
+        else:
+            joined.values[path] = found
+    return joined
+
+
+def _tagged_join(one: Held | None, other: Held | None, condition: str) -> Held | None:
+    if one is None or other is None:
+        only = one or other
+        assert only is not None
+        return under(only, condition if one is not None else opposite(condition), condition)
+    if one == other:
+        return one
+    if not condition or one.places == other.places:
+        return join(one, other)
+    return join(under(one, condition, condition), under(other, opposite(condition), condition))
+
+
+def under(held: Held, given: str, condition: str) -> Held:
+    """The same, with places that are remembered to hold under a condition only."""
+    if not condition or not held.places:
+        return held
+    tagged = (each if each.given else replace(each, given=given) for each in held.places)
+    return replace(held, places=frozenset(tagged))

@@ -1,0 +1,170 @@
+"""What a method gives, and where: of tensors, of boxes, of arguments that may be tensors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tensortrail.analyzer.places import calls
+from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.joins import join, member
+from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.operations import combined
+from tensortrail.analyzer.places.ranks import rank_after
+from tensortrail.rules.places import (
+    MAYBE_SCALAR,
+    NUMBER,
+    UNKNOWN_HELD,
+    Held,
+    Place,
+    What,
+    Where,
+)
+
+if TYPE_CHECKING:
+    from tensortrail.analyzer.places.calls import Called
+    from tensortrail.analyzer.places.expressions import Expressions
+
+_DEVICE_NAME = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d+)?")
+_MOVES = frozenset({"to", "cpu", "cuda", "type"})
+_DTYPES = re.compile(r"torch\.(b?float|int|uint|half|long|double|bool|short|complex)\w*")
+
+
+def value_of_method(
+    world_of: Expressions, called: Called, name: str, base: Held, env: Environment
+) -> Held:
+    if base.what is What.MODULE:
+        return _of_module(world_of, called, name, base, env)
+    if base.what is What.BOX:
+        return _of_box(world_of, called, name, base, env)
+    if base.what in (What.NUMBER, What.DEVICE, What.NONE):
+        return NUMBER
+    if name in _MOVES:
+        return moved(world_of, called, name, base, env)
+    if base.what is What.UNKNOWN and name not in names("only_tensors", "names"):
+        return _of_unknown(called, name, base)
+    return _of_tensor(world_of, called, name, base, env)
+
+
+def _of_unknown(called: Called, name: str, base: Held) -> Held:
+    if name in names("modules", "leaf_getters"):
+        return Held(What.MODULE, frozenset({Place(Where.OF, base.path)}), cls="leaf")
+    if name in names("keeps", "methods") or name in names("keeps", "shapes"):
+        return replace(base, path="")
+    return UNKNOWN_HELD
+
+
+def _of_tensor(
+    world_of: Expressions, called: Called, name: str, base: Held, env: Environment
+) -> Held:
+    tensor = replace(base, what=What.TENSOR)
+    if name in names("plain", "methods"):
+        return NUMBER
+    if name in names("follows", "new"):
+        place = calls.device_given(world_of, called, env)
+        return Held(What.TENSOR, place if place is not None else base.places)
+    plain = name.rstrip("_")
+    by_element = plain in names("meets", "by_element")
+    if by_element or plain in names("meets", "strictly"):
+        operands = [tensor, *called.operands]
+        world_of.meetings.meet(called.node, plain, operands, env, by_element)
+        return tensor if name.endswith("_") else combined(operands)
+    if name == "type_as":
+        return replace(tensor, places=called.first.places if called.first else frozenset())
+    if name in names("keeps", "reductions") or name in ("sort", "topk", "chunk", "split", "unbind"):
+        return after_reduction(called, name, tensor, given=0)
+    if name in names("keeps", "methods"):
+        return tensor
+    if name in names("keeps", "shapes"):
+        return replace(tensor, rank=rank_after(name, called.node, base.rank), path="")
+    return Held(What.TENSOR, tensor.places)
+
+
+def after_reduction(called: Called, name: str, held: Held, given: int) -> Held:
+    """`given` arguments are the tensor; with no more of them the result has no dimension."""
+    every = len(called.args) == given and not {"dim", "axis"} & called.nodes.keys()
+    plain = replace(held, path="", rank=None)
+    if name in ("chunk", "split", "unbind", "meshgrid"):
+        return Held(What.BOX, each=plain)
+    if name in ("sort", "topk", "kthvalue"):
+        return Held(What.BOX, parts=(plain, plain))
+    if every and name in names("keeps", "reductions"):
+        return replace(held, path="", rank=0)
+    if name in ("max", "min", "median") and not every:
+        return Held(What.BOX, parts=(plain, plain))
+    return replace(held, path="", rank=held.rank if held.rank in (0, MAYBE_SCALAR) else None)
+
+
+def moved(world_of: Expressions, called: Called, name: str, base: Held, env: Environment) -> Held:
+    """After `.to(...)`, `.cpu()`, `.cuda()`: elsewhere, or only of another dtype."""
+    node = called.node
+    if name == "cpu":
+        return replace(base, places=frozenset({Place(Where.LITERAL, "cpu", node)}), moved=node)
+    if name == "cuda":
+        target = node.args[0] if node.args else called.nodes.get("device")
+        if target is None or isinstance(target, ast.Constant):
+            literal = frozenset({Place(Where.LITERAL, "cuda", node)})
+            return replace(base, places=literal, moved=node)
+        places = calls.device_places(world_of, target, node, env)
+        return replace(base, places=places, moved=node)
+    if called.unpacks:
+        return replace(base, places=frozenset())
+    if "device" in called.nodes:
+        places = calls.device_places(world_of, called.nodes["device"], node, env)
+        return replace(base, places=places, moved=node)
+    if not node.args or name == "type":
+        return base
+    return _moved_to(world_of, called, base, node.args[0], env)
+
+
+def _moved_to(
+    world_of: Expressions, called: Called, base: Held, target: ast.expr, env: Environment
+) -> Held:
+    held = called.first or UNKNOWN_HELD
+    node = called.node
+    text = ast.unparse(target)
+    if isinstance(target, ast.Constant):
+        if isinstance(target.value, str) and not _DEVICE_NAME.fullmatch(target.value):
+            return base
+    elif held.what is What.TENSOR:  # x.to(y): device and dtype of y
+        return replace(base, places=held.places, moved=node)
+    elif text.endswith("dtype") or _DTYPES.fullmatch(text) or held.what is What.NUMBER:
+        return base
+    elif held.what is not What.DEVICE and "device" not in text:
+        return replace(base, places=frozenset(), moved=node)  # a device, a dtype or a tensor
+    places = calls.device_places(world_of, target, node, env)
+    return replace(base, places=places, moved=node)
+
+
+def _of_box(world_of: Expressions, called: Called, name: str, base: Held, env: Environment) -> Held:
+    func = called.node.func
+    assert isinstance(func, ast.Attribute)
+    if name == "to":
+        return Held(What.BOX, each=moved(world_of, called, name, member(base), env))
+    if name in ("append", "extend", "insert", "add") and called.args:
+        added = member(called.args[-1]) if name == "extend" else called.args[-1]
+        each = join(member(base), added) if base.each or base.parts else added
+        if isinstance(func.value, ast.Name):
+            env.values[func.value.id] = Held(What.BOX, each=each)
+        return NUMBER
+    if name == "items":
+        return Held(What.BOX, each=Held(What.BOX, parts=(NUMBER, member(base))))
+    if name in ("values", "copy"):
+        return Held(What.BOX, each=member(base))
+    if name in ("get", "pop"):
+        return member(base)
+    return UNKNOWN_HELD
+
+
+def _of_module(
+    world_of: Expressions, called: Called, name: str, base: Held, env: Environment
+) -> Held:
+    if name == "forward":
+        return calls.of_module(world_of, called, base, env)
+    if name in ("eval", "train", "requires_grad_", "half", "float"):
+        return base
+    if name in ("to", "cuda", "cpu"):
+        return moved(world_of, called, name, base, env)
+    return UNKNOWN_HELD

@@ -1,0 +1,104 @@
+"""What the parameters of a function are, and that they lie where the caller has put them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.world import World
+from tensortrail.rules.places import NUMBER, Held, Place, What, Where
+from tensortrail.rules.view import FunctionNode
+
+_PLAIN = frozenset(
+    "int float str bool bytes dtype ndarray Callable Path Generator Image PIL np".split()
+)
+_BOXES = frozenset("list List tuple Tuple Sequence Iterable dict Dict Mapping".split())
+_TAKES_ANYTHING = frozenset({"isinstance", "torch.from_numpy", "torch.tensor", "torch.as_tensor"})
+_TENSORS = frozenset("Tensor FloatTensor LongTensor IntTensor BoolTensor Parameter".split())
+
+
+def parameters_of(
+    function: FunctionNode, cls: ast.ClassDef | None, world: World
+) -> dict[str, Held]:
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    evidence: set[str] | None = None
+    found: dict[str, Held] = {}
+    for index, each in enumerate(every):
+        if index == 0 and cls is not None and each.arg == "self" and not _is_static(function):
+            found["self"] = Held(What.SELF, path="self")
+            continue
+        held = _by_annotation(each)
+        if held is None:
+            if evidence is None:
+                evidence = set(_used_as_tensors(function, world))
+            what = What.TENSOR if each.arg in evidence else What.UNKNOWN
+            held = Held(what, _where(each.arg), path=each.arg)
+        found[each.arg] = held
+    for rest in (arguments.vararg, arguments.kwarg):
+        if rest is not None:
+            found[rest.arg] = Held(path=rest.arg)
+    return found
+
+
+def _where(name: str) -> frozenset[Place]:
+    return frozenset({Place(Where.OF, name)})
+
+
+def _by_annotation(argument: ast.arg) -> Held | None:
+    """None if the annotation does not say."""
+    name = argument.arg
+    if argument.annotation is None:
+        if name == "device" or name.endswith("_device"):
+            return Held(What.DEVICE, frozenset({Place(Where.DEVICE, name)}), path=name)
+        return None
+    said = set(_names_in(argument.annotation))
+    if "device" in said or name == "device":
+        return Held(What.DEVICE, frozenset({Place(Where.DEVICE, name)}), path=name)
+    if said & _TENSORS:
+        if said & _BOXES:
+            boxed = Held(What.TENSOR, _where(name))
+            whole = not said & {"Union", "|"} and "|" not in ast.unparse(argument.annotation)
+            return Held(What.BOX, each=boxed, path=name) if whole else None
+        mixed = said & _PLAIN
+        return Held(What.UNKNOWN if mixed else What.TENSOR, _where(name), path=name)
+    if said & _PLAIN and not said & {"Any", "object"}:
+        return NUMBER if not said & _BOXES else Held(What.BOX, each=NUMBER)
+    return Held(What.UNKNOWN, _where(name), path=name)
+
+
+def _names_in(annotation: ast.expr) -> Iterator[str]:
+    for node in ast.walk(annotation):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                yield from _names_in(ast.parse(node.value, mode="eval").body)
+            except (SyntaxError, ValueError):
+                return
+
+
+def _used_as_tensors(function: FunctionNode, world: World) -> Iterator[str]:
+    """Names that the function asks for what only a tensor has, and does not test the type of."""
+    found: set[str] = set()
+    doubtful: set[str] = set()
+    strict = names("meets", "strictly")
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.attr in names("only_tensors", "names"):
+                found.add(node.value.id)
+        elif isinstance(node, ast.Call):
+            dotted = world.qualified(node.func)
+            firsts = [each.id for each in node.args[:1] if isinstance(each, ast.Name)]
+            if dotted in _TAKES_ANYTHING or dotted.startswith("numpy."):
+                doubtful.update(firsts)
+            elif dotted.startswith("torch.") and dotted.rpartition(".")[2] in strict:
+                found.update(firsts)
+    yield from found - doubtful
+
+
+def _is_static(function: FunctionNode) -> bool:
+    return any(getattr(each, "id", "") == "staticmethod" for each in function.decorator_list)

@@ -1,0 +1,78 @@
+"""How many dimensions a fresh tensor has: one without any meets tensors of every device."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.analyzer.places.library import names
+from tensortrail.rules.places import MAYBE_SCALAR, Held, What
+
+
+def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None:
+    if dotted in names("fresh", "rows"):
+        return 2 if dotted.endswith("_indices") else 1
+    if dotted in names("fresh", "of_data"):
+        return _of_data(call.args[0] if call.args else None, first)
+    shape = call.args[0] if call.args else _keyword(call, "size")
+    if dotted in ("torch.randint", "torch.normal"):
+        shape = _keyword(call, "size") or (call.args[-1] if call.args else None)
+    if dotted == "torch.eye":
+        return 2
+    if isinstance(shape, (ast.Tuple, ast.List)):
+        starred = any(isinstance(each, ast.Starred) for each in shape.elts)
+        return None if starred else len(shape.elts)
+    if isinstance(shape, (ast.Attribute, ast.Call)):
+        return MAYBE_SCALAR if isinstance(shape, ast.Attribute) else None
+    return None
+
+
+def _of_data(data: ast.expr | None, held: Held | None) -> int | None:
+    if isinstance(data, (ast.List, ast.Tuple, ast.ListComp)):
+        return None
+    if held is not None and held.what is What.BOX:
+        return None
+    if held is not None and held.what is What.NUMBER and isinstance(data, ast.Constant):
+        return 0
+    return MAYBE_SCALAR
+
+
+def rank_after(method: str, call: ast.Call, before: int | None) -> int | None:
+    """Of a method that changes the shape."""
+    if method in ("view", "reshape", "expand"):
+        if len(call.args) > 1 and not any(isinstance(each, ast.Starred) for each in call.args):
+            return len(call.args)
+        shape = call.args[0] if call.args else None
+        if isinstance(shape, (ast.Tuple, ast.List)) and shape.elts:
+            return len(shape.elts)
+        if isinstance(shape, ast.UnaryOp) and method != "expand":
+            return 1  # reshape(-1)
+        return before if before in (0, MAYBE_SCALAR) else None
+    if method in ("squeeze", "select"):
+        return MAYBE_SCALAR
+    if method in ("unsqueeze", "repeat", "flatten", "nonzero", "repeat_interleave"):
+        return None
+    return before
+
+
+def rank_of_part(before: int | None, indices: list[ast.expr], held: list[Held]) -> int | None:
+    """Of a tensor after `x[...]`."""
+    if any(isinstance(each, ast.Constant) and each.value is None for each in indices):
+        return None
+    dropped = sum(1 for node, by in zip(indices, held, strict=True) if _drops(node, by))
+    if any(by.what is What.TENSOR and by.rank != 0 for by in held):
+        return None
+    if not dropped:
+        return before
+    if before is not None and before > dropped:
+        return before - dropped
+    return MAYBE_SCALAR
+
+
+def _drops(node: ast.expr, by: Held) -> bool:
+    if isinstance(node, ast.Slice) or by.what is What.TENSOR:
+        return False
+    return not (isinstance(node, ast.Constant) and node.value in (None, Ellipsis))
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((each.value for each in call.keywords if each.arg == name), None)

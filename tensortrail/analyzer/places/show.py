@@ -1,0 +1,49 @@
+"""The inferred places of a file as text, each beside the line it belongs to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.analyzer.module import PythonModule
+from tensortrail.analyzer.project import Project
+from tensortrail.rules.places import Held, What
+
+_WIDEST = 76
+
+
+def shown(path: str, data: bytes, project: Project) -> str:
+    """Every line of the file, followed by what is known of the tensors it names."""
+    module = PythonModule(path, data, project)
+    notes: dict[int, list[str]] = {}
+    for function in (*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)):
+        if module.tree.outermost_function_of(function) is not function:
+            continue
+        for node, held in module.places(function).seen.items():
+            if (note := _note(node, held)) and note not in notes.get(node.lineno, ()):
+                notes.setdefault(node.lineno, []).append(note)
+    lines = data.decode("utf-8", "replace").splitlines()
+    width = min(_WIDEST, max((len(each) for each in lines), default=0))
+    return "\n".join(_beside(lines, notes, width))
+
+
+def _beside(lines: list[str], notes: dict[int, list[str]], width: int) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        said = "; ".join(notes.get(number, ()))
+        yield f"{number:5} {line:<{width}}  # {said}" if said else f"{number:5} {line}"
+
+
+def _note(node: ast.expr, held: Held) -> str:
+    """Of names and attributes: "x: of(x)"; of arguments that may be tensors, nothing."""
+    if not isinstance(node, (ast.Name, ast.Attribute)):
+        return ""
+    text = ast.unparse(node)
+    inner = held.each if held.what is What.BOX and held.each is not None else held
+    if inner.what not in (What.TENSOR, What.DEVICE):
+        return ""
+    place = " or ".join(each.text for each in inner.in_order) or "?"
+    where = f"each {place}" if inner is not held else place
+    rank = ", no dimension" if inner.rank == 0 else ""
+    return f"{text}: {'on ' if held.what is What.DEVICE else ''}{where}{rank}"
+
+

@@ -1,0 +1,206 @@
+"""Runs one function over places, statement by statement."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from tensortrail.analyzer.places.conditions import condition_of, is_about_devices, narrow
+from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.expressions import Expressions
+from tensortrail.analyzer.places.joins import join, join_environments
+from tensortrail.analyzer.places.parameters import parameters_of
+from tensortrail.analyzer.tree import SCOPES
+from tensortrail.rules.places import UNKNOWN_HELD, Held, What
+from tensortrail.rules.view import FunctionNode
+
+_TRY: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
+_DEEPEST_LOOP = 2
+"""Loops nested deeper run once."""
+
+
+class Inference(Expressions):
+    """One function, run once; functions inside of it too."""
+
+    returns: Held | None = None
+    end: Environment | None = None
+    _loops = 0
+
+    def run(self, function: FunctionNode, outer: Environment | None = None) -> None:
+        env = outer.copy() if outer is not None else Environment()
+        for name, held in parameters_of(function, self.cls, self.world).items():
+            env.values[name] = held
+        self.end = self._block(function.body, env)
+
+    def run_top(self, body: Sequence[ast.stmt]) -> None:
+        self.end = self._block(body, Environment())
+
+    def _block(self, statements: Sequence[ast.stmt], env: Environment | None) -> Environment | None:
+        for statement in statements:
+            if env is None:
+                return None
+            env = self._statement(statement, env)
+        return env
+
+    def _statement(self, node: ast.stmt, env: Environment) -> Environment | None:
+        if isinstance(node, ast.Assign):
+            held = self.value(node.value, env)
+            for target in node.targets:
+                self.bind(target, held, env)
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self.bind(node.target, self.value(node.value, env), env)
+        elif isinstance(node, ast.AugAssign):
+            self._augmented(node, env)
+        elif isinstance(node, ast.If):
+            return self._if(node, env)
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            return self._loop(node, env)
+        elif isinstance(node, _TRY):
+            return self._try(node, env)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            return self._with(node, env)
+        elif isinstance(node, ast.Match):
+            return self._match(node, env)
+        elif isinstance(node, ast.Return):
+            if node.value is not None:
+                self._returned(self.value(node.value, env))
+            return None
+        elif isinstance(node, (ast.Raise, ast.Continue, ast.Break)):
+            return None
+        elif isinstance(node, SCOPES):
+            self._nested(node, env)
+        elif not isinstance(node, ast.ClassDef):
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    self.value(child, env)
+        return env
+
+    def _returned(self, held: Held) -> None:
+        self.returns = held if self.returns is None else join(self.returns, held)
+
+    def _nested(self, node: FunctionNode, env: Environment) -> None:
+        inner = Inference(self.world, self.cls)
+        inner.seen, inner.meetings = self.seen, self.meetings
+        inner.run(node, env)
+        env.values[node.name] = UNKNOWN_HELD
+
+    def _augmented(self, node: ast.AugAssign, env: Environment) -> None:
+        before, added = self.value(node.target, env), self.value(node.value, env)
+        if before.what is What.BOX:
+            return
+        after = self.operate(node.value, type(node.op).__name__, [before, added], env)
+        if isinstance(node.target, ast.Name):
+            kept = before.what is What.TENSOR  # in place: the tensor stays where it is
+            env.values[node.target.id] = before if kept else after
+
+    # --- ways ----------------------------------------------------------------------------
+    def _if(self, node: ast.If, env: Environment) -> Environment | None:
+        self.value(node.test, env)
+        condition = condition_of(node.test)
+        yes, no = env.copy(), env.copy()
+        narrow(node.test, True, yes)
+        narrow(node.test, False, no)
+        yes.conditions += (condition,)
+        about_devices = is_about_devices(node.test)
+        self.meetings.quiet += about_devices
+        after_yes, after_no = self._block(node.body, yes), self._block(node.orelse, no)
+        self.meetings.quiet -= about_devices
+        if about_devices and after_yes is not None and after_no is not None:
+            return _after_device_test(env, after_yes, after_no)
+        joined = join_environments(after_yes, after_no, condition)
+        if joined is not None and after_yes is not None and after_no is not None:
+            joined.conditions = env.conditions
+        return joined
+
+    def _loop(
+        self, node: ast.For | ast.AsyncFor | ast.While, env: Environment
+    ) -> Environment | None:
+        self._loops += 1
+        for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
+            inside = env.copy()
+            if isinstance(node, ast.While):
+                self.value(node.test, inside)
+                narrow(node.test, True, inside)
+            else:
+                self.bind_elements(node.target, node.iter, inside)
+            after = self._block(node.body, inside)
+            joined = join_environments(env, after)
+            assert joined is not None
+            joined.conditions = env.conditions
+            env = joined
+        self._loops -= 1
+        return self._block(node.orelse, env)
+
+    def _try(self, node: ast.stmt, env: Environment) -> Environment | None:
+        assert isinstance(node, _TRY)
+        before = env.copy()
+        after = self._block(node.body, env)
+        done = self._block(node.orelse, after) if after is not None else None
+        for handler in node.handlers:
+            entry = join_environments(before.copy(), after.copy() if after else None)
+            done = join_environments(done, self._block(handler.body, entry or before.copy()))
+        if not node.finalbody:
+            return done
+        final = self._block(node.finalbody, done if done is not None else before)
+        return final if done is not None else None
+
+    def _with(self, node: ast.With | ast.AsyncWith, env: Environment) -> Environment | None:
+        before = env.ambient
+        for item in node.items:
+            held = self.value(item.context_expr, env)
+            if held.what is What.DEVICE:
+                env.ambient = held.places
+            elif _may_change_the_default(item.context_expr):
+                env.ambient = frozenset()
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, UNKNOWN_HELD, env)
+        after = self._block(node.body, env)
+        if after is not None:
+            after.ambient = before
+        return after
+
+    def _match(self, node: ast.Match, env: Environment) -> Environment | None:
+        self.value(node.subject, env)
+        result: Environment | None = env.copy()
+        for case in node.cases:
+            inside = env.copy()
+            for below in ast.walk(case.pattern):
+                name = getattr(below, "name", None)
+                if isinstance(name, str):
+                    inside.values[name] = UNKNOWN_HELD
+            after = self._block(case.body, inside)
+            joined = join_environments(result, after)
+            result = joined
+        if result is not None:
+            result.conditions = env.conditions
+        return result
+
+
+_CONTEXTS_THAT_KEEP = (
+    "no_grad", "enable_grad", "inference_mode", "autocast", "record_function", "open",
+    "set_grad_enabled", "catch_warnings", "profile", "nullcontext", "stream", "tqdm",
+    "progress_bar", "sdpa_kernel", "range",
+)  # fmt: skip
+
+
+def _may_change_the_default(context: ast.expr) -> bool:
+    """A context manager that is not known to leave the default device alone."""
+    called = context.func if isinstance(context, ast.Call) else context
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return not name.endswith(_CONTEXTS_THAT_KEEP)
+
+
+def _after_device_test(before: Environment, yes: Environment, no: Environment) -> Environment:
+    """After `if x.device != y.device: x = x.to(...)` a tensor is where the branch put it."""
+    joined = before.copy()
+    for path in yes.values.keys() | no.values.keys():
+        was = before.values.get(path)
+        after = [env.values.get(path) for env in (yes, no)]
+        changed = [each for each in after if each is not None and each != was]
+        if not changed:
+            continue
+        one = changed[0] if len(changed) == 1 else join(*changed)
+        sure = len(changed) == 1 or changed[0] == changed[1]
+        joined.values[path] = one if sure else Held(one.what, rank=one.rank, cls=one.cls)
+    return joined
