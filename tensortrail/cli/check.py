@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 def run(options: Namespace) -> int:
     paths = options.paths or ["."]
+    if options.show_places:
+        from tensortrail.cli.places import show_places
+
+        return show_places(paths)
     _refuse_mixed_up(options, paths)
     config = _config(options, paths[0])
     if options.show_settings:

@@ -64,6 +64,8 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     run("--no-cache", action="store_true", help="judge every file anew")
     run("--cache-dir", metavar="DIR", help="where to keep what was found")
     run("--jobs", type=int, metavar="N", help="processes; 0 takes one for each processor")
+    places = "print the files with the place each tensor is inferred to have, and stop"
+    run("--show-places", action="store_true", help=places)
     run("--show-settings", action="store_true", help="print the settings in force and stop")
 
 

@@ -88,6 +88,8 @@ class Held:
     """For a module: its class, or "leaf", "box", "bare"."""
     moved: ast.AST | None = None
     """The call that put it where it is, if it was somewhere else before."""
+    was: frozenset[Place] = frozenset()
+    """Where it was before that call."""
 
     def at(self, *places: Place) -> Held:
         return replace(self, places=frozenset(places))

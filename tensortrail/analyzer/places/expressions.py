@@ -262,6 +262,8 @@ def element_of(held: Held) -> Held:
     if held.what is What.TENSOR:
         rank = held.rank - 1 if held.rank is not None and held.rank > 1 else MAYBE_SCALAR
         return replace(held, rank=rank, path="")
+    if held.what is What.MODULE and held.cls == "box":
+        return replace(held, cls="")
     return NUMBER if held.what is What.NUMBER else UNKNOWN_HELD
 
 

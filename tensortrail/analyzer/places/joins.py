@@ -40,6 +40,7 @@ def join(one: Held, other: Held) -> Held:
         each=_each(one.each, other.each),
         cls=one.cls if one.cls == other.cls else "",
         moved=one.moved or other.moved,
+        was=one.was | other.was,
     )
 
 

@@ -100,6 +100,7 @@ def after_reduction(called: Called, name: str, held: Held, given: int) -> Held:
 def moved(world_of: Expressions, called: Called, name: str, base: Held, env: Environment) -> Held:
     """After `.to(...)`, `.cpu()`, `.cuda()`: elsewhere, or only of another dtype."""
     node = called.node
+    base = replace(base, was=base.places if base.moved is None else base.was)
     if name == "cpu":
         return replace(base, places=frozenset({Place(Where.LITERAL, "cpu", node)}), moved=node)
     if name == "cuda":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.rules.places import (
@@ -85,9 +84,7 @@ def combined(operands: Sequence[Held]) -> Held:
         if any(not each.places or each.what is What.UNKNOWN for each in _weighty(operands)):
             return Held(What.TENSOR, rank=_widest(tensors))
         leading = with_dimension
-    return replace(
-        leading[0], rank=_widest(tensors), path="", parts=None, each=None, cls="", moved=None
-    )
+    return Held(What.TENSOR, leading[0].places, rank=_widest(tensors))
 
 
 def _weighty(operands: Sequence[Held]) -> list[Held]:

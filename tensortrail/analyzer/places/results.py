@@ -44,7 +44,7 @@ def _translated(held: Held, arguments: dict[str, Held], call: ast.Call, foreign:
         what, rank = own.what if what is What.UNKNOWN else what, own.rank
     return replace(
         held, what=what, places=frozenset(places), rank=rank, path="", parts=parts, each=each,
-        moved=None,
+        moved=None, was=frozenset(),
     )  # fmt: skip
 
 

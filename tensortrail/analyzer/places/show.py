@@ -45,5 +45,3 @@ def _note(node: ast.expr, held: Held) -> str:
     where = f"each {place}" if inner is not held else place
     rank = ", no dimension" if inner.rank == 0 else ""
     return f"{text}: {'on ' if held.what is What.DEVICE else ''}{where}{rank}"
-
-

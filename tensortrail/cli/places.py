@@ -1,0 +1,32 @@
+"""`tensortrail check --show-places`: where each tensor is inferred to lie, beside its line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from tensortrail.cli import CLEAN, FAILED
+from tensortrail.cli.console import fail, write_text
+
+
+def show_places(paths: Sequence[str]) -> int:
+    from tensortrail.analyzer.module import Unreadable
+    from tensortrail.analyzer.places.show import shown
+    from tensortrail.analyzer.project import Project
+    from tensortrail.reporters.inert import inert
+
+    project, code = Project(), CLEAN
+    for path in paths:
+        try:
+            with open(path, "rb") as handle:
+                text = shown(path, handle.read(), project)
+        except OSError as error:
+            fail(f"{path}: {error.strerror or error}", "--show-places reads files, not folders")
+            code = FAILED
+        except Unreadable as error:
+            fail(f"{path}:{error.line}: {error}")
+            code = FAILED
+        else:
+            head = [f"{path}:"] if len(paths) > 1 else []
+            write_text("\n".join([*head, *map(inert, text.splitlines())]), sys.stdout)
+    return code

@@ -1,0 +1,198 @@
+"""What the rules about places ask of a meeting: who is out of place, and is that certain."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where, opposite
+from tensortrail.rules.view import FunctionNode, Module
+
+INDEX = "index"
+_SETS_UP = frozenset(
+    "__init__ __new__ __post_init__ __init_subclass__ reset_parameters _reset_parameters "
+    "init_weights _init_weights initialize_weights setup build post_init".split()
+)
+FORWARD = frozenset({"forward"})
+
+
+def outermost(module: Module, nodes: Iterable[ast.AST]) -> Iterator[FunctionNode]:
+    """The outermost functions that the nodes stand in, each once."""
+    found: dict[FunctionNode, None] = {}
+    for node in nodes:
+        function = module.function_of(node)
+        while function is not None:
+            outer = module.function_of(function)
+            if outer is None:
+                found[function] = None
+            function = outer
+    yield from found
+
+
+def sets_up(function: FunctionNode) -> bool:
+    """While an object is set up, its parameters are on the default device too."""
+    return function.name in _SETS_UP
+
+
+def is_index_of_what_follows(meeting: Meeting, odd: Held) -> bool:
+    """An index on the CPU into a tensor anywhere is legal; the other way round it is not."""
+    return meeting.operation == INDEX and odd is meeting.right
+
+
+def is_legal(meeting: Meeting, odd: Held) -> bool:
+    """A tensor without dimension may be anywhere, where numbers may stand too."""
+    return (meeting.by_element and odd.may_be_scalar) or is_index_of_what_follows(meeting, odd)
+
+
+def excluded(meeting: Meeting, place: Place) -> bool:
+    """The meeting stands where the condition of the place does not hold."""
+    return bool(place.given) and opposite(place.given) in meeting.conditions
+
+
+def optional_arguments(function: FunctionNode) -> set[str]:
+    """Parameters that are None unless they are given."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    with_default = positional[len(positional) - len(arguments.defaults) :]
+    pairs = [*zip(with_default, arguments.defaults, strict=True)]
+    pairs += [
+        (each, default)
+        for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is not None
+    ]
+    return {
+        each.arg
+        for each, default in pairs
+        if isinstance(default, ast.Constant) and default.value is None
+    }
+
+
+def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
+    """Its place of this sort, if it is the only one, or the one of an argument left out."""
+    if held.what is not What.TENSOR:
+        return None
+    found = [each for each in held.in_order if each.where is where]
+    if len(found) != 1:
+        return None
+    place = found[0]
+    if not place.given:
+        return place if len(held.places) == 1 else None
+    left_out = {f"{name} is None" for name in optional_arguments(function)}
+    return place if place.given in left_out else None
+
+
+def follows(module: Module, function: FunctionNode, held: Held) -> Place | None:
+    """The one place of a tensor that goes where the caller wants it; None if that is not sure."""
+    place = held.only
+    if place is None or place.given:
+        return None
+    if place.where is Where.DEVICE:
+        return place
+    if place.where is Where.LITERAL:
+        return place if place.subject != "cpu" else None
+    if place.where is Where.SELF:
+        return place if not sets_up(function) else None
+    if place.where is Where.OF and goes_along(module, function, place.subject):
+        return place
+    return None
+
+
+def goes_along(module: Module, function: FunctionNode, subject: str, depth: int = 2) -> bool:
+    """Callers pass what lies with the parameters of a module, as far as can be seen."""
+    cls = module.parent(function)
+    if not isinstance(cls, ast.ClassDef):
+        return _is_passed_along(module, function, subject, depth)
+    facts = module.class_facts(cls)
+    if facts is None or not facts.is_module:
+        return _is_passed_along(module, function, subject, depth)
+    return function.name in FORWARD or _is_passed_along(module, function, subject, depth)
+
+
+def _is_passed_along(module: Module, function: FunctionNode, subject: str, depth: int) -> bool:
+    """Every caller in this file passes a tensor that follows a device."""
+    if not depth:
+        return False
+    passed = module.passed(function, subject.partition(".")[0].partition("[")[0])
+    sure = [each for each in passed if each.what is not What.NONE]
+    return bool(sure) and all(_follows_somehow(each) for each in sure)
+
+
+def _follows_somehow(held: Held) -> bool:
+    return bool(held.places) and all(
+        each.where in (Where.SELF, Where.DEVICE) for each in held.places
+    )
+
+
+def described(place: Place) -> str:
+    """Where a tensor lies, in words."""
+    if place.where is Where.OF:
+        return f"where `{place.subject}` is"
+    if place.where is Where.SELF:
+        return "where the parameters of the module are"
+    if place.where is Where.LITERAL:
+        return f"on {place.subject}"
+    if place.where is Where.DEVICE:
+        return f"on `{place.subject}`"
+    return {
+        Where.DEFAULT: "on the default device",
+        Where.HOST: "on the CPU",
+        Where.STAYS: "where it was made",
+        Where.META: "on meta",
+    }.get(place.where, "somewhere else")
+
+
+def device_expression(
+    places: FunctionPlaces, place: Place, function: FunctionNode, before: ast.AST
+) -> str:
+    """How the device of that place can be written at a node of the function; "" if it cannot."""
+    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    if place.where is Where.LITERAL:
+        return repr(place.subject)
+    if place.where is Where.DEVICE and place.subject.partition(".")[0] in arguments:
+        return place.subject
+    if place.where is Where.OF and "[" not in place.subject:
+        root = place.subject.partition(".")[0]
+        return f"{place.subject}.device" if root in arguments else ""
+    named = _device_of_a_name(places, place, before)
+    if not named and place.where is Where.SELF and function.name in FORWARD:
+        return _device_of_an_argument(places, function)
+    return named
+
+
+def _device_of_an_argument(places: FunctionPlaces, function: FunctionNode) -> str:
+    """`x.device` of the first argument that is used as a tensor."""
+    shown = _used_as_tensors(places)
+    return next((f"{each.arg}.device" for each in function.args.args if each.arg in shown), "")
+
+
+def _used_as_tensors(places: FunctionPlaces) -> set[str]:
+    found = {
+        node.id
+        for node, held in places.seen.items()
+        if isinstance(node, ast.Name) and held.what is What.TENSOR and held.path == node.id
+    }
+    for node in places.seen:
+        func = node.func if isinstance(node, ast.Call) else node
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr in ("shape", "device", "dtype", "size")
+            and isinstance(func.value, ast.Name)
+        ):
+            found.add(func.value.id)
+    return found - {"self"}
+
+
+def _device_of_a_name(places: FunctionPlaces, place: Place, before: ast.AST) -> str:
+    """`x.device` of the nearest tensor that lies there and has a name already."""
+    line: int = getattr(before, "lineno", 0)
+    names = [
+        (node.lineno, ast.unparse(node))
+        for node, held in places.seen.items()
+        if isinstance(node, (ast.Name, ast.Attribute))
+        and held.what is What.TENSOR
+        and held.only is not None
+        and held.only.where is place.where
+        and not isinstance(node.ctx, ast.Del)
+        and node.lineno < line
+    ]
+    return f"{max(names)[1]}.device" if names else ""

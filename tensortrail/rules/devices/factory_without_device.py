@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules._common import in_tests
+from tensortrail.rules.devices._lying import (
+    certainly,
+    described,
+    device_expression,
+    excluded,
+    follows,
+    is_legal,
+    outermost,
+    sets_up,
+)
+from tensortrail.rules.places import FunctionPlaces, Meeting, Place, Where
+from tensortrail.rules.view import FunctionNode
+
+FACTORIES = (
+    "zeros", "ones", "empty", "full", "arange", "tensor", "rand", "randn", "randint", "linspace",
+    "eye", "randperm", "logspace", "LongTensor", "FloatTensor", "BoolTensor", "IntTensor",
+    "Tensor", "hann_window", "tril_indices", "triu_indices",
+)  # fmt: skip
+_ONE = "|".join(FACTORIES)
+
+
+class FactoryWithoutDevice(Rule):
+    """A tensor made without a device meets tensors that are where the caller put them.
+
+    ## What it does
+    Follows the places of tensors through a function. Reports a tensor that `torch.zeros`,
+    `torch.arange`, `torch.tensor` and the like made without `device`, and that an operation then
+    takes together with a parameter or buffer of the module, the output of a submodule, an argument
+    of `forward`, or a tensor that the function puts on a device by itself. The tensor may have
+    come through variables, containers and functions of the project.
+
+    Tensors without a dimension are left alone where a number could stand, and so are indices:
+    both are legal from the CPU. A place that depends on a condition is not reported, except for
+    an argument that is made when it is left out.
+
+    ## Why is this bad?
+    Such a tensor is on the default device, usually the CPU. Every test on the CPU passes, and
+    the first run on a GPU stops with "Expected all tensors to be on the same device".
+
+    ## Example
+    ```python
+    def forward(self, x):
+        steps = torch.arange(x.shape[1])
+        return self.proj(x) + steps
+    ```
+    Use instead:
+    ```python
+    def forward(self, x):
+        steps = torch.arange(x.shape[1], device=x.device)
+        return self.proj(x) + steps
+    ```
+
+    ## Fix safety
+    The fix is unsafe: it passes the device of the tensor that is met. Where several devices are
+    at hand, another may be meant.
+
+    ## References
+    - pytorch documentation, "Tensor attributes", `torch.device`
+    """
+
+    code = "DEV521"
+    name = "factory-without-device"
+    severity = Severity.WARNING
+    triggers = tuple(("torch", name) for name in FACTORIES)
+    shape = (
+        re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),
+    )
+    bad = (
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.proj = nn.Linear(n, n)\n\n"
+            "    def forward(self, x):\n        steps = torch.arange(x.shape[1])\n"
+            "        return self.proj(x) + steps\n",
+            lines=(11,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.proj = nn.Linear(n, n)\n\n"
+            "    def forward(self, x):\n"
+            "        steps = torch.arange(x.shape[1], device=x.device)\n"
+            "        return self.proj(x) + steps\n",
+        ),
+        Bad(
+            "import torch as th\nfrom torch.nn import Linear, Module\n\n\n"
+            "def bias(size):\n    return th.linspace(0, 1, size)\n\n\n"
+            "class M(Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.w = Linear(n, n)\n\n"
+            "    def forward(self, x):\n        added = bias(x.shape[-1])\n"
+            "        return self.w(x) * added\n",
+            lines=(6,),
+        ),
+        Bad(
+            "import torch\n\n\ndef positions(n: int, device: torch.device):\n"
+            "    rows = torch.arange(n, device=device)\n    offset = torch.ones(n)\n"
+            "    return rows + offset\n",
+            lines=(6,),
+            fixed="import torch\n\n\ndef positions(n: int, device: torch.device):\n"
+            "    rows = torch.arange(n, device=device)\n"
+            "    offset = torch.ones(n, device=device)\n"
+            "    return rows + offset\n",
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+            "    def forward(self, x: torch.Tensor, mask=None):\n        if mask is None:\n"
+            "            mask = torch.ones(x.shape[0], x.shape[1])\n        return x * mask\n",
+            lines=(8,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+            "    def forward(self, x: torch.Tensor, mask=None):\n        if mask is None:\n"
+            "            mask = torch.ones(x.shape[0], x.shape[1], device=x.device)\n"
+            "        return x * mask\n",
+        ),
+    )
+    good = (
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.proj = nn.Linear(n, n)\n"
+            "        self.proj.weight.data += torch.ones(n, n)\n\n"
+            "    def forward(self, x):\n        scale = torch.tensor(2.0)\n"
+            "        order = torch.arange(x.shape[0]).flip(0)\n"
+            "        return self.proj(x)[order] * scale\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+            "    def forward(self, x: torch.Tensor, offset):\n        if isinstance(offset, int):\n"
+            "            offset = torch.full((1,), offset)\n        return x + offset\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+            "    def forward(self, x: torch.Tensor):\n        with torch.device(x.device):\n"
+            "            steps = torch.arange(x.shape[1])\n"
+            "        later = torch.ones(x.shape[1]).to(x)\n        return x + steps + later\n"
+        ),
+        Good(
+            "import torch\n\n\ndef table(rows: torch.Tensor, n: int):\n"
+            "    return rows + torch.arange(n)\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        reported: set[ast.AST] = set()
+        for function in _candidates(module):
+            places = module.places(function)
+            for meeting in places.meetings:
+                inner = module.function_of(meeting.node) or function
+                if sets_up(function):
+                    continue
+                found = _out_of_place(module, inner, meeting)
+                if found is not None and found[0].by not in reported and found[0].by is not None:
+                    reported.add(found[0].by)
+                    yield self._reported(module, inner, places, meeting, *found)
+
+    def _reported(
+        self,
+        module: Module,
+        function: FunctionNode,
+        places: FunctionPlaces,
+        meeting: Meeting,
+        made: Place,
+        there: Place,
+    ) -> Finding:
+        assert made.by is not None
+        line = getattr(meeting.node, "lineno", 0)
+        certain = there.where is Where.LITERAL
+        return self.finding(
+            module,
+            made.by,
+            f"this is on the default device, and line {line} takes it together with a tensor "
+            f"{described(there)}",
+            severity=Severity.ERROR if certain else None,
+            trail=(
+                (made.by, "made without a device"),
+                (meeting.node, f"meets a tensor {described(there)}"),
+            ),
+            fixes=(_fix(module, function, places, made.by, there),),
+        )
+
+
+def _candidates(module: Module) -> Iterator[FunctionNode]:
+    """Functions that make tensors without a device, and those that call them."""
+    made = [
+        call
+        for call in module.calls(*FACTORIES)
+        if not any(each.arg in ("device", None) for each in call.keywords)
+    ]
+    makers = list(outermost(module, made))
+    names = [each.name for each in makers if module.places(each).returns is not None]
+    callers = outermost(module, module.calls(*names)) if names else ()
+    yield from dict.fromkeys((*makers, *callers))
+
+
+def _out_of_place(
+    module: Module, function: FunctionNode, meeting: Meeting
+) -> tuple[Place, Place] | None:
+    """The place of what was made without a device, and the place of what it meets."""
+    for odd, other in meeting.pairs:
+        made = certainly(odd, function, Where.DEFAULT)
+        if made is None or is_legal(meeting, odd) or excluded(meeting, made):
+            continue
+        there = follows(module, function, other)
+        if there is not None:
+            return made, there
+    return None
+
+
+def _fix(
+    module: Module, function: FunctionNode, places: FunctionPlaces, made: ast.AST, there: Place
+) -> Fix | None:
+    if not isinstance(made, ast.Call) or not (made.args or made.keywords):
+        return None
+    if module.function_of(made) is not function:
+        return None
+    device = device_expression(places, there, function, made)
+    if not device or module.qualified(made.func).endswith("Tensor"):
+        return None
+    last = made.keywords[-1].value if made.keywords else made.args[-1]
+    if isinstance(last, ast.GeneratorExp):
+        return None
+    edit = module.insert_after(last, f", device={device}")
+    return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit)
