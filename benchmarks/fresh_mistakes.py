@@ -105,13 +105,16 @@ def edits(source: Source, call: ast.Call) -> Iterator[tuple[str, int, int, bytes
             continue
         kind = KINDS[0] if name in FACTORIES else KINDS[1]
         yield kind, source.span(before)[1], source.span(keyword.value)[1], b""
-    if name == "to" and isinstance(call.func, ast.Attribute) and len(call.args) == 1:
-        if "device" in ast.unparse(call.args[0]) and not call.keywords:
-            yield KINDS[2], source.span(call.func.value)[1], end, b""
+    if name == "to" and isinstance(call.func, ast.Attribute) and moves_only(call):
+        yield KINDS[2], source.span(call.func.value)[1], end, b""
     if name == "register_buffer" and len(call.args) >= 2 and isinstance(call.args[0], ast.Constant):
         value = source.text(*source.span(call.args[1]))
         if value != "None":
             yield KINDS[3], start, end, f"self.{call.args[0].value} = ({value})".encode()
+
+
+def moves_only(call: ast.Call) -> bool:
+    return len(call.args) == 1 and not call.keywords and "device" in ast.unparse(call.args[0])
 
 
 def replaced(data: bytes, start: int, end: int, text: bytes) -> bytes | None:

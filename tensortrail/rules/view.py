@@ -81,8 +81,8 @@ class Module(Protocol):
     def places(self, function: FunctionNode) -> FunctionPlaces:
         """What is inferred of a function: where its tensors lie, and which meet."""
 
-    def passed(self, function: FunctionNode, parameter: str) -> Sequence[Held]:
-        """What callers in this file pass for a parameter of a function of it."""
+    def passed(self, function: FunctionNode, parameter: str) -> Sequence[tuple[FunctionNode, Held]]:
+        """What callers in this file pass for a parameter of a function of it, and who does."""
 
     # --- facts ---------------------------------------------------------------------------
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:

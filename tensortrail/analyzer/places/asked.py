@@ -29,5 +29,5 @@ class AsksForPlaces:
     def places(self, function: FunctionNode) -> FunctionPlaces:
         return self.places_of_file.places(function)
 
-    def passed(self, function: FunctionNode, parameter: str) -> Sequence[Held]:
+    def passed(self, function: FunctionNode, parameter: str) -> Sequence[tuple[FunctionNode, Held]]:
         return self.places_of_file.passed(function, parameter)

@@ -14,6 +14,7 @@ from tensortrail.analyzer.places.joins import member
 from tensortrail.analyzer.places.library import factories, names
 from tensortrail.analyzer.places.operations import combined
 from tensortrail.analyzer.places.ranks import rank_of_fresh
+from tensortrail.analyzer.places.results import Callee, demands_of, result_of
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, Held, Place, What, Where
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def value_of_call(world_of: Expressions, node: ast.Call, env: Environment) -> He
         if base.what is What.MODULE:
             return of_module(world_of, called, base, env)
     if not is_local:
-        result = world_of.world.result(node, world_of.cls, called.args, called.named)
+        result = _of_callee(world_of, called, world_of.world.callee(node))
         if result is None and called.dotted:
             result = world_of.world.made(node, called.dotted)
         if result is not None:
@@ -263,8 +264,17 @@ def _of_self(world_of: Expressions, called: Called, name: str, env: Environment)
         return of_module(world_of, called, replace(held, path=f"self.{name}"), env)
     if name in names("modules", "leaf_getters"):
         return Held(What.MODULE, frozenset({Place(Where.SELF)}), cls="leaf")
-    result = world_of.world.result(called.node, world_of.cls, called.args, called.named)
+    result = _of_callee(world_of, called, world_of.world.callee(called.node))
     return result if result is not None else UNKNOWN_HELD
+
+
+def _of_callee(world_of: Expressions, called: Called, callee: Callee | None) -> Held | None:
+    """What a function of the project gives; what meets inside of it meets here."""
+    if callee is None or called.unpacks:
+        return None
+    for meeting in demands_of(callee, called.node, called.args, called.named):
+        world_of.meetings.add(meeting)
+    return result_of(callee, called.node, called.args, called.named)
 
 
 def of_module(world_of: Expressions, called: Called, module: Held, env: Environment) -> Held:
@@ -279,7 +289,7 @@ def of_module(world_of: Expressions, called: Called, module: Held, env: Environm
                 operands = [parameters, each]
                 world_of.meetings.meet(called.node, "module", operands, env, by_element=False)
     elif module.cls and module.cls != "box":
-        result = world_of.world.result(called.node, None, called.args, called.named)
+        result = _of_callee(world_of, called, world_of.world.callee_of_module(module.cls))
         if result is not None and (result.places or result.parts):
             return result
     where = next(iter(module.places), Place(Where.SELF))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.rules.places import NUMBER, Held, What, opposite
 
-_ABOUT_DEVICES = re.compile(r"device|cuda|is_cpu|is_meta|offload|gpu|mps|xpu|npu|\bcpu\b")
+_ABOUT_DEVICES = re.compile(r"device|cuda|offload|is_meta|(?<![a-z])(cpu|gpu|mps|xpu|npu)(?![a-z])")
 
 
 def condition_of(test: ast.expr) -> str:

@@ -70,10 +70,11 @@ class Expressions:
                 places = frozenset({Place(Where.SELF)})
             return Held(What.DEVICE, frozenset(places))
         if base.what is What.TENSOR:
-            kept = node.attr in names("keeps", "attributes")
+            of_output = _is_output(base) and node.attr in names("outputs", "attributes")
+            kept = of_output or node.attr in names("keeps", "attributes")
             return base if kept else UNKNOWN_HELD
-        if base.what is What.MODULE and node.attr in ("weight", "bias"):
-            return Held(What.TENSOR, base.places, path=f"{base.path}.{node.attr}")
+        if base.what is What.MODULE:
+            return self._of_module(node.attr, base)
         if base.what is What.BOX:
             in_mapping = node.attr in names("mappings", "attributes")
             return member(base) if in_mapping else UNKNOWN_HELD
@@ -82,6 +83,18 @@ class Expressions:
             if all(each.where is Where.OF for each in base.places):
                 return Held(What.UNKNOWN, frozenset({Place(Where.OF, path)}), path=path)
         return UNKNOWN_HELD
+
+    def _of_module(self, name: str, module: Held) -> Held:
+        path = f"{module.path}.{name}"
+        if name in ("weight", "bias") and module.cls in ("leaf", ""):
+            return Held(What.TENSOR, module.places, path=path)
+        if module.cls in ("leaf", "box", "bare", ""):
+            return UNKNOWN_HELD
+        found = self.world.attribute_of(module.cls, name)
+        inside = found.what in (What.TENSOR, What.MODULE) and all(
+            each.where in (Where.SELF, Where.STAYS) for each in found.places
+        )
+        return replace(found, path=path) if inside else UNKNOWN_HELD
 
     def _of_self(self, name: str, env: Environment) -> Held:
         path = f"self.{name}"
@@ -99,13 +112,10 @@ class Expressions:
         return found if found.path else replace(found, path=path)
 
     # --- combinations --------------------------------------------------------------------
-    def _tuple(self, node: ast.Tuple, env: Environment) -> Held:
+    def _sequence(self, node: ast.Tuple | ast.List | ast.Set, env: Environment) -> Held:
         parts = tuple(self.values(node.elts, env))
         starred = any(isinstance(each, ast.Starred) for each in node.elts)
         return Held(What.BOX, each=_joined(parts)) if starred else Held(What.BOX, parts=parts)
-
-    def _list(self, node: ast.List | ast.Set, env: Environment) -> Held:
-        return Held(What.BOX, each=_joined(self.values(node.elts, env)))
 
     def _dict(self, node: ast.Dict, env: Environment) -> Held:
         for key in node.keys:
@@ -157,7 +167,7 @@ class Expressions:
         self, node: ast.expr, operation: str, operands: Sequence[Held], env: Environment
     ) -> Held:
         strictly = operation == "MatMult"
-        if strictly or any(each.what is What.TENSOR for each in operands):
+        if any(each.places for each in operands):
             self.meetings.meet(node, operation, operands, env, by_element=not strictly)
         found = combined(operands)
         return replace(found, what=What.TENSOR) if strictly else found
@@ -184,7 +194,7 @@ class Expressions:
             return replace(base, rank=rank, path="")
         if base.what is What.BOX:
             if isinstance(node.slice, ast.Slice):
-                return base if base.each is not None else UNKNOWN_HELD
+                return Held(What.BOX, each=member(base))
             at = getattr(node.slice, "value", None)
             if base.parts is not None and isinstance(at, int):
                 inside = -len(base.parts) <= at < len(base.parts)
@@ -256,9 +266,17 @@ def _part(held: Held, index: int, count: int) -> Held:
     return element_of(held)
 
 
+def _is_output(held: Held) -> bool:
+    return held.what is What.TENSOR and any(
+        each.where is Where.SELF and each.subject == calls.OUTPUT for each in held.places
+    )
+
+
 def element_of(held: Held) -> Held:
     if held.what is What.BOX:
         return member(held)
+    if _is_output(held):
+        return replace(held, path="")  # a module may give a tuple
     if held.what is What.TENSOR:
         rank = held.rank - 1 if held.rank is not None and held.rank > 1 else MAYBE_SCALAR
         return replace(held, rank=rank, path="")
@@ -271,9 +289,9 @@ _HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any, Environment], Held]]
     ast.Constant: Expressions._constant,
     ast.Name: Expressions._name,
     ast.Attribute: Expressions._attribute,
-    ast.Tuple: Expressions._tuple,
-    ast.List: Expressions._list,
-    ast.Set: Expressions._list,
+    ast.Tuple: Expressions._sequence,
+    ast.List: Expressions._sequence,
+    ast.Set: Expressions._sequence,
     ast.Dict: Expressions._dict,
     ast.ListComp: Expressions._comprehension,
     ast.SetComp: Expressions._comprehension,

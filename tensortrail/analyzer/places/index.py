@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.places.attributes import own_attribute
-from tensortrail.analyzer.places.results import from_callee
+from tensortrail.analyzer.places.parameters import is_static
+from tensortrail.analyzer.places.results import Callee
 from tensortrail.analyzer.places.statements import Inference
 from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
@@ -56,18 +57,18 @@ class PlacesOfFile:
         inference.run(function)
         return FunctionPlaces(inference.seen, inference.meetings.all(), inference.returns)
 
-    def passed(self, function: FunctionNode, parameter: str) -> Sequence[Held]:
-        """What callers in this file pass for a parameter."""
+    def passed(self, function: FunctionNode, parameter: str) -> Sequence[tuple[FunctionNode, Held]]:
+        """What callers in this file pass for a parameter, with the caller."""
         names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
         is_method = isinstance(self.tree.parent(function), ast.ClassDef)
-        found: list[Held] = []
+        found: list[tuple[FunctionNode, Held]] = []
         for call in self._module.calls(function.name):
             caller = self.tree.outermost_function_of(call)
             if caller is None or self._callee(call) != (self._module, function):
                 continue
             given = _argument(call, names[1:] if is_method else names, parameter)
             if given is not None:
-                found.append(self.places(caller).seen.get(given, UNKNOWN_HELD))
+                found.append((caller, self.places(caller).seen.get(given, UNKNOWN_HELD)))
         return found
 
     # --- what the inference asks ---------------------------------------------------------
@@ -107,27 +108,36 @@ class PlacesOfFile:
                 return Held(What.TENSOR, frozenset({place}), path=f"self.{name}")
         return UNKNOWN_HELD
 
-    def result(
-        self,
-        call: ast.Call,
-        cls: ast.ClassDef | None,
-        given: Sequence[Held],
-        named: dict[str, Held],
-    ) -> Held | None:
+    def callee(self, call: ast.Call) -> Callee | None:
         if any(isinstance(each, ast.Starred) for each in call.args):
             return None
-        found = self._callee(call)
+        return self._as_callee(self._callee(call))
+
+    def callee_of_module(self, cls: str) -> Callee | None:
+        found = self._definition(cls)
+        if found is None or not isinstance(found[1], ast.ClassDef):
+            return None
+        return self._as_callee(found[0].places_of_file._method(found[1], "forward"))
+
+    def _as_callee(self, found: tuple[PythonModule, FunctionNode] | None) -> Callee | None:
         if found is None:
             return None
         module, function = found
-        if function.decorator_list and not _is_plain(function):
-            return None
-        inferred = module.places_of_file.places(function)
-        if inferred.returns is None or _yields(module.tree, function):
-            return None
-        is_method = isinstance(module.tree.parent(function), ast.ClassDef)
-        foreign = module is not self._module
-        return from_callee(inferred.returns, function, is_method, given, named, call, foreign)
+        return Callee(
+            function,
+            module.places_of_file.places(function),
+            is_method=isinstance(module.tree.parent(function), ast.ClassDef)
+            and not is_static(function),
+            foreign=module is not self._module,
+            gives_back=_is_plain(function) and not _yields(module.tree, function),
+        )
+
+    def attribute_of(self, cls: str, name: str) -> Held:
+        found = self._definition(cls)
+        if found is None or not isinstance(found[1], ast.ClassDef):
+            return UNKNOWN_HELD
+        held = found[0].places_of_file.attribute(found[1], name)
+        return held if found[0] is self._module else _foreign(held)
 
     def _callee(self, call: ast.Call) -> tuple[PythonModule, FunctionNode] | None:
         dotted = self.qualified(call.func)

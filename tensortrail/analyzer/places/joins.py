@@ -31,13 +31,15 @@ def join(one: Held, other: Held) -> Held:
     places = one.places | other.places
     if not one.places or not other.places:
         places = places | {_UNKNOWN} if places else places
+    parts = _parts(one.parts, other.parts)
+    unlike_boxes = one.what is What.BOX and parts is None
     return Held(
         what=one.what,
         places=frozenset() if len(places) > _MOST_PLACES else places,
         rank=_rank(one.rank, other.rank),
         path=one.path if one.path == other.path else "",
-        parts=_parts(one.parts, other.parts),
-        each=_each(one.each, other.each),
+        parts=parts,
+        each=join(member(one), member(other)) if unlike_boxes else None,
         cls=one.cls if one.cls == other.cls else "",
         moved=one.moved or other.moved,
         was=one.was | other.was,
@@ -66,16 +68,14 @@ def _parts(one: tuple[Held, ...] | None, other: tuple[Held, ...] | None) -> tupl
     return tuple(join(left, right) for left, right in zip(one, other, strict=True))
 
 
-def _each(one: Held | None, other: Held | None) -> Held | None:
-    return join(one, other) if one is not None and other is not None else one or other
-
-
 def member(box: Held) -> Held:
     """Any member of a box."""
     if box.each is not None:
         return box.each
+    if not box.parts:
+        return Held(What.NONE) if box.parts is not None else UNKNOWN_HELD
     found: Held | None = None
-    for part in box.parts or ():
+    for part in box.parts:
         found = part if found is None else join(found, part)
     return found if found is not None else UNKNOWN_HELD
 

@@ -30,6 +30,11 @@ class Meetings:
     def all(self) -> list[Meeting]:
         return list(self._found.values())
 
+    def add(self, meeting: Meeting) -> None:
+        """One that was found elsewhere: inside of a function that is called."""
+        if not self.quiet:
+            self._found[(meeting.node, -1 - len(self._found))] = meeting
+
     def meet(
         self,
         node: ast.expr,
@@ -40,7 +45,7 @@ class Meetings:
     ) -> None:
         if self.quiet:
             return
-        taking = [each for each in operands if _takes_part(each, by_element)]
+        taking = [each for each in operands if _takes_part(each)]
         for index, right in enumerate(taking):
             for other, left in enumerate(taking[:index]):
                 self._add(node, operation, left, right, env, by_element, (index << 8) + other)
@@ -64,10 +69,9 @@ class Meetings:
         self._found[(node, number)] = meeting
 
 
-def _takes_part(held: Held, by_element: bool) -> bool:
-    if not held.places:
-        return False
-    return held.what is What.TENSOR or (held.what is What.UNKNOWN and not by_element)
+def _takes_part(held: Held) -> bool:
+    """A tensor, or an argument that may be one: its callers know."""
+    return bool(held.places) and held.what in (What.TENSOR, What.UNKNOWN)
 
 
 def combined(operands: Sequence[Held]) -> Held:
@@ -78,17 +82,20 @@ def combined(operands: Sequence[Held]) -> Held:
         if not unknown:
             return NUMBER
         return UNKNOWN_HELD
-    with_dimension = [each for each in tensors if not each.may_be_scalar] or tensors
-    leading = [each for each in with_dimension if follows_a_device(each)]
-    if not leading:
-        if any(not each.places or each.what is What.UNKNOWN for each in _weighty(operands)):
-            return Held(What.TENSOR, rank=_widest(tensors))
+    placed = [each for each in tensors if each.places]
+    with_dimension = [each for each in placed if not each.may_be_scalar]
+    leading = [each for each in with_dimension or placed if follows_a_device(each)]
+    if not leading:  # whatever else is taken lies beside it, or the operation fails
         leading = with_dimension
+    if not leading and len(placed) == len(tensors) and not _any_unknown(operands):
+        leading = placed
+    if not leading:
+        return Held(What.TENSOR, rank=_widest(tensors))
     return Held(What.TENSOR, leading[0].places, rank=_widest(tensors))
 
 
-def _weighty(operands: Sequence[Held]) -> list[Held]:
-    return [each for each in operands if each.what in (What.TENSOR, What.UNKNOWN)]
+def _any_unknown(operands: Sequence[Held]) -> bool:
+    return any(each.what is What.UNKNOWN for each in operands)
 
 
 def follows_a_device(held: Held) -> bool:

@@ -26,7 +26,7 @@ def parameters_of(
     evidence: set[str] | None = None
     found: dict[str, Held] = {}
     for index, each in enumerate(every):
-        if index == 0 and cls is not None and each.arg == "self" and not _is_static(function):
+        if index == 0 and cls is not None and each.arg == "self" and not is_static(function):
             found["self"] = Held(What.SELF, path="self")
             continue
         held = _by_annotation(each)
@@ -100,5 +100,5 @@ def _used_as_tensors(function: FunctionNode, world: World) -> Iterator[str]:
     yield from found - doubtful
 
 
-def _is_static(function: FunctionNode) -> bool:
+def is_static(function: FunctionNode) -> bool:
     return any(getattr(each, "id", "") == "staticmethod" for each in function.decorator_list)

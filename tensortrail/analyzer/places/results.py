@@ -3,26 +3,92 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tensortrail.rules.places import Held, Place, What, Where
+from tensortrail.rules.places import (
+    ON_CPU_UNLESS_ASKED,
+    FunctionPlaces,
+    Held,
+    Meeting,
+    Place,
+    What,
+    Where,
+)
 from tensortrail.rules.view import FunctionNode
 
+_ELSEWHERE = "a condition in the function called holds"
+_WORD = re.compile(r"\w+")
 
-def from_callee(
-    held: Held,
-    function: FunctionNode,
-    is_method: bool,
-    given: Sequence[Held],
-    named: dict[str, Held],
-    call: ast.Call,
-    foreign: bool,
-) -> Held:
-    """`foreign`: the function stands in another file, so its nodes are replaced by the call."""
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function of the project that a call runs."""
+
+    function: FunctionNode
+    places: FunctionPlaces
+    is_method: bool
+    foreign: bool
+    """It stands in another file: its nodes are replaced by the call."""
+    gives_back: bool
+    """What it returns is what the caller gets: no generator, no unknown decorator."""
+
+
+def result_of(
+    callee: Callee, call: ast.Call, given: Sequence[Held], named: dict[str, Held]
+) -> Held | None:
+    """What the call gives back; None if that is not known."""
+    if callee.places.returns is None or not callee.gives_back:
+        return None
+    arguments = _arguments(callee, given, named)
+    return _translated(callee.places.returns, arguments, call, callee.foreign)
+
+
+def demands_of(
+    callee: Callee, call: ast.Call, given: Sequence[Held], named: dict[str, Held]
+) -> Iterator[Meeting]:
+    """What meets inside of the function because of what is passed to it."""
+    arguments = _arguments(callee, given, named)
+    doubtful = {name for name, held in arguments.items() if _stays_behind(held)}
+    if not doubtful:
+        return
+    for meeting in callee.places.meetings:
+        sides = [meeting.left, meeting.right]
+        roots = [_roots(each) for each in sides]
+        if not doubtful & (roots[0] | roots[1]) or _depends(meeting, doubtful):
+            continue
+        if all(_is_plain(each) for each in sides):
+            left, right = (_translated(each, arguments, call, callee.foreign) for each in sides)
+            yield Meeting(call, meeting.operation, left, right, meeting.by_element)
+
+
+def _arguments(callee: Callee, given: Sequence[Held], named: dict[str, Held]) -> dict[str, Held]:
+    function = callee.function
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    arguments = dict(zip(names[1:] if is_method else names, given, strict=False)) | named
-    return _translated(held, arguments, call, foreign)
+    return dict(zip(names[1:] if callee.is_method else names, given, strict=False)) | named
+
+
+def _stays_behind(held: Held) -> bool:
+    return any(each.where in ON_CPU_UNLESS_ASKED for each in held.places)
+
+
+def _roots(held: Held) -> set[str]:
+    return {each.subject for each in held.places if each.where is Where.OF}
+
+
+def _depends(meeting: Meeting, names: set[str]) -> bool:
+    """Whether they meet depends on what is asked of these arguments themselves."""
+    words = {word for each in meeting.conditions for word in _WORD.findall(each)}
+    nones = {f"not {name} is None" for name in names}
+    return bool(names & words) and not nones.issuperset(
+        each for each in meeting.conditions if names & set(_WORD.findall(each))
+    )
+
+
+def _is_plain(held: Held) -> bool:
+    """It lies on one place on every path."""
+    return held.only is not None and not held.only.given
 
 
 def _translated(held: Held, arguments: dict[str, Held], call: ast.Call, foreign: bool) -> Held:
@@ -39,13 +105,20 @@ def _translated(held: Held, arguments: dict[str, Held], call: ast.Call, foreign:
     each = held.each and _translated(held.each, arguments, call, foreign)
     what: What = held.what
     rank = held.rank
-    own = arguments.get(held.path) if held.path else None
-    if own is not None:  # the argument comes back, perhaps from another place
-        what, rank = own.what if what is What.UNKNOWN else what, own.rank
+    own = arguments.get(held.path or _argument_of(held))
+    if own is not None and what is What.UNKNOWN:
+        what = own.what
+    if own is not None and (own.may_be_scalar or held.path):
+        rank = own.rank
     return replace(
         held, what=what, places=frozenset(places), rank=rank, path="", parts=parts, each=each,
         moved=None, was=frozenset(),
     )  # fmt: skip
+
+
+def _argument_of(held: Held) -> str:
+    """The argument it was made from, if it lies where that one does."""
+    return held.only.subject if held.only is not None and held.only.where is Where.OF else ""
 
 
 def _translate(
@@ -75,4 +148,4 @@ def _given(condition: str, arguments: dict[str, Held]) -> str | None:
     name, _, rest = condition.removeprefix("not ").partition(" ")
     if rest == "is None" and name not in arguments:
         return "" if not condition.startswith("not ") else "an argument is not passed"
-    return f"{condition} in the function called"
+    return _ELSEWHERE

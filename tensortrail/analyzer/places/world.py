@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import Protocol
 
+from tensortrail.analyzer.places.results import Callee
 from tensortrail.rules.places import Held
 
 
@@ -23,14 +23,14 @@ class World(Protocol):
 
     def is_module(self, cls: ast.ClassDef) -> bool: ...
 
-    def result(
-        self,
-        call: ast.Call,
-        cls: ast.ClassDef | None,
-        given: Sequence[Held],
-        named: dict[str, Held],
-    ) -> Held | None:
-        """What a function or module of the project gives back; None if it is not known."""
+    def callee(self, call: ast.Call) -> Callee | None:
+        """The function of the project that a call runs, if it is known."""
+
+    def callee_of_module(self, cls: str) -> Callee | None:
+        """What runs when a module of that class is called."""
+
+    def attribute_of(self, cls: str, name: str) -> Held:
+        """What a module of that class keeps under a name."""
 
     def made(self, call: ast.Call, dotted: str) -> Held | None:
         """What calling a class of the project gives: a module, or something else."""

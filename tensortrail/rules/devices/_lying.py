@@ -82,45 +82,64 @@ def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
 
 
 def follows(module: Module, function: FunctionNode, held: Held) -> Place | None:
-    """The one place of a tensor that goes where the caller wants it; None if that is not sure."""
-    place = held.only
-    if place is None or place.given:
-        return None
-    if place.where is Where.DEVICE:
-        return place
-    if place.where is Where.LITERAL:
-        return place if place.subject != "cpu" else None
-    if place.where is Where.SELF:
-        return place if not sets_up(function) else None
-    if place.where is Where.OF and goes_along(module, function, place.subject):
-        return place
+    """The place of a tensor that goes where the caller wants it on every path; else None."""
+    places = held.in_order if held.what is What.TENSOR else ()
+    if places and all(_follows(module, function, each) for each in places):
+        return places[0]
     return None
 
 
-def goes_along(module: Module, function: FunctionNode, subject: str, depth: int = 2) -> bool:
-    """Callers pass what lies with the parameters of a module, as far as can be seen."""
+def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
+    if place.where is Where.LITERAL:
+        return place.subject != "cpu" and not place.given
+    if place.where is Where.SELF:
+        return not sets_up(function)
+    if place.where is Where.OF:
+        return goes_along(module, function, place.subject)
+    return place.where is Where.DEVICE
+
+
+def goes_along(module: Module, function: FunctionNode, subject: str, depth: int = 3) -> bool:
+    """Callers pass what lies on a device of their choice, as far as can be seen."""
+    if _is_forward(module, function) or _asks_for_the_device(module, function, subject):
+        return True
+    return depth > 0 and _is_passed_along(module, function, subject, depth - 1)
+
+
+def _is_forward(module: Module, function: FunctionNode) -> bool:
     cls = module.parent(function)
-    if not isinstance(cls, ast.ClassDef):
-        return _is_passed_along(module, function, subject, depth)
+    if function.name not in FORWARD or not isinstance(cls, ast.ClassDef):
+        return False
     facts = module.class_facts(cls)
-    if facts is None or not facts.is_module:
-        return _is_passed_along(module, function, subject, depth)
-    return function.name in FORWARD or _is_passed_along(module, function, subject, depth)
+    if facts is not None and facts.is_module:
+        return True
+    return any(module.qualified(base) == "torch.autograd.Function" for base in cls.bases)
+
+
+def _asks_for_the_device(module: Module, function: FunctionNode, subject: str) -> bool:
+    """The function puts something else on the device of the same argument."""
+    return any(
+        node.attr == "device"
+        and ast.unparse(node.value) == subject
+        and isinstance(module.parent(node), (ast.keyword, ast.Call, ast.Assign))
+        for node in module.nodes(ast.Attribute, function)
+    )
 
 
 def _is_passed_along(module: Module, function: FunctionNode, subject: str, depth: int) -> bool:
     """Every caller in this file passes a tensor that follows a device."""
-    if not depth:
-        return False
     passed = module.passed(function, subject.partition(".")[0].partition("[")[0])
-    sure = [each for each in passed if each.what is not What.NONE]
-    return bool(sure) and all(_follows_somehow(each) for each in sure)
-
-
-def _follows_somehow(held: Held) -> bool:
-    return bool(held.places) and all(
-        each.where in (Where.SELF, Where.DEVICE) for each in held.places
+    sure = [(caller, held) for caller, held in passed if held.what is not What.NONE]
+    return bool(sure) and all(
+        bool(held.places) and all(_comes_along(module, caller, each, depth) for each in held.places)
+        for caller, held in sure
     )
+
+
+def _comes_along(module: Module, caller: FunctionNode, place: Place, depth: int) -> bool:
+    if place.where is Where.OF:
+        return goes_along(module, caller, place.subject, depth)
+    return place.where is Where.DEVICE or (place.where is Where.SELF and not sets_up(caller))
 
 
 def described(place: Place) -> str:
