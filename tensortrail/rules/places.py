@@ -38,7 +38,7 @@ ON_CPU_UNLESS_ASKED = frozenset({Where.DEFAULT, Where.HOST, Where.STAYS})
 class Place:
     where: Where
     subject: str = ""
-    by: ast.AST | None = None
+    by: ast.AST | None = field(default=None, compare=False)
     """The node of this file that put it there."""
     given: str = ""
     """The condition under which it is there; empty if it is on every path."""

@@ -215,7 +215,8 @@ def device_places(
     world_of: Expressions, node: ast.expr, by: ast.AST, env: Environment
 ) -> frozenset[Place]:
     dotted = world_of.world.qualified(node) if isinstance(node, ast.Call) else ""
-    return places_on(node, by, _evaluator(world_of, env), dotted)
+    found = places_on(node, by, _evaluator(world_of, env), dotted)
+    return frozenset(replace(each, by=by) for each in found)
 
 
 def _evaluator(world_of: Expressions, env: Environment) -> Callable[[ast.expr], Held]:

@@ -110,7 +110,7 @@ def _tagged_join(one: Held | None, other: Held | None, condition: str) -> Held |
         return under(only, condition if one is not None else opposite(condition), condition)
     if one == other:
         return one
-    if not condition or one.places == other.places:
+    if not condition or one.places == other.places or What.NONE in (one.what, other.what):
         return join(one, other)
     return join(under(one, condition, condition), under(other, opposite(condition), condition))
 

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules._common import in_tests
+from tensortrail.rules.devices._lying import is_legal, outermost
+from tensortrail.rules.places import FunctionPlaces, Held, Meeting, What, Where
+
+
+class MovedAlone(Rule):
+    """One tensor of an object is moved, and another of the same object meets it unmoved.
+
+    ## What it does
+    Reports an operation that takes two tensors of one object, such as a weight and its bias or
+    scale, of which the function has moved one to a device and left the other where it was.
+
+    Nothing is reported if the function moves the object itself, if the two stand in branches that
+    exclude each other, or if the other is a number or has no dimension.
+
+    ## Why is this bad?
+    The two lie together wherever the object is. If the move changes anything, as it does for
+    layers that are offloaded or spread over devices, the operation finds its operands on two
+    devices. If the move never changes anything, it is not needed.
+
+    ## Example
+    ```python
+    weight = layer.weight.to(x.device)
+    return F.linear(x, weight, layer.bias)
+    ```
+    Use instead:
+    ```python
+    weight = layer.weight.to(x.device)
+    return F.linear(x, weight, layer.bias.to(x.device))
+    ```
+
+    ## Fix safety
+    The fix is unsafe: it moves the other tensor as well. It may be right to move neither.
+
+    ## References
+    - pytorch documentation of `torch.Tensor.to`
+    """
+
+    code = "DEV522"
+    name = "moved-alone"
+    severity = Severity.WARNING
+    triggers = (("torch", ".to("), ("torch", ".cuda("))
+    bad = (
+        Bad(
+            "import torch.nn.functional as F\n\n\ndef run(layer, x):\n"
+            "    weight = layer.weight.to(x.device)\n"
+            "    return F.linear(x, weight, layer.bias)\n",
+            lines=(6,),
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Scaled(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.weight = nn.Parameter(torch.ones(n, n))\n"
+            "        self.register_buffer('scale', torch.ones(n))\n\n"
+            "    def forward(self, x):\n        moved = self.weight.to(x.device)\n"
+            "        return x @ (moved * self.scale)\n",
+            lines=(13,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass Scaled(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.weight = nn.Parameter(torch.ones(n, n))\n"
+            "        self.register_buffer('scale', torch.ones(n))\n\n"
+            "    def forward(self, x):\n        moved = self.weight.to(x.device)\n"
+            "        return x @ (moved * self.scale.to(moved.device))\n",
+        ),
+    )
+    good = (
+        Good(
+            "import torch.nn.functional as F\n\n\ndef run(layer, x):\n"
+            "    layer = layer.to(x.device)\n"
+            "    return F.linear(x, layer.weight, layer.bias)\n"
+        ),
+        Good(
+            "import torch.nn.functional as F\n\n\ndef run(layer, x):\n"
+            "    weight = layer.weight.to(x.dtype)\n"
+            "    return F.linear(x, weight, layer.bias)\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Kept(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.table = torch.ones(n, n)\n"
+            "        self.weight = nn.Parameter(torch.ones(n, n))\n\n"
+            "    def forward(self, x):\n        table = self.table.to(x.device)\n"
+            "        return x @ (table * self.weight)\n"
+        ),
+        Good(
+            "import torch.nn.functional as F\n\n\ndef run(layer, x):\n"
+            "    weight, bias = layer.weight.to(x.device), layer.bias.to(x.device)\n"
+            "    return F.linear(x, weight, bias) + F.linear(x, layer.weight, layer.bias)\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        reported: set[tuple[ast.AST, str]] = set()
+        for function in outermost(module, module.calls("to", "cuda")):
+            places = module.places(function)
+            for meeting in places.meetings:
+                for moved, left in meeting.pairs:
+                    if not _parted(meeting, moved, left):
+                        continue
+                    key = (meeting.node, left.path)
+                    if key not in reported:
+                        reported.add(key)
+                        yield self._reported(module, places, meeting, moved, left)
+
+    def _reported(
+        self, module: Module, places: FunctionPlaces, meeting: Meeting, moved: Held, left: Held
+    ) -> Finding:
+        operand = _operand(module, meeting, left.path)
+        return self.finding(
+            module,
+            operand or meeting.node,
+            f"`{moved.path}` was moved and `{left.path}` was not: they lie together only if the "
+            "move changed nothing",
+            trail=(
+                (moved.moved, f"`{moved.path}` is moved"),
+                (meeting.node, f"`{left.path}` meets it where it was"),
+            ),
+            fixes=(_fix(module, places, meeting, moved, operand),),
+        )
+
+
+def _parted(meeting: Meeting, moved: Held, left: Held) -> bool:
+    """Two tensors of one object, one of them moved somewhere else by this function."""
+    if moved.moved is None or left.moved is not None or is_legal(meeting, left):
+        return False
+    if left.what is not What.TENSOR and meeting.by_element:
+        return False
+    owner, other = moved.path.rpartition(".")[0], left.path.rpartition(".")[0]
+    if not owner or owner != other or moved.path == left.path:
+        return False
+    there, before, here = moved.only, moved.was, left.only
+    if there is None or here is None or there.given or here.given or len(before) != 1:
+        return False
+    if there.where not in (Where.OF, Where.DEVICE, Where.LITERAL) or there.subject == "cpu":
+        return False
+    was = next(iter(before))
+    return was.where is here.where and here.where in (Where.OF, Where.SELF)
+
+
+def _operand(module: Module, meeting: Meeting, path: str) -> ast.expr | None:
+    """Where the unmoved tensor is read, if it is read in the operation itself."""
+    for node in module.nodes(ast.Attribute, meeting.node):
+        if ast.unparse(node) == path and isinstance(node.ctx, ast.Load):
+            return node
+    return None
+
+
+def _fix(
+    module: Module,
+    places: FunctionPlaces,
+    meeting: Meeting,
+    moved: Held,
+    operand: ast.expr | None,
+) -> Fix | None:
+    names = [
+        node.id
+        for node in module.nodes(ast.Name, meeting.node)
+        if (held := places.seen.get(node)) is not None and held.moved is moved.moved
+    ]
+    if operand is None or not names or not meeting.by_element:
+        return None  # a bias may be None
+    edit = module.insert_after(operand, f".to({names[0]}.device)")
+    return module.fix("move it too", Safety.UNSAFE, edit)

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules._common import in_tests
+from tensortrail.rules.devices._lying import described, excluded, is_legal, outermost
+from tensortrail.rules.places import Held, Meeting, Place, What, Where
+
+_ABOUT_THE_VALUE = re.compile(r"\bis None\b|isinstance|is_tensor|hasattr|in the function called")
+
+
+class MovedOnOnePath(Rule):
+    """A tensor is moved in one branch only, and used after it as if it always were.
+
+    ## What it does
+    Reports an operation on two tensors of which one lies on a device on every path, and the other
+    was moved to the same device under a condition that has nothing to do with devices. On the
+    other path it is still where it came from.
+
+    ## Why is this bad?
+    The branch without the move works as long as everything is on one device, and fails for
+    those who use a GPU with the settings that lead there.
+
+    ## Example
+    ```python
+    if smooth:
+        sigmas = blur(sigmas).to(device)
+    noise = torch.randn(n, device=device)
+    return noise * sigmas
+    ```
+    Use instead:
+    ```python
+    if smooth:
+        sigmas = blur(sigmas)
+    sigmas = sigmas.to(device)
+    noise = torch.randn(n, device=device)
+    return noise * sigmas
+    ```
+
+    ## Fix safety
+    No fix is offered: the move belongs behind the branches, or into the other one.
+
+    ## References
+    - pytorch documentation of `torch.Tensor.to`
+    """
+
+    code = "DEV523"
+    name = "moved-on-one-path"
+    severity = Severity.WARNING
+    triggers = (("torch", ".to(", "if "), ("torch", ".cuda(", "if "))
+    bad = (
+        Bad(
+            "import torch\n\n\n"
+            "def noise(sigmas: torch.Tensor, smooth: bool, n: int, device: torch.device):\n"
+            "    if smooth:\n        sigmas = sigmas.cumsum(0).to(device)\n"
+            "    start = torch.randn(n, device=device)\n    return start * sigmas\n",
+            lines=(8,),
+        ),
+        Bad(
+            "import torch\n\n\n"
+            "def noise(sigmas: torch.Tensor, plain: bool, n: int, device: torch.device):\n"
+            "    if plain:\n        steps = sigmas\n    else:\n"
+            "        steps = sigmas.cumsum(0).to(device)\n"
+            "    return torch.randn(n, device=device) * steps\n",
+            lines=(9,),
+        ),
+    )
+    good = (
+        Good(
+            "import torch\n\n\n"
+            "def noise(sigmas: torch.Tensor, n: int, device: torch.device):\n"
+            "    if sigmas.device != device:\n        sigmas = sigmas.to(device)\n"
+            "    return torch.randn(n, device=device) * sigmas\n"
+        ),
+        Good(
+            "import torch\n\n\n"
+            "def noise(sigmas: torch.Tensor, smooth: bool, n: int, device: torch.device):\n"
+            "    if smooth:\n        sigmas = sigmas.cumsum(0).to(device)\n    if smooth:\n"
+            "        return torch.randn(n, device=device) * sigmas\n    return sigmas\n"
+        ),
+        Good(
+            "import torch\n\n\n"
+            "def noise(sigmas: torch.Tensor, smooth: bool, n: int, device: torch.device):\n"
+            "    if smooth:\n        sigmas = sigmas.cumsum(0).to(device)\n"
+            "    else:\n        sigmas = sigmas.to(device)\n"
+            "    return torch.randn(n, device=device) * sigmas\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        reported: set[ast.AST] = set()
+        for function in outermost(module, module.calls("to", "cuda")):
+            for meeting in module.places(function).meetings:
+                for held, other in meeting.pairs:
+                    found = _moved_somewhere(meeting, held, other)
+                    if found is None or found[0].by is None or found[0].by in reported:
+                        continue
+                    reported.add(found[0].by)
+                    yield self._reported(module, meeting, *found)
+
+    def _reported(self, module: Module, meeting: Meeting, moved: Place, left: Place) -> Finding:
+        assert moved.by is not None
+        line = getattr(moved.by, "lineno", 0)
+        return self.finding(
+            module,
+            meeting.node,
+            f"one operand was moved on line {line} only if `{moved.given}`; otherwise it is still "
+            f"{described(left)}, and the other operand is {described(moved)}",
+            trail=(
+                (moved.by, f"moved here, if `{moved.given}`"),
+                (meeting.node, f"used with a tensor {described(moved)} on every path"),
+            ),
+        )
+
+
+def _moved_somewhere(meeting: Meeting, held: Held, other: Held) -> tuple[Place, Place] | None:
+    """The place it was moved to, and the place it has where it was not."""
+    there = other.only
+    if there is None or there.given or held.what is not What.TENSOR or len(held.places) != 2:
+        return None
+    if other.what is not What.TENSOR or is_legal(meeting, held):
+        return None
+    if there.where not in (Where.DEVICE, Where.OF, Where.LITERAL) or there.subject == "cpu":
+        return None
+    for moved, left in (held.in_order, held.in_order[::-1]):
+        if not _same(moved, there) or _same(left, there) or not _is_a_move(moved.by):
+            continue
+        if left.where not in (Where.OF, Where.DEFAULT, Where.HOST) or not _conditional(moved):
+            continue
+        if not _conditional(left) or excluded(meeting, left) or moved.given in meeting.conditions:
+            continue
+        if left.where is Where.OF and there.where is not Where.LITERAL:
+            root = left.subject.partition(".")[0]
+            if there.subject.partition(".")[0] == root:
+                continue
+        return moved, left
+    return None
+
+
+def _same(one: Place, other: Place) -> bool:
+    return one.where is other.where and one.subject == other.subject
+
+
+def _conditional(place: Place) -> bool:
+    return bool(place.given) and not _ABOUT_THE_VALUE.search(place.given)
+
+
+def _is_a_move(node: ast.AST | None) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("to", "cuda")
+    )

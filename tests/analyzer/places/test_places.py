@@ -1,0 +1,241 @@
+"""Where tensors are inferred to lie inside of a function, and what meets."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tensortrail.analyzer.module import PythonModule
+
+from ..snippets import find, module_of, package
+
+HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn, Tensor\n"
+
+
+def places(module: PythonModule, expression: str) -> str:
+    """The places of the last expression with that source, in words."""
+    node = find(module, expression)
+    function = module.tree.outermost_function_of(node)
+    assert function is not None
+    held = module.places(function).seen[node]
+    rank = " scalar" if held.rank == 0 else ""
+    return " | ".join(each.text for each in held.in_order) + rank
+
+
+def inside(
+    *lines: str, head: str = "def f(x: Tensor, y: Tensor, n: int, device: torch.device):"
+) -> PythonModule:
+    return module_of(HEAD + "\n".join([head, *(f"    {line}" for line in lines)]) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("x", "of(x)"),
+        ("torch.zeros(2, 3)", "default"),
+        ("torch.zeros(2, device=device)", "device(device)"),
+        ("torch.zeros(2, device=x.device)", "of(x)"),
+        ("torch.zeros(2, device='cuda:1')", "literal(cuda)"),
+        ("torch.zeros(2, device='meta')", "meta"),
+        ("torch.zeros(2, device=torch.device('cpu'))", "literal(cpu)"),
+        ("torch.zeros_like(x)", "of(x)"),
+        ("torch.zeros_like(x, device=device)", "device(device)"),
+        ("x.new_zeros(3)", "of(x)"),
+        ("x.to(y)", "of(y)"),
+        ("x.to(device)", "device(device)"),
+        ("x.to(device=y.device, dtype=y.dtype)", "of(y)"),
+        ("x.to(torch.float16)", "of(x)"),
+        ("x.to(y.dtype)", "of(x)"),
+        ("x.cpu()", "literal(cpu)"),
+        ("x.cuda()", "literal(cuda)"),
+        ("x.float().unsqueeze(0).expand(2, 3)", "of(x)"),
+        ("torch.tensor(3.0)", "default scalar"),
+        ("torch.zeros(3).sum()", "default scalar"),
+        ("x.mean()", "of(x) scalar"),
+        ("torch.tensor(3.0) * x", "of(x)"),
+        ("torch.cat([x, torch.ones(2)])", "of(x)"),
+        ("x.max(dim=-1)[0]", "of(x)"),
+        ("torch.from_numpy(n)", "host"),
+        ("torch.zeros(2, **n)", ""),
+        ("(x if n else x)", "of(x)"),
+        ("(x if n else torch.ones(2))", "default if not n | of(x) if n"),
+        ("[x, x][0]", "of(x)"),
+        ("F.softmax(x, dim=-1)", "of(x)"),
+    ],
+)
+def test_expressions(expression: str, expected: str) -> None:
+    bare = expression.removeprefix("(").removesuffix(")") if expression[0] == "(" else expression
+    assert places(inside(f"return {expression}"), bare) == expected
+
+
+def test_branches_remember_their_condition() -> None:
+    module = inside("if n:", "    x = x.to(device)", "return x")
+    assert places(module, "x") == "device(device) if n | of(x) if not n"
+
+
+def test_an_early_return_leaves_one_path() -> None:
+    module = inside("if n:", "    return y", "x = x.to(device)", "return x")
+    assert places(module, "x") == "device(device)"
+
+
+def test_a_test_of_devices_is_believed() -> None:
+    module = inside("if x.device != y.device:", "    x = x.to(y.device)", "return x")
+    assert places(module, "x") == "of(y)"
+
+
+def test_none_on_one_path_says_nothing_of_the_place() -> None:
+    module = inside("z = None", "if n:", "    z = x", "return z")
+    assert places(module, "z") == "of(x)"
+
+
+def test_loops_and_lists() -> None:
+    module = inside("out = []", "for _ in range(n):", "    out.append(x.to(device))",
+                    "return torch.stack(out)")  # fmt: skip
+    assert places(module, "torch.stack(out)") == "device(device)"
+
+
+def test_a_device_context_is_the_default_inside_of_it() -> None:
+    module = inside("with torch.device(device):", "    a = torch.ones(2)", "b = torch.ones(3)",
+                    "return a, b")  # fmt: skip
+    assert places(module, "a") == "device(device)"
+    assert places(module, "b") == "default"
+
+
+def test_a_file_that_sets_the_default_device_says_nothing_of_factories() -> None:
+    module = module_of(
+        HEAD + "torch.set_default_device('cuda')\ndef f():\n    return torch.ones(2)\n"
+    )
+    assert places(module, "torch.ones(2)") == ""
+
+
+CLASS = """
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("freq", torch.ones(4))
+
+    def forward(self, x, rows):
+        return self.freq.to(x.device)[None, :] * rows[:, None]
+
+class Base(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.proj = nn.Linear(n, n)
+        self.scale = nn.Parameter(torch.ones(n))
+        self.register_buffer("mask", torch.ones(n))
+        self.table = torch.ones(n)
+        self.layers = nn.ModuleList([nn.Linear(n, n) for _ in range(2)])
+        self.inner = Inner()
+
+class Model(Base):
+    def helper(self, t):
+        return t + self.mask
+
+    def forward(self, x, rows=None):
+        if rows is None:
+            rows = torch.arange(x.shape[0])
+        for layer in self.layers:
+            x = layer(x)
+        turned = self.inner(x, rows)
+        return x, self.proj(x), self.scale, self.mask, self.table, self.helper(x), turned
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("x", "of(x) | self(output)"),
+        ("self.proj(x)", "self(output)"),
+        ("self.scale", "self(parameter)"),
+        ("self.mask", "self(buffer)"),
+        ("self.table", "stays(table)"),
+    ],
+)
+def test_what_objects_keep(expression: str, expected: str) -> None:
+    assert places(module_of(HEAD + CLASS), expression) == expected
+
+
+def test_what_a_function_demands_is_lifted_to_its_callers() -> None:
+    module = module_of(HEAD + CLASS)
+    forward = module.definition_named("Model.forward")
+    assert isinstance(forward, ast.FunctionDef)
+    met = [
+        meeting
+        for meeting in module.places(forward).meetings
+        if ast.unparse(meeting.node) == "self.inner(x, rows)"
+    ]
+    assert any(
+        "default if rows is None" in {place.text for place in side.places}
+        for meeting in met
+        for side in (meeting.left, meeting.right)
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("self.table = self.table.to(x.device)", ""),
+        ("return x + self.table", "stays(table)"),
+    ],
+)
+def test_an_attribute_that_is_moved_later_is_not_known(body: str, expected: str) -> None:
+    source = f"""
+class Model(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.table = torch.ones(n)
+
+    def forward(self, x):
+        {body}
+        return x
+
+    def last(self):
+        return self.table
+"""
+    assert places(module_of(HEAD + source), "self.table") == expected
+
+
+def test_an_override_of_apply_that_moves_the_attribute_is_seen() -> None:
+    source = """
+class Model(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.table = torch.ones(n)
+
+    def _apply(self, fn):
+        self.__dict__["table"] = fn(self.table)
+        return super()._apply(fn)
+
+    def forward(self, x):
+        return self.table
+"""
+    assert places(module_of(HEAD + source), "self.table") == ""
+
+
+def test_functions_of_other_files(tmp_path: Path) -> None:
+    module = package(
+        tmp_path,
+        {
+            "pkg/a.py": HEAD + "from .b import fresh, onto\n"
+            "def f(x: Tensor, device):\n    return fresh(3), onto(x, device), onto(x, x.device)\n",
+            "pkg/b.py": "import torch\ndef fresh(n):\n    return torch.zeros(n, 2)\n"
+            "def onto(t, where):\n    return t.to(device=where)\n",
+            "pkg/__init__.py": "",
+        },
+    )
+    assert places(module, "fresh(3)") == "default"
+    assert places(module, "onto(x, device)") == "device(device)"
+    assert places(module, "onto(x, x.device)") == "of(x)"
+
+
+def test_a_tokenizer_answers_on_the_cpu() -> None:
+    module = inside('ids = tokenizer(text, return_tensors="pt")', "return ids.input_ids",
+                    head="def f(tokenizer, text):")  # fmt: skip
+    assert places(module, "ids.input_ids") == "host"
+
+
+def test_recursion_ends() -> None:
+    module = inside("return f(x, y, n, device) + x")
+    assert places(module, "x") == "of(x)"
