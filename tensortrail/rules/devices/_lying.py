@@ -143,11 +143,11 @@ def _comes_along(module: Module, caller: FunctionNode, place: Place, depth: int)
 
 
 def described(place: Place) -> str:
-    """Where a tensor lies, in words."""
+    """Where a tensor lies, to follow "a tensor"."""
     if place.where is Where.OF:
-        return f"where `{place.subject}` is"
+        return f"that lies where `{place.subject}` does"
     if place.where is Where.SELF:
-        return "where the parameters of the module are"
+        return "that lies with the parameters of the module"
     if place.where is Where.LITERAL:
         return f"on {place.subject}"
     if place.where is Where.DEVICE:
@@ -155,9 +155,8 @@ def described(place: Place) -> str:
     return {
         Where.DEFAULT: "on the default device",
         Where.HOST: "on the CPU",
-        Where.STAYS: "where it was made",
         Where.META: "on meta",
-    }.get(place.where, "somewhere else")
+    }.get(place.where, "that stays where it was made")
 
 
 def device_expression(

@@ -110,8 +110,8 @@ class MovedOnOnePath(Rule):
         return self.finding(
             module,
             meeting.node,
-            f"one operand was moved on line {line} only if `{moved.given}`; otherwise it is still "
-            f"{described(left)}, and the other operand is {described(moved)}",
+            f"one operand was moved on line {line} only if `{moved.given}`; otherwise it is a tensor "
+            f"{described(left)}, and it meets one {described(moved)}",
             trail=(
                 (moved.by, f"moved here, if `{moved.given}`"),
                 (meeting.node, f"used with a tensor {described(moved)} on every path"),
