@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensortrail.analyzer.judge import Unreadable, judge
+from tensortrail.analyzer.judge import judge
 from tensortrail.analyzer.project import Project
-from tensortrail.analyzer.source import Source
+from tensortrail.analyzer.source import Source, Unreadable
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.devices.factory_without_device import FACTORIES
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from tensortrail.cli import CLEAN, FAILED
 from tensortrail.cli.console import fail, write_text
+from tensortrail.cli.exit_codes import CLEAN, FAILED
+from tensortrail.files import read
 
 
 def show_places(paths: Sequence[str]) -> int:
-    from tensortrail.analyzer.module import Unreadable
     from tensortrail.analyzer.places.show import shown
     from tensortrail.analyzer.project import Project
-    from tensortrail.reporters.inert import inert
+    from tensortrail.analyzer.source import Unreadable
+    from tensortrail.inert import inert
 
     project, code = Project(), CLEAN
     for path in paths:
         try:
-            with open(path, "rb") as handle:
-                text = shown(path, handle.read(), project)
+            text = shown(path, read(path), project)
         except OSError as error:
             fail(f"{path}: {error.strerror or error}", "--show-places reads files, not folders")
             code = FAILED

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules._common import in_tests
 from tensortrail.rules.devices._lying import (
     certainly,
     described,
@@ -18,6 +17,7 @@ from tensortrail.rules.devices._lying import (
     sets_up,
 )
 from tensortrail.rules.places import FunctionPlaces, Meeting, Place, Where
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
 FACTORIES = (

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules._common import in_tests
 from tensortrail.rules.devices._lying import is_legal, outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, What, Where
+from tensortrail.rules.shared.in_tests import in_tests
 
 
 class MovedAlone(Rule):

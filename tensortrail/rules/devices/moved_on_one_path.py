@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules._common import in_tests
 from tensortrail.rules.devices._lying import described, excluded, is_legal, outermost
 from tensortrail.rules.places import Held, Meeting, Place, What, Where
+from tensortrail.rules.shared.in_tests import in_tests
 
 _ABOUT_THE_VALUE = re.compile(r"\bis None\b|isinstance|is_tensor|hasattr|in the function called")
 
@@ -110,8 +110,8 @@ class MovedOnOnePath(Rule):
         return self.finding(
             module,
             meeting.node,
-            f"one operand was moved on line {line} only if `{moved.given}`; otherwise it is a tensor "
-            f"{described(left)}, and it meets one {described(moved)}",
+            f"one operand was moved on line {line} only if `{moved.given}`; otherwise it is a "
+            f"tensor {described(left)}, and it meets one {described(moved)}",
             trail=(
                 (moved.by, f"moved here, if `{moved.given}`"),
                 (meeting.node, f"used with a tensor {described(moved)} on every path"),
