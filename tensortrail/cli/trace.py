@@ -7,13 +7,12 @@ import atexit
 import importlib.util
 import os
 import sys
-import types
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail, say, wants_color
-from tensortrail.tracer.identity.unrecorded_frames import DETOUR, DOORS, OURS
+from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.recording.stop import Stopped
 
 if TYPE_CHECKING:
@@ -137,46 +136,12 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
 def _told(error: BaseException, running: Session, color: bool) -> None:
     """The traceback without frames of ours, and the explanation under it."""
     text = "" if isinstance(error, Stopped) else running.explained(error, color)
-    _clean(error)
+    without_our_frames(error)
     sys.excepthook(type(error), error, error.__traceback__)
     if text:
         sys.stderr.flush()
         sys.stderr.write("\n" + text)
         sys.stderr.flush()
-
-
-def _clean(error: BaseException | None) -> None:
-    seen: set[int] = set()
-    todo = [error]
-    while todo:
-        each = todo.pop()
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
-        each.__traceback__ = _without_ours(each.__traceback__)
-        todo += [each.__cause__, each.__context__]
-
-
-def _without_ours(link: types.TracebackType | None) -> types.TracebackType | None:
-    """Without our frames, and without the detour over which torch came to us."""
-    links: list[types.TracebackType] = []
-    came_over = False
-    while link is not None:
-        code = link.tb_frame.f_code
-        if code.co_filename.startswith(OURS) or code.co_filename.endswith(DETOUR):
-            while links and links[-1].tb_frame.f_code.co_filename.endswith(DOORS):
-                links.pop()
-            came_over = True
-        else:
-            if came_over and links and links[-1].tb_frame.f_code is code:
-                links.pop()
-            came_over = False
-            links.append(link)
-        link = link.tb_next
-    made: types.TracebackType | None = None
-    for each in reversed(links):
-        made = types.TracebackType(made, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    return made
 
 
 class Ending:

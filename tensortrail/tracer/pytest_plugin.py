@@ -1,13 +1,10 @@
-"""`pytest --tensortrail`: records the whole test session, outcomes as without."""
+"""The options of pytest: `--tensortrail` records, `--rehearse` simulates GPUs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib.util
 
 import pytest
-
-if TYPE_CHECKING:
-    from tensortrail.tracer.recording.session import Session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -16,48 +13,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--tensortrail-directory", metavar="DIR", help="where the trail goes (.tensortrail/...)"
     )
+    group.addoption(
+        "--rehearse", metavar="DEVICES", help="simulate these: cuda, cuda:2, cuda:2x24GiB"
+    )
+    group.addoption(
+        "--rehearse-xfail",
+        metavar="FILE",
+        help="tests known to fail in a rehearsal: one a line, with # and why",
+    )
 
 
-class _Plugin:
-    def __init__(self, directory: str | None) -> None:
-        self._directory = directory
-        self._session: Session | None = None
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before any file of the project is imported: what looks for devices finds them."""
+    options = early_config.known_args_namespace
+    if not options.rehearse:
+        if options.rehearse_xfail:
+            raise pytest.UsageError("--rehearse-xfail needs --rehearse")
+        return
+    if importlib.util.find_spec("torch") is None:
+        raise pytest.UsageError("--rehearse needs torch: pip install tensortrail[trace]")
+    from tensortrail.tracer.entrances.expected_failures import expected_failures
+    from tensortrail.tracer.entrances.rehearsed_tests import RehearsedTests, directory_of
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        from tensortrail.tracer.recording import session as recording
-
-        if recording.running() is not None:
-            return  # a test of ours, or a wrapped pytest
-        try:
-            self._session = recording.begin(self._directory, argv=["pytest"])
-        except OSError as error:
-            raise pytest.UsageError(f"--tensortrail: {error}") from error
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        if self._session is None:
-            return (yield)
-        with self._session.recorder.phase(item.nodeid):
-            return (yield)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._session is not None:
-            self._session.stop()
-
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if self._session is None:
-            return
-        writer = self._session.recorder.writer
-        terminalreporter.write_line(
-            f"tensortrail: {writer.events} events in {self._session.directory}"
-        )
-        if trouble := self._session.trouble:
-            terminalreporter.write_line(f"tensortrail: {trouble}")
+    try:
+        xfail = expected_failures(options.rehearse_xfail) if options.rehearse_xfail else []
+        directory = directory_of(early_config)
+        tests = RehearsedTests(options.rehearse, directory, options.tensortrail, xfail)
+    except (OSError, ValueError) as error:
+        raise pytest.UsageError(f"--rehearse: {error}") from error
+    early_config.pluginmanager.register(tests, "tensortrail-rehearsal")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--tensortrail"):
+    if config.getoption("--tensortrail") and not config.getoption("--rehearse"):
+        from tensortrail.tracer.entrances.recorded_tests import RecordedTests
+
         directory = config.getoption("--tensortrail-directory")
-        config.pluginmanager.register(_Plugin(directory), "tensortrail-recording")
+        config.pluginmanager.register(RecordedTests(directory), "tensortrail-recording")

@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
+from typing import Any
 
 from tensortrail.findings import Finding
 from tensortrail.inert import inert_path
@@ -91,6 +92,16 @@ class Run(AbstractContextManager["Run"]):
         if self._session is None:
             raise RuntimeError("the recording is not running: use phase() inside the with block")
         return self._session.recorder.phase(name)
+
+    def explained(self, error: BaseException) -> str:
+        """What an exception has to do with where tensors are; empty if nothing."""
+        return self._session.explained(error) if self._session is not None else ""
+
+    @property
+    def simulation(self) -> Any:
+        """The simulated devices, while they are there."""
+        stage = self._session.recorder.stage if self._session is not None else None
+        return stage.simulation if stage is not None else None
 
     def timeline(self) -> RunTimeline:
         """What was recorded up to now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 
 OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 PROGRAM = os.path.join(OURS, "tracer", "entrances", "script.py")
@@ -42,3 +42,38 @@ def _is_ours_to_call(frame: FrameType) -> bool:
     caller = frame.f_back
     operation = frame.f_code.co_filename.endswith(OPERATIONS)
     return operation and caller is not None and is_ours(caller)
+
+
+def without_our_frames(error: BaseException | None) -> None:
+    """The exception and those behind it lose the frames of ours in their tracebacks."""
+    seen: set[int] = set()
+    todo = [error]
+    while todo:
+        each = todo.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.__traceback__ = _without_ours(each.__traceback__)
+        todo += [each.__cause__, each.__context__]
+
+
+def _without_ours(link: TracebackType | None) -> TracebackType | None:
+    """Without our frames, and without the detour over which torch came to us."""
+    links: list[TracebackType] = []
+    came_over = False
+    while link is not None:
+        code = link.tb_frame.f_code
+        if code.co_filename.startswith(OURS) or code.co_filename.endswith(DETOUR):
+            while links and links[-1].tb_frame.f_code.co_filename.endswith(DOORS):
+                links.pop()
+            came_over = True
+        else:
+            if came_over and links and links[-1].tb_frame.f_code is code:
+                links.pop()
+            came_over = False
+            links.append(link)
+        link = link.tb_next
+    made: TracebackType | None = None
+    for each in reversed(links):
+        made = TracebackType(made, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return made

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import _TorchCompileInductorWrapper as Inductor
 
+from tensortrail.tracer.rehearsal.lacks import NotRehearsed, note
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
 
@@ -76,7 +77,9 @@ class Compiler:
             from torch._dynamo.backends.debugging import aot_eager
 
             graphs = {**options, **options.get("config_patches", {})}.get("triton.cudagraphs")
-            self._say(SAID.format(GRAPHS if graphs else KERNELS))
+            missing = GRAPHS if graphs else KERNELS
+            note(missing)
+            self._say(SAID.format(missing))
             return aot_eager(model, inputs)
 
         def by_inductor(wrapper: Any, model: Any, inputs: Any, **options: Any) -> Any:
@@ -116,7 +119,7 @@ class Compiler:
 
 
 def _needs_kernels(*_: Any, **__: Any) -> Any:
-    raise NotImplementedError(f"{KERNELS}, and a package of them needs a GPU to compile for")
+    raise NotRehearsed(f"{KERNELS}, and a package of them needs a GPU to compile for")
 
 
 def _no_trees() -> ModuleType:

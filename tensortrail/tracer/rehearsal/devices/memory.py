@@ -22,7 +22,7 @@ RefusedMemory: type[Exception] = torch.OutOfMemoryError
 class Held(weakref.ref):  # type: ignore[type-arg]
     """A storage that lies on a simulated device."""
 
-    __slots__ = ("dtype", "index", "key", "nbytes", "shape", "time", "uses")
+    __slots__ = ("charged", "dtype", "index", "key", "nbytes", "shape", "time", "uses")
     key: int
     index: int
     nbytes: int
@@ -30,6 +30,8 @@ class Held(weakref.ref):  # type: ignore[type-arg]
     shape: tuple[int, ...] | None
     time: int
     """In the device's default stream, when it was made."""
+    charged: bool
+    """Whether it counts in the account of its device."""
     uses: Any
     """What streams did with it, once there are several."""
 
@@ -107,6 +109,7 @@ class Memory:
             held.key, held.index, held.nbytes = key, index, _blocks(nbytes)
             held.dtype = torch.uint8 if tensor is None else tensor.dtype
             held.shape = None if tensor is None else tensor.shape
+            held.charged = True
             held.time, held.uses = self._order.queue(index).time, None
             self._held[key] = held
             self.bytes[index].add(held.nbytes)
@@ -117,7 +120,10 @@ class Memory:
     def resized(self, storage: Any) -> None:
         with self._lock:
             held = self._held.get(storage._cdata)
-            if held is not None and (more := _blocks(storage.nbytes()) - held.nbytes):
+            more = (
+                _blocks(storage.nbytes()) - held.nbytes if held is not None and held.charged else 0
+            )
+            if held is not None and more:
                 count = self.bytes[held.index]
                 count.take(held.nbytes)
                 count.add(held.nbytes + more)
@@ -135,11 +141,25 @@ class Memory:
         for count in (self.bytes[index], self.blocks[index]):
             count.allocated, count.freed = count.current, 0
 
+    def standing(self) -> list[Held]:
+        """What is charged now."""
+        return [held for held in list(self._held.values()) if held.charged]
+
+    def forgive(self, left: list[Held]) -> None:
+        """These count no more, though they are still there."""
+        with self._lock:
+            for held in left:
+                if held.charged and self._held.get(held.key) is held:
+                    held.charged = False
+                    self.bytes[held.index].take(held.nbytes)
+                    self.blocks[held.index].take(1)
+
     def _freed(self, held: Held) -> None:
         if self._held.get(held.key) is held:
             del self._held[held.key]
-            self.bytes[held.index].take(held.nbytes)
-            self.blocks[held.index].take(1)
+            if held.charged:
+                self.bytes[held.index].take(held.nbytes)
+                self.blocks[held.index].take(1)
             if self.died is not None:
                 self.died(held)
 
@@ -162,7 +182,7 @@ class Memory:
         name_of = self.names()
         for held in list(self._held.values()):
             storage = held()
-            if held.index == index and storage is not None:
+            if held.index == index and held.charged and storage is not None:
                 sizes = (held.nbytes,) if held.shape is None else held.shape
                 shape = "x".join(map(str, sizes)) or "scalar"
                 kind = f"{str(held.dtype)[6:]} {shape}"

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.rehearsal.devices.memory_stats import nested
+from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.streams import streams as simulated
@@ -60,7 +61,7 @@ class Graph:
     """`torch.cuda.CUDAGraph`"""
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        raise NotImplementedError(
+        raise NotRehearsed(
             "CUDA graphs are not simulated: a rehearsal runs on the CPU, which records none. "
             "Turn them off for the rehearsal."
         )

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._C import DisableTorchFunction
 
 from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.lacks import NotShared
 from tensortrail.tracer.rehearsal.tensor.simulated import NOT_SHARED, SimTensor
 
 
@@ -18,7 +19,7 @@ def exported(plain: Callable[..., Any]) -> Callable[..., Any]:
 
     def to_dlpack(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(tensor, SimTensor):
-            raise BufferError(NOT_SHARED)
+            raise NotShared(NOT_SHARED)
         return plain(tensor, *args, **kwargs)
 
     return to_dlpack

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal.compiler import stand_ins
 from tensortrail.tracer.rehearsal.devices import random_numbers
+from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations import cpp_checks, fourier
 from tensortrail.tracer.rehearsal.operations.simulation import (
     NO_TASK,
@@ -169,7 +170,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
     def _compatible(self, func: Any, args: Any, kwargs: Any) -> Any:
         if any(isinstance(each, SimTensor) for each in args):
             if isinstance(args[0], UNSHAPED):
-                raise NotImplementedError(LAZY)
+                raise NotRehearsed(LAZY)
             if not isinstance(args[0], Parameter):
                 return False  # a gradient: C++ holds it, and it cannot become another
             return all(type(each) in OURS or isinstance(each, SimTensor) for each in args)

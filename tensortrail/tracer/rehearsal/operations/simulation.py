@@ -17,6 +17,7 @@ from tensortrail.tracer.rehearsal.compiler.refused_calls import Told
 from tensortrail.tracer.rehearsal.devices.devices import Devices
 from tensortrail.tracer.rehearsal.devices.memory import Memory
 from tensortrail.tracer.rehearsal.devices.spec import Spec
+from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations import autocast, device_mismatch
 from tensortrail.tracer.rehearsal.operations.missing_kernels import (
     INSTEAD,
@@ -218,7 +219,7 @@ class Simulation(Devices):
     def wrap(self, inner: Tensor, index: int, like: Any = None) -> Any:
         self.taken()
         if inner.is_nested:
-            raise NotImplementedError(NESTED)
+            raise NotRehearsed(NESTED)
         if inner.layout is torch.strided:
             self.memory.hold(inner.untyped_storage(), index, inner)
         return (SimParameter if isinstance(like, Parameter) else SimTensor)(inner, index)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.lacks import NotRehearsed, note
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.simulating import CurrentStreams, WhichDevice
 from tensortrail.tracer.rehearsal.streams.clocks import Clock
@@ -127,6 +128,7 @@ class Event:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self._at and end_event._at):
             raise ValueError("Both events must be recorded before calculating elapsed time.")
+        note("times on a simulated device are those of the CPU", certain=True)
         return (end_event._at - self._at) * 1000
 
     def __repr__(self) -> str:
@@ -139,7 +141,7 @@ class ExternalStream(Stream):
     """`torch.cuda.ExternalStream`"""
 
     def __init__(self, stream_ptr: int, device: Any = None, **_: Any) -> None:
-        raise NotImplementedError("streams of other libraries are not simulated")
+        raise NotRehearsed("streams of other libraries are not simulated")
 
 
 def _streams() -> CurrentStreams:

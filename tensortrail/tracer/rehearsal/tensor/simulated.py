@@ -15,6 +15,7 @@ from torch.nn import Parameter
 from torch.overrides import handle_torch_function
 
 from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.lacks import NotShared
 
 NOT_SHARED = (
     "the memory of a simulated device lies on the host: it cannot be given to other libraries for "
@@ -145,11 +146,11 @@ class SimTensor(Tensor):  # type: ignore[misc]
         return int(state.host_values(self).__index__())
 
     def __dlpack__(self, **_: Any) -> Any:
-        raise BufferError(NOT_SHARED)
+        raise NotShared(NOT_SHARED)
 
     @property
     def __cuda_array_interface__(self) -> Any:
-        raise BufferError(NOT_SHARED)
+        raise NotShared(NOT_SHARED)
 
     def __format__(self, spec: str) -> str:
         if self.dim() == 0:

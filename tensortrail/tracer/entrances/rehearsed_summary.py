@@ -1,0 +1,98 @@
+"""What a session of rehearsed tests comes to: failures that have to do with devices apart from
+others, what was skipped for want of a GPU, what tests left behind, and the findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, TypedDict
+
+import pytest
+
+from tensortrail.inert import inert
+from tensortrail.tracer.entrances.block import Run
+
+MOST_LINES = 20
+LONGEST = 200
+
+
+class Told(TypedDict, total=False):
+    """What a report carries, also between processes."""
+
+    error: str
+    """An error that has to do with devices."""
+    lack: str
+    left: list[str]
+
+
+class Summary:
+    def __init__(self, devices: str, directory: str) -> None:
+        self._devices = devices
+        self._directory = directory
+        self._failed: list[tuple[str, str]] = []
+        self._others: list[str] = []
+        self._lacks: Counter[str] = Counter()
+        self._left: list[tuple[str, str]] = []
+        self.findings: list[str] = []
+        self._trouble: list[str] = []
+
+    def report(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        told: Told = vars(report).get("tensortrail", {})
+        if told.get("lack"):
+            self.lacked(told["lack"])
+        elif report.failed and told.get("error"):
+            self._failed.append((report.nodeid, told["error"]))
+        elif report.failed:
+            self._others.append(report.nodeid)
+        self._left += [(report.nodeid, each) for each in told.get("left", ())]
+
+    def lacked(self, reason: str) -> None:
+        self._lacks[reason.removeprefix("rehearsal: ")] += 1
+
+    def add(self, findings: Sequence[str]) -> None:
+        """Those of another process."""
+        self.findings += [each for each in findings if each not in self.findings]
+
+    def end(self, run: Run) -> None:
+        """The run is over but for its end: what do the rules say of it?"""
+        try:
+            found = run.findings()
+        except Exception as error:
+            self._trouble.append(f"the trail could not be read: {type(error).__name__}: {error}")
+            return
+        self.add(
+            [f"{each.code} {each.site.file}:{each.site.line}  {each.message}" for each in found]
+        )
+
+    def write(self, reporter: Any) -> None:
+        reporter.write_sep("=", f"rehearsed on {self._devices}")
+        for line in self._lines():
+            reporter.write_line(inert(line))
+
+    def _lines(self) -> Iterator[str]:
+        if self._failed:
+            yield f"failed, and it has to do with devices: {len(self._failed)}"
+            yield from _shortened([f"{test}  {error}" for test, error in self._failed])
+        if self._others:
+            yield f"failed otherwise: {len(self._others)}"
+            yield from _shortened(self._others)
+        if self._lacks:
+            yield f"skipped, because a rehearsal lacks it: {sum(self._lacks.values())}"
+            yield from _shortened(
+                [f"{count} x {what}" for what, count in self._lacks.most_common()]
+            )
+        if self._left:
+            yield f"left behind by tests, and put back: {len(self._left)}"
+            yield from _shortened([f"{test}  {what}" for test, what in self._left])
+        yield f"findings: {len(self.findings)}"
+        yield from _shortened(self.findings)
+        yield from self._trouble
+        if self._directory:
+            yield f"more: tensortrail report {self._directory}"
+
+
+def _shortened(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines[:MOST_LINES]:
+        yield f"  {line if len(line) <= LONGEST else line[: LONGEST - 3] + '...'}"
+    if len(lines) > MOST_LINES:
+        yield f"  ... and {len(lines) - MOST_LINES} more"
