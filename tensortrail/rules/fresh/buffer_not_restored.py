@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, is_true, keyword, name_of, receiver
+
+_INTERNALS = ("_non_persistent_buffers_set", "_parameters", "_buffers", "_modules")
+_WRITES = ("add", "update", "discard", "remove", "pop", "clear", "setdefault")
+
+
+class BufferNotRestored(Rule):
+    """A buffer that is not saved is lost, or begins to be saved.
+
+    ## What it does
+    Finds three ways to lose what `persistent=False` says of a buffer:
+
+    - the set `module._non_persistent_buffers_set` (or another internal table) is bound to a name
+      and changed in place under it, which changes the module;
+    - a routine that copies buffers from `named_buffers()` into another module, and registers all
+      of them as persistent without a look at `_non_persistent_buffers_set`;
+    - a model that has values is sent to meta and back with `to_empty`, and then only a state dict
+      is loaded.
+
+    ## Why is this bad?
+    A state dict has no buffers with `persistent=False`. After `to("meta")` and `to_empty` they hold
+    uninitialised memory: rotary frequencies, masks and position ids are wrong, and nothing raises.
+    Registered as persistent, they appear in checkpoints that other code refuses to load.
+
+    ## Example
+    ```python
+    names = module._non_persistent_buffers_set
+    for child in module.children():
+        names |= child._non_persistent_buffers_set
+    ```
+    Use instead:
+    ```python
+    names = set(module._non_persistent_buffers_set)
+    ```
+
+    ## Fix safety
+    No fix is offered.
+
+    ## References
+    - huggingface/accelerate #4116: `|=` changed the set of the module
+    - huggingface/optimum-quanto: `requantize` lost buffers that no state dict has
+    """
+
+    code = "NEW308"
+    name = "buffer-not-restored"
+    severity = Severity.ERROR
+    triggers = (*_INTERNALS[:3], ("named_buffers", "register_buffer"), ("to_empty", "meta"))
+
+    bad = (
+        Bad(
+            """\
+def unsaved(module):
+    names = module._non_persistent_buffers_set
+    for child in module.children():
+        names |= child._non_persistent_buffers_set
+    return names
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+def materialise(source, target, device):
+    for name, buffer in source.named_buffers():
+        target.register_buffer(name, buffer.to(device), persistent=True)
+""",
+            lines=(3,),
+        ),
+        Bad(
+            """\
+import torch
+
+def reload(model, weights, quantize):
+    model.to(torch.device("meta"))
+    quantize(model)
+    model.to_empty(device="cpu")
+    model.load_state_dict(weights, strict=False)
+""",
+            lines=(6,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def unsaved(module):
+    names = set(module._non_persistent_buffers_set)
+    for child in module.children():
+        names |= child._non_persistent_buffers_set
+    return names
+"""
+        ),
+        Good(
+            """\
+def materialise(source, target, device):
+    for name, buffer in source.named_buffers(recurse=False):
+        kept = name not in source._non_persistent_buffers_set
+        target.register_buffer(name, buffer.to(device), persistent=kept)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def build(make, weights):
+    with torch.device("meta"):
+        model = make()
+    model.to_empty(device="cpu")
+    model.load_state_dict(weights)
+"""
+        ),
+        Good(
+            """\
+def replace(module, name, value):
+    module._parameters[name] = value
+    module._buffers.pop(name, None)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def reload(model, weights):
+    model.to("meta")
+    model.to_empty(device="cpu")
+    model.load_state_dict(weights)
+    model.reset_buffers()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        yield from self._changed(module)
+        yield from self._made_persistent(module)
+        yield from self._emptied(module)
+
+    def _changed(self, module: Module) -> Iterator[Finding]:
+        for node, name in _changes(module):
+            origins = module.value_of(name).origins
+            internal = [
+                each
+                for each in origins
+                if isinstance(each, ast.Attribute) and each.attr == _INTERNALS[0]
+            ]
+            if internal:
+                yield self.finding(
+                    module,
+                    node,
+                    f"`{name.id}` is `{module.text(internal[0])}` itself: changing it changes what "
+                    "the module saves and loads. Copy it first",
+                    trail=[(internal[0], "bound here without a copy")],
+                )
+
+    def _made_persistent(self, module: Module) -> Iterator[Finding]:
+        for call in module.calls("register_buffer"):
+            persistent = keyword(call, "persistent")
+            loop = _over_buffers(module, call)
+            if loop is None or len(call.args) > 2:
+                continue
+            if persistent is not None and not is_true(persistent):
+                continue
+            function = module.function_of(call)
+            if function is not None and "persistent_buffers" not in module.text(function):
+                yield self.finding(
+                    module,
+                    call,
+                    "every buffer is registered as one that is saved, those with "
+                    "`persistent=False` too: they appear in state dicts from here on",
+                    severity=Severity.WARNING,
+                    trail=[(loop, "the buffers come from here")],
+                )
+
+    def _emptied(self, module: Module) -> Iterator[Finding]:
+        for call in module.calls("to_empty"):
+            owner = receiver(call)
+            function = module.function_of(call)
+            if owner is None or function is None:
+                continue
+            sent = _sent_to_meta(module, call, name_of(module, owner))
+            after = [called(each) for each in module.later(call, ast.Call)]
+            if sent is None or "load_state_dict" not in after or _computes_again(after):
+                continue
+            yield self.finding(
+                module,
+                call,
+                f"`{module.text(owner)}` had values in line {sent.lineno}; the state dict that is "
+                "loaded after this has no buffers with `persistent=False`: they stay uninitialised",
+                severity=Severity.WARNING,
+                confidence=Confidence.MEDIUM,
+                trail=[(sent, "the values are given up here")],
+            )
+
+
+def _changes(module: Module) -> Iterator[tuple[ast.AST, ast.Name]]:
+    """`x |= ...`, `x.update(...)`."""
+    for change in module.nodes(ast.AugAssign):
+        if isinstance(change.target, ast.Name):
+            reads = [each for each in module.earlier(change, ast.Assign)
+                     if module.text(each.targets[0]) == change.target.id]  # fmt: skip
+            if reads and isinstance(reads[0].targets[0], ast.Name):
+                yield change, reads[0].targets[0]
+    for call in module.calls(*_WRITES):
+        owner = receiver(call)
+        if isinstance(owner, ast.Name):
+            yield call, owner
+
+
+def _over_buffers(module: Module, call: ast.Call) -> ast.For | None:
+    for up in module.ancestors(call):
+        if isinstance(up, ast.For):
+            over = module.text(up.iter)
+            sources = [
+                module.text(origin)
+                for name in (up.iter, *module.nodes(ast.Name, up.iter))
+                if isinstance(name, ast.Name)
+                for origin in module.value_of(name).origins
+            ]
+            if any("named_buffers(" in each for each in (over, *sources)):
+                return up
+    return None
+
+
+def _sent_to_meta(module: Module, call: ast.Call, owner: str) -> ast.Call | None:
+    for before in module.earlier(call, ast.Call):
+        subject = receiver(before)
+        if called(before) == "to" and subject is not None and name_of(module, subject) == owner:
+            return before if module.placement_at(before).device == "meta" else None
+    return None
+
+
+def _computes_again(names: list[str]) -> bool:
+    words = ("init", "reset", "buffer", "restore", "reinit")
+    return any(word in name for name in names for word in words)
