@@ -114,6 +114,18 @@ class Finding:
     siblings: tuple[Site, ...] = ()
     """Other places in the project with the same shape as the flagged expression."""
     evidence: Mapping[str, str] = field(default_factory=dict, compare=False)
+    storages: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    """What it is about in a recorded run: process and number of each storage."""
+
+    @property
+    def change(self) -> str:
+        """What to change, in words: the first fix, or else the first setting."""
+        for fix in self.fixes:
+            return fix.description
+        for setting in self.settings:
+            place = f" ({setting.place})" if setting.place else ""
+            return f"{setting.library}: {setting.name}={setting.value}{place}: {setting.why}"
+        return ""
 
     @property
     def sort_key(self) -> tuple[str, int, int, str]:

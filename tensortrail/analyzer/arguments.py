@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensortrail.analyzer.dict_entries import with_entries
 from tensortrail.analyzer.origins import Refused
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def with_argument(text: str, name: str, value: str, position: int = -1) -> str:
     elif given.value.deep_equals(wanted):
         return text
     else:
-        changed = call.with_deep_changes(given, value=wanted)
+        changed = call.with_deep_changes(given, value=with_entries(given.value, wanted))
     return module.code_for_node(changed)[1:-1]
 
 

@@ -181,7 +181,7 @@ class Ending:
         from tensortrail.cli.report import findings_of
         from tensortrail.config import ConfigError
         from tensortrail.reporters import render
-        from tensortrail.tracer.exports.text import closing
+        from tensortrail.tracer.exports.closing import closing
         from tensortrail.tracer.reading.timeline import open_run
         from tensortrail.tracer.trail.reader import NotATrail
 
@@ -194,7 +194,7 @@ class Ending:
         color = wants_color(self._options.color, sys.stderr)
         if not self._options.quiet:
             shown = os.path.relpath(self._running.directory)
-            sys.stderr.write(closing(timeline, len(report.findings), shown))
+            sys.stderr.write(closing(timeline, report.findings, shown, color))
         if self._options.check and report.findings:
             sys.stderr.write(render("text", report, color=color) + "\n")
         return len(report.findings)

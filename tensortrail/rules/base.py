@@ -77,6 +77,8 @@ class Rule:
     """A run that passed a line without harm speaks against a finding there."""
     explains: ClassVar[Sequence[str]] = ()
     """Codes of findings in a run that say less about the same line: they stay unsaid."""
+    consequence: ClassVar[bool] = False
+    """Its findings in a run state a failure. Another finding about the same tensor says why."""
     triggers: ClassVar[Sequence[Trigger]] = ()
     """The file is read closer only if one of these is in it: a word, all words of a tuple, or a
     word on a line of some form. They must over-approximate: the rule can say nothing about a
@@ -156,6 +158,7 @@ class Rule:
             fixes=tuple(fix for fix in fixes if fix is not None),
             settings=tuple(settings),
             evidence=told,
+            storages=tuple(each.key for each in (storage,) if each is not None),
         )
 
     @classmethod

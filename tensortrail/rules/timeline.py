@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -112,6 +113,15 @@ class Timeline(Protocol):
 
     def call(self, site: Site, function: str) -> Site | None:
         """Where the call of that function on that line stands, with byte offsets."""
+
+    def tree(self, file: str) -> ast.Module | None:
+        """The source of the file as it was when the run began; None if it is not known."""
+
+    def replace(self, file: str, node: ast.AST, text: str) -> Edit:
+        """The edit that puts the text in the place of the node."""
+
+    def insert(self, file: str, line: int, text: str) -> Edit:
+        """The edit that puts whole lines before that line."""
 
     def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
         """A fix of these edits; None if the file would no longer parse with them."""

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, meta_operand
-from tensortrail.rules.devices._placing import where_needed
+from tensortrail.rules.devices.origins import Case, origin_of
 from tensortrail.rules.shared.failures import weight
-from tensortrail.rules.shared.history import put_there
-from tensortrail.rules.shared.lines import by_line, doer, line_of
+from tensortrail.rules.shared.lines import by_line, line_of
 from tensortrail.rules.shared.operands import Operand, called, operands
 
 
@@ -46,6 +45,7 @@ class DeviceMismatch(Rule):
     code = "DEV502"
     name = "device-mismatch"
     severity = Severity.ERROR
+    consequence = True
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         raised: set[tuple[str, int]] = set()
@@ -81,8 +81,8 @@ class DeviceMismatch(Rule):
         event = events[0]
         given = operands(timeline, event)
         odd = _odd(given)
-        by = put_there(timeline, odd.storage, event) if odd and odd.storage else None
-        since = f"; {called(timeline, odd)} was put there by {doer(by)}" if odd and by else ""
+        origin = origin_of(Case(timeline, event, odd, _others(given, odd))) if odd else None
+        since = f"; {origin.why}" if origin else ""
         places = ", ".join(_places(timeline, given))
         return self.seen(
             timeline,
@@ -91,7 +91,8 @@ class DeviceMismatch(Rule):
             severity=severity,
             confidence=confidence,
             about=odd.storage if odd else None,
-            settings=where_needed(timeline, event, odd, _others(given, odd)) if odd else (),
+            fixes=origin.fixes if origin else (),
+            settings=origin.settings if origin else (),
             evidence={"operations": str(len(events))},
         )
 

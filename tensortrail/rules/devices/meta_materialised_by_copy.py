@@ -173,7 +173,8 @@ def _to_empty(timeline: Timeline, event: Event) -> Fix | None:
     if tail.strip() not in (f"{device.source})", f"device={device.source})"):
         return None
     edit = Edit(call, f"{head}.to_empty(device={device.source})")
-    return timeline.fix("make memory there, then fill it", Safety.DISPLAY, edit)
+    what = "make memory there with `to_empty`, then load the weights into it"
+    return timeline.fix(what, Safety.DISPLAY, edit)
 
 
 def _goes_to_a_device(module: Module, call: ast.Call) -> bool:

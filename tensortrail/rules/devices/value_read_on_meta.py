@@ -2,13 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Severity
+from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Rule, Timeline
 from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, is_move, meta_operand
 from tensortrail.rules.shared.failures import NO_VALUES, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.operands import called
+
+CHANGE = (
+    "load or bring back the weights before their values are read, or ask about the shape, the "
+    "device or the identity of the tensor instead"
+)
 
 
 class ValueReadOnMeta(Rule):
@@ -44,6 +49,7 @@ class ValueReadOnMeta(Rule):
     code = "DEV508"
     name = "value-read-on-meta"
     severity = Severity.ERROR
+    consequence = True
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, NO_VALUES):
@@ -68,5 +74,6 @@ class ValueReadOnMeta(Rule):
                 severity=severity,
                 confidence=confidence,
                 about=asked.storage,
+                fixes=[Fix(CHANGE, Safety.DISPLAY, ())],
                 evidence={"attempts": str(len(reads))},
             )

@@ -3,8 +3,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
-from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Storage, Timeline
 from tensortrail.rules.offload._companions import (
     Companion,
     Left,
@@ -13,8 +13,10 @@ from tensortrail.rules.offload._companions import (
     plain_companions,
 )
 from tensortrail.rules.shared.failures import weight
+from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line, where
+from tensortrail.rules.shared.mends import registered
 from tensortrail.rules.shared.operands import Operand, operands
 
 Stayed = Mapping[tuple[str, int], Event]
@@ -231,7 +233,6 @@ class State:
             severity=Severity.WARNING,
             trail=[(companion.operation, f"it meets `{met}` here")],
             fixes=[_as_buffer(module, companion)],
-            settings=[_buffer(companion.name)],
         )
 
     def _left(self, module: Module, left: Left) -> Finding:
@@ -278,7 +279,7 @@ class State:
             severity=severity,
             confidence=confidence,
             about=storage,
-            settings=[_buffer(name.rpartition(".")[2])],
+            fixes=[_buffer_in_run(timeline, storage, event, name.rpartition(".")[2])],
             evidence={"operations": str(len(events))},
         )
 
@@ -317,17 +318,6 @@ def _after(moved: Event) -> str:
     return " and ".join(map(str, after)) if isinstance(after, Mapping) else "another device"
 
 
-def _buffer(name: str) -> Setting:
-    return Setting(
-        library="torch",
-        name="register_buffer",
-        value=repr(name),
-        why="makes it a buffer, which moves with its module; persistent=False keeps it out of "
-        "state dicts",
-        where="where the module assigns it",
-    )
-
-
 def _as_buffer(module: Module, companion: Companion) -> Fix | None:
     stored = companion.stored
     target = stored.targets[0]
@@ -338,3 +328,11 @@ def _as_buffer(module: Module, companion: Companion) -> Fix | None:
         stored, f'self.register_buffer("{companion.name}", {value}, persistent=False)'
     )
     return module.fix("make it a buffer", Safety.UNSAFE, edit)
+
+
+def _buffer_in_run(timeline: Timeline, storage: Storage, event: Event, name: str) -> Fix:
+    made = put_there(timeline, storage, event)
+    site = (made.site if made else None) or event.site
+    fix = registered(timeline, site, name) if site else None
+    what = f"make it a buffer: `self.register_buffer({name!r}, ...)`"
+    return fix or Fix(what, Safety.DISPLAY, ())

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from tensortrail.findings import Confidence, Finding, Setting, Severity
+from tensortrail.findings import Confidence, Finding, Fix, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.device_maps import kept_on
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.mends import brought_around
 from tensortrail.rules.shared.operands import Operand, not_brought, operands
 
 
@@ -37,7 +39,8 @@ class HookBypassed(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: calling the module itself may be the better way.
+    Unsafe: a recorded run offers `align_module_device` around the statement. Calling the module
+    itself is often the better way.
 
     ## References
     - huggingface/accelerate documentation of `align_module_device`
@@ -69,10 +72,11 @@ class HookBypassed(Rule):
             timeline,
             event,
             f"`{event.op}`{inside} is given `{hook.get('parameter')}`, which is on {left.device}"
-            f"{silent}: {not_brought(hook)}",
+            f"{silent}: {not_brought(hook)}{_kept(hook)}",
             severity=Severity.WARNING if caught else Severity.ERROR,
             confidence=Confidence.HIGH,
             about=left.storage,
+            fixes=[_brought(timeline, event, left)],
             settings=_settings(timeline, event, left),
             evidence={"kept in": str(hook.get("kept_in") or "memory")},
         )
@@ -108,16 +112,24 @@ def _function(event: Event) -> str:
     return "" if function == "<module>" else function
 
 
+def _kept(hook: Mapping[str, Any]) -> str:
+    """The file that holds the values, if they are not in memory."""
+    return f"; its values are in {hook['kept_in']}" if hook.get("kept_in") else ""
+
+
+def _brought(timeline: Timeline, event: Event, left: Operand) -> Fix | None:
+    """Only where the program itself takes the weight, and the hook is still on its module."""
+    hook = left.hook
+    if hook.get("hook") != "accelerate.AlignDevicesHook" or hook.get("why") != "bypassed":
+        return None
+    parameter = str(hook.get("parameter"))
+    return brought_around(timeline, event.site, parameter) if event.site else None
+
+
 def _settings(timeline: Timeline, event: Event, left: Operand) -> Iterable[Setting]:
+    """The device map that keeps the module where it is used."""
     if left.hook.get("hook") != "accelerate.AlignDevicesHook":
         return
     module, device = (str(left.hook.get(key)) for key in ("module", "to"))
     if left.hook.get("why") == "bypassed":
         yield from kept_on(timeline, event, module, device)
-    yield Setting(
-        library="accelerate",
-        name="align_module_device",
-        value=module,
-        why="brings the weights of this module for as long as the block lasts",
-        where="around the line that uses the weight",
-    )

@@ -172,6 +172,7 @@ def shard(model, offload_policy: OffloadPolicy):
                     f"{first}{more}",
                     severity=Severity.ERROR if lost else Severity.WARNING,
                     confidence=Confidence.HIGH,
+                    about=device_maps.weight(timeline, event, alike[0]),
                     settings=device_maps.corrected(timeline, event, alike),
                     evidence={"model": str(event.facts.get("model")), "entries": str(len(alike))},
                 )

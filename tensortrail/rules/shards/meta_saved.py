@@ -9,7 +9,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timelin
 from tensortrail.rules.shards._call import COLLECTS, COLLECTS_IS, collected
 from tensortrail.rules.shared.calls import carrier
 from tensortrail.rules.shared.history import put_there
-from tensortrail.rules.shared.lines import by_line, doer
+from tensortrail.rules.shared.lines import by_line, doer, where
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.sizes import size
@@ -226,6 +226,8 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
             hook = _left_by(timeline, event) or _known_to(split)
             by = None if hook else put_there(timeline, storages[0], event)
             why = f"; put there by {doer(by)}" if by else ""
+            if not hook and (lacking := _not_loaded(timeline, event)):
+                why = f"; the state dict loaded{where(lacking)} lacks it, and nothing else loads it"
             logical = {e.facts.get("key"): int(e.facts.get("logical", 0)) for e in events}
             evidence = {"tensors": str(len(logical)), "missing": size(sum(logical.values()))}
             if hook:
@@ -316,6 +318,12 @@ def _left_by(timeline: Timeline, saved: Event) -> tuple[str, str, str] | None:
     return None
 
 
+def _not_loaded(timeline: Timeline, saved: Event) -> Event | None:
+    """The load that should have given the weight its values, and did not have it."""
+    history = timeline.history(saved.storage, saved) if saved.storage else ()
+    return next((each for each in reversed(history) if "missing" in each.facts), None)
+
+
 def _split_of(timeline: Timeline, saved: Event) -> Event | None:
     """What `save_pretrained` of transformers said when it cut these weights into files."""
     within = (
@@ -338,7 +346,7 @@ def _collect(
     timeline: Timeline, saved: Event, split: Event | None, hooked: bool
 ) -> Iterator[Setting]:
     """All weights at once, where hooks have them."""
-    if split is not None:
+    if hooked and split is not None:
         yield from collected(timeline, split)
     elif hooked:
         yield _collected_by_hand(timeline, saved)

@@ -8,7 +8,7 @@ from typing import Any
 from tensortrail.findings import Setting
 from tensortrail.rules.shared.calls import carrier
 from tensortrail.rules.shared.sizes import size
-from tensortrail.rules.timeline import Did, Event, Timeline
+from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 
 DISK = "disk"
 ELSEWHERE, NOWHERE, SPLIT, UNKNOWN = "elsewhere", "nowhere", "split", "unknown"
@@ -26,6 +26,12 @@ def placements(timeline: Timeline) -> Iterator[Event]:
 def differences(event: Event) -> Iterator[Mapping[str, Any]]:
     told = event.facts.get("differences")
     yield from (each for each in told or () if isinstance(each, Mapping))
+
+
+def weight(timeline: Timeline, event: Event, difference: Mapping[str, Any]) -> Storage | None:
+    """The weight that lies elsewhere."""
+    number = difference.get("storage")
+    return timeline.storage(event.process, number) if isinstance(number, int) and number else None
 
 
 def sentence(difference: Mapping[str, Any]) -> str:

@@ -19,6 +19,8 @@ class Operand:
     type_name: str
     shape: tuple[int, ...]
     storage: Storage | None
+    variable: str = ""
+    """What the program's own line calls it, if it has no other name."""
     hook: Mapping[str, Any] = field(default_factory=dict)
     """The hook that should have brought it to another device, and why it did not."""
 
@@ -32,6 +34,7 @@ def operands(timeline: Timeline, event: Event) -> list[Operand]:
             str(each.get("type", "")),
             tuple(each.get("shape", ())),
             timeline.storage(event.process, each["storage"]) if each.get("storage") else None,
+            str(each.get("name", "")),
             each["hook"] if isinstance(each.get("hook"), Mapping) else {},
         )
         for each in (given if isinstance(given, (list, tuple)) else ())
@@ -43,6 +46,8 @@ def called(timeline: Timeline, operand: Operand) -> str:
     """`Net.embed.weight`, or what it looks like."""
     if operand.storage is not None and timeline.is_named(operand.storage):
         return f"`{timeline.name(operand.storage)}`"
+    if operand.variable:
+        return f"`{operand.variable}`"
     shape = "x".join(map(str, operand.shape)) or "scalar"
     return f"{operand.type_name or 'tensor'} {shape} (argument {operand.arg})"
 

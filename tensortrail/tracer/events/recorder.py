@@ -248,6 +248,9 @@ class Recorder:
         user, _ = frames(sys._getframe(1))
         return place(user) if user is not None else self.local.started_by
 
+    def line(self, file: str, line: int, function: str) -> int:
+        return self.writer.site(file, line, function, ("", 0, ""))
+
     def site_here(self) -> int:
         return self.site(sys._getframe(1))
 

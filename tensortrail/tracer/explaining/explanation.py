@@ -13,9 +13,17 @@ from tensortrail.rules.shared.history import placing
 from tensortrail.rules.shared.operands import not_brought
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.tracer.explaining.causes import Cause, Match, match_chain, type_name_of
-from tensortrail.tracer.explaining.failed_save import finding_of_save
+from tensortrail.tracer.explaining.failed_save import finding_of_save, saves
+from tensortrail.tracer.explaining.fitting import fitting
 from tensortrail.tracer.explaining.names_in_traceback import Scene
-from tensortrail.tracer.explaining.out_of_memory import held_by, needed, room, shortage
+from tensortrail.tracer.explaining.out_of_memory import (
+    Shortage,
+    held_by,
+    needed,
+    room,
+    shortage,
+)
+from tensortrail.tracer.explaining.standing_findings import standing_findings
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -52,9 +60,10 @@ class Explanation:
     met: Event | None = None
     """That operation."""
     cause: Cause | None = None
-    finding: Finding | None = None
-    """What the rules say of the call that failed: more than a known cause of its message."""
+    findings: tuple[Finding, ...] = ()
+    """What the rules find in this run about what failed: more than a known cause of a message."""
     settings: tuple[Setting, ...] = ()
+    """Those that a known cause or a lack of memory asks for, where there is no finding."""
     needed: str = ""
     """The bytes that were missing, where memory was."""
     holders: tuple[str, ...] = ()
@@ -67,56 +76,62 @@ def explain(
     """None when the error has nothing to do with where tensors are."""
     chain = match_chain(error)
     told = [(link, found) for link, found in chain if found is not None]
-    failed = next(
-        (
-            (link, failure)
-            for link, _ in reversed(chain)
-            if failures is not None and (failure := failures.of(link)) is not None
-        ),
-        None,
-    )
-    finding = finding_of_save(error, opened) if opened else None
-    if not told and not finding and not (failed and _mixed(failed[1])):
-        return None
+    failed = _failed(chain, failures)
+    failure = failed[1] if failed else None
+    timeline = opened() if opened and (told or failed or saves(error)) else None
     best = _telling(told)
-    link = failed[0] if failed else (best[0] if best else error)
-    operands: tuple[Operand, ...] = ()
-    op, at, met, first, timeline = "", None, None, None, None
-    scene = Scene(failures.storages if failures else None, link, error)
     lack = shortage(str(best[0])) if best and best[1].cause.family == "memory" else None
-    if opened and (lack or (failed and failed[1].operands)):
-        timeline = opened()
-    if failed is not None:
-        operands = tuple(_operands(failed[1], scene, timeline))
-        op = failed[1].op
-        met = _first_meeting(failed[1], timeline) if timeline else None
-        if met is not None and met.storage is not None and timeline is not None:
-            first = _met_operand(met, met.storage, timeline, scene)
-    at = scene.user_site()
-    cause = best[1].cause if best else None
-    hides = cause is not None and any(found.cause.catch_all for _, found in told)
-    behind = [each for each, _ in chain[1:]] if hides or len(chain) > 1 else []
+    standing = _standing(error, failure, timeline) if timeline and not lack else ()
+    if not told and not standing and not (failure and _mixed(failure)):
+        return None
+    link = failed[0] if failed else (best[0] if best else error)
+    scene = Scene(failures.storages if failures else None, link, error)
+    met = _first_meeting(failure, timeline) if failure and timeline else None
+    cause = best[1] if best else None
+    hides = any(found.cause.catch_all for _, found in told)
     return Explanation(
         error=_line(error),
-        hidden=tuple(_line(each) for each in behind),
-        op=op,
-        at=at,
-        operands=operands,
-        first=first,
+        hidden=tuple(_line(each) for each, _ in chain[1:]) if hides or len(chain) > 1 else (),
+        op=failure.op if failure else "",
+        at=scene.user_site(),
+        operands=tuple(_operands(failure, scene, timeline)) if failure else (),
+        first=_first_operand(met, timeline, scene),
         met=met,
-        cause=cause,
-        finding=finding,
-        settings=finding.settings
-        if finding
-        else (
-            *_settings(
-                cause, best[1].found if best else {}, timeline, failed[1] if failed else None
-            ),
-            *(room(timeline, lack) if lack else ()),
-        ),
+        cause=fitting(cause.cause) if cause else None,
+        findings=standing,
+        settings=() if standing else tuple(_other_settings(cause, timeline, failure, lack)),
         needed=needed(lack) if lack else "",
         holders=tuple(held_by(timeline, lack.device)) if lack and timeline else (),
     )
+
+
+def _failed(
+    chain: Sequence[tuple[BaseException, Match | None]], failures: Failures | None
+) -> tuple[BaseException, Failure] | None:
+    """The operation that raised, the innermost one if there are several."""
+    for link, _ in reversed(chain):
+        if failures is not None and (failure := failures.of(link)) is not None:
+            return link, failure
+    return None
+
+
+def _standing(
+    error: BaseException, failure: Failure | None, timeline: RunTimeline
+) -> tuple[Finding, ...]:
+    saved = finding_of_save(error, timeline)
+    return (saved,) if saved else standing_findings(error, failure, timeline)
+
+
+def _other_settings(
+    cause: Match | None,
+    timeline: RunTimeline | None,
+    failure: Failure | None,
+    lack: Shortage | None,
+) -> Iterator[Setting]:
+    if cause is not None:
+        yield from _settings(cause.cause, cause.found, timeline, failure)
+    if lack is not None:
+        yield from room(timeline, lack)
 
 
 def _telling(told: Sequence[tuple[BaseException, Match]]) -> tuple[BaseException, Match] | None:
@@ -147,9 +162,8 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
         puts = placing(events)
         placed = puts[-1] if puts else None
         made = puts[0] if len(puts) > 1 else None
-        name = scene.name(identity)
-        if not name and timeline and storage and timeline.is_named(storage):
-            name = timeline.name(storage)
+        named = timeline is not None and storage is not None and timeline.is_named(storage)
+        name = timeline.name(storage) if timeline and storage and named else scene.name(identity)
         yield Operand(
             argument=_argument(str(told["arg"]), names),
             name=name,
@@ -197,7 +211,11 @@ def _first_meeting(failure: Failure, timeline: Timeline) -> Event | None:
     return None
 
 
-def _met_operand(met: Event, storage: Storage, timeline: Timeline, scene: Scene) -> Operand:
+def _first_operand(met: Event | None, timeline: Timeline | None, scene: Scene) -> Operand | None:
+    """The operand that was in the wrong place when devices met for the first time."""
+    storage = met.storage if met else None
+    if storage is None or timeline is None:
+        return None
     puts = placing(timeline.history(storage, met))
     return Operand(
         argument="",

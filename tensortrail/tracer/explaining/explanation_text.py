@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 
 from tensortrail.findings import Setting, Site
-from tensortrail.inert import headline, inert
+from tensortrail.inert import inert
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining.explanation import Explanation, Operand
 from tensortrail.tracer.reading.sentences import short
@@ -41,15 +42,33 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         yield f"  {paint('bold', 'needed')}   {inert(told.needed)}"
     if told.holders:
         yield f"  {paint('bold', 'held by')}  {inert(', '.join(told.holders))}"
-    if told.finding is not None:
-        yield f"  {paint('cyan', 'cause')}    {told.finding.code} {headline(told.finding.message)}"
+    if told.findings:
+        yield from _found(told, paint)
     elif told.cause is not None:
         yield f"  {paint('cyan', 'cause')}    {told.cause.cause}"
-        yield f"  {paint('green', 'change')}   {told.cause.advice}"
+        if told.cause.advice:
+            yield f"  {paint('green', 'change')}   {told.cause.advice}"
     for setting in told.settings:
         yield f"  {paint('green', 'setting')}  {_setting(setting)}"
-    if told.finding is None and told.cause is not None and told.cause.see:
+    if not told.findings and told.cause is not None and told.cause.see:
         yield f"  {paint('dim', 'see')}      {', '.join(told.cause.see)}"
+
+
+def _found(told: Explanation, paint: Paint) -> Iterator[str]:
+    """The findings of this run: the same words that its report has."""
+    for number, finding in enumerate(told.findings):
+        here = told.at is not None and _line(finding.site) == _line(told.at)
+        where = "" if here else f" ({_place(finding.site)})"
+        label = paint("cyan", "cause") + "    " if number == 0 else paint("cyan", "also") + "     "
+        yield f"  {label}{finding.code} {inert(finding.message)}{where}"
+        for fix in finding.fixes:
+            yield f"  {paint('green', 'change')}   {inert(fix.description)}"
+        for setting in finding.settings:
+            yield f"  {paint('green', 'setting')}  {_setting(setting)}"
+
+
+def _line(site: Site) -> tuple[str, int]:
+    return os.path.abspath(site.file), site.line
 
 
 def _operands(operands: Sequence[Operand], paint: Paint) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
@@ -16,12 +15,17 @@ CODES = ("SHD407", "SHD403", "SHD401", "SHD402", "SHD405")
 """The ones that tell most stand first."""
 
 
-def finding_of_save(error: BaseException, opened: Callable[[], RunTimeline]) -> Finding | None:
+def saves(error: BaseException) -> bool:
+    """The error left a library's `save_pretrained`."""
+    return _line_that_saves(error) is not None
+
+
+def finding_of_save(error: BaseException, timeline: RunTimeline) -> Finding | None:
     line = _line_that_saves(error)
     if line is None:
         return None
     rules = all_rules()
-    found = findings(opened(), [rules[code]() for code in CODES if code in rules]).findings
+    found = findings(timeline, [rules[code]() for code in CODES if code in rules]).findings
     there = {
         each.code: each
         for each in found

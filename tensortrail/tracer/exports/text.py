@@ -19,22 +19,6 @@ ROWS = 12
 BARS = "▁▂▃▄▅▆▇█"
 
 
-def closing(timeline: RunTimeline, findings: int, directory: str) -> str:
-    """A few lines for the end of a run."""
-    summary = Summary(timeline)
-    lines = [
-        f"tensortrail: {_count(sum(summary.counts.values()), 'event')} in {directory}",
-        *(f"  {_move(each)}" for each in summary.moves_by_line[:3]),
-    ]
-    met = summary.meetings
-    if met:
-        lines.append(f"  {_count(len(met), 'place')} where tensors of different devices met")
-    if findings:
-        lines.append(f"  {_count(findings, 'finding')}")
-    lines.append(f"  more: tensortrail report {directory}  (or --format html)")
-    return "\n".join(map(inert, lines)) + "\n"
-
-
 def render(timeline: RunTimeline, *, color: bool = False, width: int = 100) -> str:
     from rich.console import Console
 
@@ -66,17 +50,17 @@ def _head(timeline: RunTimeline, summary: Summary) -> Any:
     program = " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else "?"
     events = sum(summary.counts.values())
     facts = [
-        _count(events, "event"),
-        _count(len(timeline.parts), "process"),
+        count_of(events, "event"),
+        count_of(len(timeline.parts), "process"),
         f"{summary.seconds:.1f} s",
         f"torch {header.get('torch', '?')}",
     ]
     dropped = sum(n for part in timeline.parts for n in part.dropped.values())
     if dropped:
-        facts.append(f"{_count(dropped, 'event')} dropped at the size limit")
+        facts.append(f"{count_of(dropped, 'event')} dropped at the size limit")
     open_ended = sum(not part.closed for part in timeline.parts)
     if open_ended:
-        facts.append(f"{_count(open_ended, 'process')} ended without a word")
+        facts.append(f"{count_of(open_ended, 'process')} ended without a word")
     return Text.assemble((inert(program), "bold"), "\n", (" · ".join(facts), "dim"))
 
 
@@ -222,7 +206,7 @@ def _where(event: Event) -> str:
     return at if event.process == "main" else f"{at} ({event.process})"
 
 
-def _move(each: Any) -> str:
+def move_line(each: Any) -> str:
     times = f" in {each.count} moves" if each.count > 1 else ""
     way = f"{each.source} -> {each.target}"
     return f"{sentences.size(each.nbytes):>9}  {way}{times}  {place(each.site or each.by)}"
@@ -232,6 +216,6 @@ def place(site: Site | None) -> str:
     return "?" if site is None else f"{sentences.short(site.file)}:{site.line}"
 
 
-def _count(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     plural = "es" if noun.endswith("ss") else "s"
     return f"{number:,} {noun}{'' if number == 1 else plural}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import Onloads
@@ -63,6 +66,9 @@ class Failures:
             for (where, tensor), entry in zip(found, entries, strict=True)
         ]
         self._onloads.explain(operands, entries)
+        for told, (_, tensor), entry in zip(operands, found, entries, strict=True):
+            if not (entry is not None and entry.name) and (name := variable_of(tensor)):
+                told["name"] = name
         op = notes.op_text(func)
         identities = tuple(id(tensor) for _, tensor in found)
         self.recent.append(Failure(id(error), op, message, operands, identities))
@@ -75,7 +81,11 @@ class Failures:
                 "operands": operands[:MOST_OPERANDS],
             }
             odd = next((entry for entry in entries if entry is not None), None)
-            notes.note(Did.ERROR, odd, op=func, facts=facts)
+            inside = line_in_compiled(error)
+            if inside is None:
+                notes.note(Did.ERROR, odd, op=func, facts=facts)
+            else:
+                notes.note_at(notes.line(*inside), Did.ERROR, odd, op=op, facts=facts)
             notes.flush()
 
     def of(self, error: BaseException) -> Failure | None:
@@ -89,6 +99,31 @@ class Failures:
             ),
             None,
         )
+
+
+_USER_CODE = re.compile(r'from user code:.*?\n\s+File "([^"\n]+)", line (\d+), in (\S+)', re.DOTALL)
+
+
+def line_in_compiled(error: BaseException) -> Place | None:
+    """The user's innermost line in the function that the compiler traced."""
+    found = _USER_CODE.search(str(error))
+    if found is None:
+        return None
+    frames = re.findall(r'File "([^"\n]+)", line (\d+), in (\S+)', str(error)[found.start() :])
+    own = [each for each in frames if OWNERS[each[0]] == USER]
+    file, line, function = own[-1] if own else frames[-1]
+    return file, int(line), function
+
+
+def variable_of(tensor: Any) -> str:
+    """What the user's innermost frame calls the tensor; "" if it has no name there."""
+    frame, _ = frames(sys._getframe(1))
+    if frame is None:
+        return ""
+    for name in (*frame.f_code.co_varnames, *frame.f_code.co_freevars, *frame.f_code.co_names):
+        if frame.f_locals.get(name) is tensor or frame.f_globals.get(name) is tensor:
+            return name
+    return ""
 
 
 def _was_seen(error: Exception) -> bool:

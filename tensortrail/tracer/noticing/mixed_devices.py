@@ -71,7 +71,8 @@ class Meetings:
             return None
         with torch._C.DisableTorchFunction():
             into = device_of(found[0][1])
-        if func in INDEXING and into != CPU and devices == {into, CPU}:
+        legal = func in INDEXING and into != CPU and devices == {into, CPU}
+        if legal and not self._is_left_by_hook(*found[0]):
             return None
         notes = self._notes
         key = (func, *sorted(map(str, devices)), notes.site_here())
@@ -88,6 +89,15 @@ class Meetings:
         operands = [operand(where, t, entry) for where, t, entry in entries]
         self._onloads.explain(operands, [entry for _, _, entry in entries])
         return odd, {"devices": sorted(names), "operands": operands[:MOST_OPERANDS]}
+
+    def _is_left_by_hook(self, where: str, tensor: torch.Tensor) -> bool:
+        """A placeholder whose values a hook keeps elsewhere: what is taken from it has none."""
+        if device_of(tensor).type != "meta":
+            return False
+        entry = self._notes.storages.entry(tensor)
+        told = [operand(where, tensor, entry)]
+        self._onloads.explain(told, [entry])
+        return "hook" in told[0]
 
 
 def _is_number(tensor: torch.Tensor) -> bool:

@@ -27,6 +27,7 @@ class Lies:
     """A device, "disk", or "" if nobody knows where its values are."""
     nbytes: int
     hook: str = ""
+    storage: int = 0
 
 
 @dataclass
@@ -49,6 +50,8 @@ class Difference:
     why: str = ""
     instead: dict[str, str] = field(default_factory=dict)
     """Entries of the map for the parts beside it, where one entry was for all of them."""
+    storage: int = 0
+    """The number of the weight's storage in the trail."""
 
 
 def placement(model: Module, declared: Any, chosen: Any, onloads: Onloads) -> dict[str, Any]:
@@ -104,7 +107,7 @@ def _weights(model: Module, onloads: Onloads) -> Iterator[Lies]:
         place, hook = _place(name, tensor, hooks)
         with torch._C.DisableTorchFunction():
             nbytes = tensor.numel() * tensor.element_size()
-        found[id(tensor)] = Lies([name], place, nbytes, hook)
+        found[id(tensor)] = Lies([name], place, nbytes, hook, onloads.number_of(tensor))
     yield from found.values()
 
 
@@ -162,10 +165,12 @@ def _elsewhere(
                 told.add(key)
                 why = f"tied to {', '.join(tied)}" if tied else ""
                 if each.place:
-                    yield Difference(ELSEWHERE, name, declared, each.place, why)
+                    lies = each.place
+                    yield Difference(ELSEWHERE, name, declared, lies, why, storage=each.storage)
                 else:
                     beside = _beside(model, entry or "", name.rpartition(".")[0], declared)
-                    yield Difference(NOWHERE, name, declared, instead=beside)
+                    told_of = each.storage
+                    yield Difference(NOWHERE, name, declared, instead=beside, storage=told_of)
 
 
 def _beside(model: Module, entry: str, path: str, place: str) -> dict[str, str]:

@@ -23,6 +23,21 @@ class Notes(Protocol):
     ) -> None:
         """Write down what just happened in the innermost frame of the program."""
 
+    def note_at(
+        self,
+        site: int,
+        did: Did,
+        entry: Entry | None = None,
+        other: Entry | None = None,
+        op: str = "",
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """As `note`, at a place that is known by its number."""
+
+    def line(self, file: str, line: int, function: str) -> int:
+        """The number of a line of the program."""
+        ...
+
     def site_here(self) -> int:
         """The number of the place that runs now."""
         ...

@@ -149,6 +149,11 @@ class Onloads:
         first = next((self.storages.known(tensor) for _, tensor in owned(module)), None)
         return first is not None and first.device == device
 
+    def number_of(self, tensor: Any) -> int:
+        """The number of the tensor's storage in the trail, 0 if it is not known there."""
+        entry = self.storages.known(tensor)
+        return entry.number if entry is not None else 0
+
     def explain(self, operands: Sequence[dict[str, Any]], entries: Sequence[Entry | None]) -> None:
         """Operands that a hook should have brought to the others' device get its story."""
         if self._known:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tensortrail.tracer.identity.storages import PLAIN, computes, device_of
+from tensortrail.tracer.identity.storages import PLAIN, computes, device_of, is_real
 
 Args = tuple[Any, ...]
 MOST_OPERANDS = 64
@@ -25,19 +25,20 @@ def tensors_in(args: Args, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, tor
 
 
 def operand(where: str, tensor: torch.Tensor, entry: Any) -> dict[str, Any]:
+    traced = not is_real(tensor)
     with torch._C.DisableTorchFunction():
         return {
             "arg": where,
-            "device": str(device_of(tensor)),
+            "device": str(tensor.device if traced else device_of(tensor)),
             "dtype": str(tensor.dtype)[6:],
             "shape": _shape(tensor, entry),
-            "type": "" if type(tensor) in PLAIN else type(tensor).__name__,
+            "type": "" if traced or type(tensor) in PLAIN else type(tensor).__name__,
             "storage": entry.number if entry is not None else 0,
         }
 
 
 def _shape(tensor: torch.Tensor, entry: Any) -> list[int]:
-    if computes(tensor):
+    if computes(tensor) and is_real(tensor):
         return list(entry.rest[2]) if entry is not None else []
     try:
         return list(tensor.shape)

@@ -65,6 +65,23 @@ def statement(site: Site, not_after: float) -> tuple[int, int] | None:
     return inner.lineno, inner.end_lineno or inner.lineno
 
 
+def tree(file: str, not_after: float) -> ast.Module | None:
+    return _tree(file, not_after) if _text(file, not_after) else None
+
+
+def replace(file: str, node: ast.AST, text: str, not_after: float) -> Edit:
+    assert isinstance(node, (ast.expr, ast.stmt))
+    return Edit(_place(Site(file, node.lineno), node, not_after), text)
+
+
+def insert(file: str, line: int, text: str, not_after: float) -> Edit:
+    lines = _text(file, not_after).encode().splitlines(keepends=True)
+    at = sum(map(len, lines[: line - 1]))
+    ending = "\r\n" if lines and lines[0].endswith(b"\r\n") else "\n"
+    before = ending if line > len(lines) and lines and not lines[-1].endswith(b"\n") else ""
+    return Edit(Site(file, line, start=at, end=at), before + text.replace("\n", ending))
+
+
 def fix(description: str, safety: Safety, edits: Sequence[Edit]) -> Fix | None:
     for file in {edit.site.file for edit in edits}:
         try:
@@ -121,7 +138,7 @@ def _last_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _place(site: Site, node: ast.expr, not_after: float) -> Site:
+def _place(site: Site, node: ast.expr | ast.stmt, not_after: float) -> Site:
     text = _text(site.file, not_after)
     starts = [0]
     for each in text.encode().splitlines(keepends=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import heapq
 import math
@@ -265,6 +266,15 @@ class RunTimeline:
 
     def changed(self, file: str) -> str:
         return source_lines.changed(file, self.started)
+
+    def tree(self, file: str) -> ast.Module | None:
+        return source_lines.tree(file, self.started)
+
+    def replace(self, file: str, node: ast.AST, text: str) -> Edit:
+        return source_lines.replace(file, node, text, self.started)
+
+    def insert(self, file: str, line: int, text: str) -> Edit:
+        return source_lines.insert(file, line, text, self.started)
 
     def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
         return source_lines.fix(description, safety, edits)

@@ -41,7 +41,7 @@ def test_a_plain_attribute_of_a_module(tmp_path: Path, used: str) -> None:
         "`Net` was moved to cuda:0 at program.py:10"
     )
     assert seen.only.severity is Severity.ERROR
-    assert [each.name for each in seen.only.settings] == ["register_buffer"]
+    assert seen.fixed == program(BUFFER, f"{used}  # flagged")
     assert [each.code for each in found(seen.timeline)] == ["OFF107"]
 
 

@@ -29,8 +29,8 @@ GROUPS = set(
 CATALOGUE = {
     f"{family}{first + number}"
     for family, first, count in [
-        ("OFF", 101, 8), ("STO", 201, 9), ("NEW", 301, 6), ("SHD", 401, 10), ("DEV", 501, 10),
-        ("XFR", 601, 4), ("TOL", 701, 1),
+        ("OFF", 101, 11), ("STO", 201, 12), ("NEW", 301, 9), ("SHD", 401, 19), ("DEV", 501, 29),
+        ("XFR", 601, 9), ("TOL", 701, 1),
     ]
     for number in range(count)
 }  # fmt: skip

@@ -13,11 +13,14 @@ from torch.nn import Module
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import MayStop, Recorder
 from tensortrail.tracer.identity.module_tensors import owned
+from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
 DEEPEST = 12
 MOST_TENSORS = 100_000
+LONGEST = 20_000
+"""Characters of a message that lists keys."""
 
 
 class Within(threading.local):
@@ -170,8 +173,16 @@ def _load_state_dict(recorder: Recorder) -> Around:
         if not recorder.active or torch.compiler.is_compiling():
             return original(module, *args, **kwargs)
         recorder.guarded(_name, module)
+        assigns = bool(kwargs.get("assign") or (len(args) > 2 and args[2]))
+        before = recorder.guarded(_entries, module) if assigns else None
         with recorder.phase("load", {"module": type(module).__name__}):
-            result = original(module, *args, **kwargs)
+            try:
+                result = original(module, *args, **kwargs)
+            except RuntimeError as error:
+                recorder.guarded(_not_loaded, error)
+                raise
+            if before:
+                recorder.guarded(_assigned, module, before)
         recorder.guarded(_loaded, module, result)
         return result
 
@@ -182,10 +193,32 @@ def _name(recorder: Recorder, module: Module) -> None:
     recorder.name_module(module)
 
 
+def _not_loaded(recorder: Recorder, error: RuntimeError) -> None:
+    facts = {"type": type(error).__name__, "message": str(error)[:LONGEST], "operands": []}
+    recorder.note(Did.ERROR, op="Module.load_state_dict", facts=facts)
+
+
+def _entries(recorder: Recorder, module: Module) -> dict[str, Entry]:
+    found = ((name, recorder.storages.entry(tensor)) for name, tensor in owned(module, ""))
+    return {name: entry for name, entry in found if entry is not None}
+
+
+def _assigned(recorder: Recorder, module: Module, before: dict[str, Entry]) -> None:
+    """Say which weights are other tensors now, if they lie elsewhere."""
+    for name, new in _entries(recorder, module).items():
+        old = before.get(name)
+        if old is not None and old.device != new.device:
+            recorder.swapped(old, new, "Module.load_state_dict")
+
+
 def _loaded(recorder: Recorder, module: Module, result: Any) -> None:
     """`assign=True` puts other tensors in. What no state dict has is as it was before."""
     recorder.name_module(module)
     missing = set(getattr(result, "missing_keys", ()))
+    for name, entry in (_entries(recorder, module) if missing else {}).items():
+        if name in missing and entry.device == "meta":
+            facts = {"said": "not in the state dict that was loaded", "missing": name}
+            recorder.note(Did.HOOK, entry, op="Module.load_state_dict", facts=facts)
     for prefix, each in module.named_modules():
         for tensors in (each._parameters, each._buffers):
             for name, tensor in tensors.items():

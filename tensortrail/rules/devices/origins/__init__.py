@@ -1,0 +1,25 @@
+"""Why an operand lies where it does: each file knows one way, and asks the run for it."""
+
+from __future__ import annotations
+
+from tensortrail.rules.devices.origins import (
+    assigned,
+    from_loader,
+    made,
+    made_inside,
+    moved,
+    optimizer_state,
+    read,
+)
+from tensortrail.rules.devices.origins.case import Case, Origin
+
+WAYS = (optimizer_state.origin, assigned.origin, from_loader.origin, made.origin,
+        made_inside.origin, read.origin, moved.origin)  # fmt: skip
+"""The ones that tell most stand first."""
+
+
+def origin_of(case: Case) -> Origin | None:
+    return next((found for way in WAYS if (found := way(case)) is not None), None)
+
+
+__all__ = ["Case", "Origin", "origin_of"]

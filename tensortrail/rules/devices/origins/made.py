@@ -1,0 +1,54 @@
+"""The operand was made by the program, by a call that names no device."""
+
+from __future__ import annotations
+
+from tensortrail.findings import Setting
+from tensortrail.rules.devices.origins.case import Case, Origin
+from tensortrail.rules.shared.calls import carrier, gives
+from tensortrail.rules.shared.device_names import device_here
+from tensortrail.rules.shared.lines import where
+from tensortrail.rules.timeline import Did, Event
+
+MAKERS = frozenset({
+    "torch.tensor", "torch.as_tensor", "torch.ones", "torch.zeros", "torch.full", "torch.empty",
+    "torch.arange", "torch.linspace", "torch.logspace", "torch.eye", "torch.rand", "torch.randn",
+    "torch.randint", "torch.randperm", "torch.tril_indices", "torch.triu_indices",
+    "torch.ones_like", "torch.zeros_like", "torch.full_like", "torch.empty_like",
+    "torch.rand_like", "torch.randn_like", "torch.randint_like",
+})  # fmt: skip
+"""Functions that take the device of what they make, by its name."""
+
+
+def origin(case: Case) -> Origin | None:
+    last = case.placed[-1] if case.placed else None
+    if last is None or last.did is not Did.CREATE or last.op not in MAKERS or last.by is not None:
+        return None
+    function = last.op.rpartition(".")[2]
+    at = carrier(case.timeline, last.site, function)
+    named = at is not None and gives(at, "device")
+    how = f"`{last.op}`" if named else f"`{last.op}`, which is given no device"
+    why = f"{case.name} was made on {case.odd.device}{where(last)} by {how}"
+    return Origin(why, settings=_device(case, last, function) if at and not named else ())
+
+
+def _device(case: Case, made: Event, function: str) -> tuple[Setting, ...]:
+    if case.wanted in ("", "cpu") or made.site is None or _while_building(made):
+        return ()
+    at = carrier(case.timeline, made.site, function)
+    return (
+        Setting(
+            "torch",
+            "device",
+            device_here(case.timeline, made.site, case.wanted),
+            f"this is used with tensors on {case.wanted}",
+            f"torch.{function}",
+            function,
+            at,
+        ),
+    )
+
+
+def _while_building(made: Event) -> bool:
+    """In the constructor of a module: what is made there goes where the module is moved."""
+    function = made.site.function if made.site else ""
+    return function.rpartition(".")[2] == "__init__"

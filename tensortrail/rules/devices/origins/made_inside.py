@@ -1,0 +1,84 @@
+"""The operand is a value inside of compiled code: the function that was traced shows its making."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from tensortrail.findings import Fix, Safety, Site
+from tensortrail.rules.devices.origins.case import Case, Origin, advice
+from tensortrail.rules.devices.origins.made import MAKERS
+from tensortrail.rules.shared.lines import place
+from tensortrail.rules.shared.mends import statement_at
+
+ASKED = ("shape", "size", "ndim", "dtype")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+NAMES = {each.rpartition(".")[2] for each in MAKERS if not each.endswith("_like")}
+
+
+def origin(case: Case) -> Origin | None:
+    site = case.event.site
+    if case.odd.storage is not None or site is None or case.odd.device != "cpu":
+        return None
+    tree = case.timeline.tree(site.file)
+    used = statement_at(tree, site.line) if tree else None
+    function = _function(tree, site.line) if tree else None
+    if used is None or function is None:
+        return None
+    makers = list(_makers(function, used))
+    if len(makers) != 1:
+        return None
+    name, maker = makers[0]
+    shown = ast.unparse(maker.func)
+    at = place(Site(site.file, maker.lineno))
+    why = f"`{name}` is made on the CPU{at} by `{shown}`, which is given no device"
+    return Origin(why, fixes=(_with_device(case, site, function, maker),))
+
+
+def _function(tree: ast.Module, line: int) -> Function | None:
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, Function) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
+def _makers(function: Function, used: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
+    """Names in the statement that were given a tensor made without a device, and the call."""
+    names = {node.id for node in ast.walk(used) if isinstance(node, ast.Name)}
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target = node.targets[0]
+        if isinstance(target, ast.Name) and target.id in names and node.lineno < used.lineno:
+            yield from ((target.id, each) for each in ast.walk(node.value) if _makes(each))
+
+
+def _makes(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    of_torch = isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"
+    return of_torch and node.func.attr in NAMES and all(k.arg != "device" for k in node.keywords)
+
+
+def _with_device(case: Case, site: Site, function: Function, maker: ast.Call) -> Fix:
+    text = f"give `{ast.unparse(maker.func)}` the device of what it is used with"
+    tensor = _tensor_at_hand(function, maker)
+    if not tensor:
+        return advice(text)
+    given = [*map(ast.unparse, maker.args), *map(ast.unparse, maker.keywords)]
+    call = f"{ast.unparse(maker.func)}({', '.join([*given, f'device={tensor}.device'])})"
+    edit = case.timeline.replace(site.file, maker, call)
+    return case.timeline.fix(text, Safety.UNSAFE, edit) or advice(text)
+
+
+def _tensor_at_hand(function: Function, maker: ast.Call) -> str:
+    """The argument of the function that the call takes sizes of, as `x` in `x.shape[1]`."""
+    arguments = {each.arg for each in function.args.args}
+    for node in ast.walk(maker):
+        owner = node.value if isinstance(node, ast.Attribute) and node.attr in ASKED else None
+        if isinstance(owner, ast.Name) and owner.id in arguments:
+            return owner.id
+    return ""

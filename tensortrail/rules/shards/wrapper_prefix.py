@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.lines import where
+
+LOAD = "Module.load_state_dict"
+WRAPPERS = {
+    "_orig_mod": "torch.compile",
+    "module": "a parallel wrapper",
+    "_fsdp_wrapped_module": "FSDP",
+    "_checkpoint_wrapped_module": "activation checkpointing",
+}
+_STATE_DICT = ".state_dict()"
+
+
+class WrapperPrefix(Rule):
+    """A state dict was saved from a wrapper, and its keys do not fit the module inside.
+
+    ## What it does
+    Reports a `load_state_dict` that failed because every key carries the name under which a
+    wrapper holds its module: `_orig_mod.` of `torch.compile`, `module.` of data parallelism and
+    others. The message names the line that saved the wrapper, if the run saw it. Found in
+    recorded runs only.
+
+    ## Why is this bad?
+    The checkpoint can only be loaded into a module that is wrapped in the same way. With
+    `strict=False` the load succeeds and leaves all weights as they were.
+
+    ## Example
+    ```python
+    model = torch.compile(model)
+    torch.save(model.state_dict(), path)
+    ```
+    Use instead:
+    ```python
+    compiled = torch.compile(model)
+    torch.save(model.state_dict(), path)
+    ```
+
+    ## Fix safety
+    Unsafe: checkpoints written before keep the old keys.
+
+    ## References
+    - pytorch/pytorch documentation of `torch.compile` and `torch.nn.Module.compile`
+    """
+
+    code = "SHD409"
+    name = "wrapper-prefix"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.ERROR):
+            prefix = _prefix(str(event.facts.get("message", ""))) if event.op == LOAD else ""
+            if not prefix:
+                continue
+            saved = _saved(timeline, event, prefix)
+            by = f"`state_dict()` of the wrapper was saved{where(saved)}" if saved else ""
+            why = by or "the state dict is that of a wrapper"
+            yield self.seen(
+                timeline,
+                event,
+                f"the keys begin with `{prefix}.`, the name that {WRAPPERS[prefix]} gives to the "
+                f"module inside: {why}",
+                about=saved.storage if saved else None,
+                fixes=[_of_the_module(timeline, saved, prefix)],
+            )
+
+
+def _prefix(message: str) -> str:
+    """The wrapper's name, if the unexpected keys are the missing ones with it before them."""
+    parts = {
+        kind: re.findall(r'"([^"]+)"', line)
+        for line in message.splitlines()
+        for kind in ("Missing", "Unexpected")
+        if line.strip().startswith(f"{kind} key(s)")
+    }
+    missing, unexpected = parts.get("Missing", []), parts.get("Unexpected", [])
+    for prefix in WRAPPERS:
+        if missing and unexpected and all(each.startswith(f"{prefix}.") for each in unexpected):
+            bare = {each.removeprefix(f"{prefix}.") for each in unexpected}
+            return prefix if bare & set(missing) else ""
+    return ""
+
+
+def _saved(timeline: Timeline, failed: Event, prefix: str) -> Event | None:
+    """The last save before it that wrote keys with this prefix."""
+    for event in reversed(timeline.events(Did.SAVE)):
+        key = str(event.facts.get("key", ""))
+        if event.time <= failed.time and key.startswith(f"{prefix}."):
+            return event
+    return None
+
+
+def _of_the_module(timeline: Timeline, saved: Event | None, prefix: str) -> Fix:
+    text = "save the state dict of the module inside the wrapper"
+    edit = _edit(timeline, saved, prefix) if saved else None
+    fix = timeline.fix(text, Safety.UNSAFE, edit) if edit else None
+    return fix or Fix(f"{text}, or remove the prefix from the keys", Safety.DISPLAY, ())
+
+
+def _edit(timeline: Timeline, saved: Event, prefix: str) -> Edit | None:
+    given = timeline.argument(saved.site, "save") if saved.site else None
+    if given is None or not given.source.endswith(_STATE_DICT):
+        return None
+    model = given.source.removesuffix(_STATE_DICT)
+    return Edit(given, f"{model}.{prefix}{_STATE_DICT}")

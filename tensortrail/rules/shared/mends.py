@@ -1,0 +1,100 @@
+"""Edits of a program that several rules offer after a run of it."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator
+
+from tensortrail.findings import Edit, Fix, Safety, Site
+from tensortrail.rules.timeline import Timeline
+
+
+def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
+    """The innermost statement over that line that holds no others."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        and not hasattr(node, "body")
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
+
+
+def brought_around(timeline: Timeline, site: Site, parameter: str) -> Fix | None:
+    """The statement under `align_module_device(module)`, which brings the module's weights."""
+    tree = timeline.tree(site.file)
+    statement = statement_at(tree, site.line) if tree else None
+    if tree is None or statement is None:
+        return None
+    module = _owner_in(statement, parameter)
+    if not module:
+        return None
+    indent = " " * statement.col_offset
+    body = textwrap.indent(_source(timeline, site.file, statement), indent + "    ")
+    text = f"with align_module_device({module}):\n{body}"
+    edits = [
+        timeline.replace(site.file, statement, text),
+        *_imported(timeline, site.file, tree, "accelerate.utils", "align_module_device"),
+    ]
+    what = f"bring the weights of `{module}` for this statement, or call `{module}` itself"
+    return timeline.fix(what, Safety.UNSAFE, *edits)
+
+
+def _source(timeline: Timeline, file: str, node: ast.stmt) -> str:
+    return timeline.replace(file, node, "").site.source
+
+
+def _owner_in(statement: ast.stmt, parameter: str) -> str:
+    """How the statement calls the module that the parameter belongs to."""
+    path, _, name = parameter.rpartition(".")
+    owners = {
+        ast.unparse(node.value)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Attribute) and node.attr == name
+    }
+    fitting = {each for each in owners if each == path or each.endswith(f".{path}")}
+    chosen = fitting or (owners if len(owners) == 1 else set())
+    return chosen.pop() if len(chosen) == 1 else ""
+
+
+def _imported(
+    timeline: Timeline, file: str, tree: ast.Module, module: str, name: str
+) -> Iterator[Edit]:
+    """The import, behind the last one at the top of the file, unless it is there."""
+    imports = [each for each in tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
+    if any(alias.name == name for each in imports for alias in each.names):
+        return
+    line = (imports[-1].end_lineno or imports[-1].lineno) + 1 if imports else 1
+    yield timeline.insert(file, line, f"from {module} import {name}\n")
+
+
+def registered(timeline: Timeline, site: Site, attribute: str) -> Fix | None:
+    """`self.attribute = value` in a constructor of the file, as a buffer; the constructor around
+    the line, if there are several."""
+    tree = timeline.tree(site.file)
+    everywhere = list(_assignments(tree, attribute)) if tree else []
+    around = [each for first, last, each in everywhere if first <= site.line <= last]
+    assigned = around or [each for _, _, each in everywhere]
+    if len(assigned) != 1:
+        return None
+    value = ast.unparse(assigned[0].value)
+    text = f'self.register_buffer("{attribute}", {value}, persistent=False)'
+    what = f"make `{attribute}` a buffer, which moves with its module"
+    edit = timeline.replace(site.file, assigned[0], text)
+    return timeline.fix(what, Safety.UNSAFE, edit)
+
+
+def _assignments(tree: ast.Module, attribute: str) -> Iterator[tuple[int, int, ast.Assign]]:
+    """`self.attribute = value` in functions, with the first and last line of the function."""
+    functions = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+    for function in functions:
+        last = function.end_lineno or 0
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and _is_of_self(node, attribute):
+                yield function.lineno, last, node
+
+
+def _is_of_self(node: ast.Assign, attribute: str) -> bool:
+    return len(node.targets) == 1 and ast.unparse(node.targets[0]) == f"self.{attribute}"

@@ -1,0 +1,112 @@
+"""The findings of a run that stand at a failure, the root before its consequences."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import all_rules
+from tensortrail.rules.timeline import Did, Event, Storage
+from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.noticing.failed_operands import Failure
+from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.timeline import RunTimeline
+
+Key = tuple[str, int]
+META = "meta"
+MOST = 3
+"""Findings that are told at one failure."""
+RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+
+
+def standing_findings(
+    error: BaseException, failure: Failure | None, timeline: RunTimeline
+) -> tuple[Finding, ...]:
+    """What the rules find in this run about the tensors or the lines of the failure."""
+    found = [each for each in findings(timeline).findings if each.severity is not Severity.NOTE]
+    lines = set(_user_lines(error))
+    kin = _kin(failure, timeline) if failure else set()
+    standing = [
+        each
+        for each in found
+        if not kin.isdisjoint(each.storages)
+        or (os.path.abspath(each.site.file), each.site.line) in lines
+    ]
+    roots = [each for each in standing if not _is_consequence(each)]
+    if not roots and failure is not None and _has_derived(failure, timeline):
+        roots = [each for each in found if not _is_consequence(each) and _on_meta(each, timeline)]
+    ordered = sorted(roots or standing, key=lambda each: (RANK[each.severity], *each.sort_key))
+    return tuple(ordered[:MOST])
+
+
+def _place(finding: Finding) -> tuple[str, int]:
+    return os.path.abspath(finding.site.file), finding.site.line
+
+
+def _is_consequence(finding: Finding) -> bool:
+    rule = all_rules().get(finding.code)
+    return rule is not None and rule.consequence
+
+
+def _user_lines(error: BaseException) -> Iterator[tuple[str, int]]:
+    """The user's lines that the exception, and those behind it, came through."""
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        each = todo.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        todo += [each.__cause__, each.__context__]
+        step = each.__traceback__
+        while step is not None:
+            file = step.tb_frame.f_code.co_filename
+            if OWNERS[file] == USER:
+                yield os.path.abspath(file), step.tb_lineno
+            step = step.tb_next
+
+
+def _kin(failure: Failure, timeline: RunTimeline) -> set[Key]:
+    """The storages of the operands, and those that their values came from."""
+    found: set[Key] = set()
+    for operand in failure.operands:
+        storage = timeline.here(operand["storage"]) if operand["storage"] else None
+        if storage is not None:
+            found |= _line_of_descent(storage, timeline)
+    return found
+
+
+def _line_of_descent(storage: Storage, timeline: RunTimeline) -> set[Key]:
+    history = timeline.history(storage)
+    found = {storage.key, *_keys(history)}
+    read = {_entry(each) for each in history if each.did is Did.LOAD} - {("", "")}
+    if read:
+        found |= set(_keys(each for each in timeline.events(Did.SAVE) if _entry(each) in read))
+    return found
+
+
+def _keys(events: Iterable[Event]) -> Iterator[Key]:
+    for event in events:
+        yield from (each.key for each in (event.storage, event.other) if each is not None)
+
+
+def _entry(event: Event) -> tuple[str, str]:
+    """The file and the key in it that a tensor was written to or read from."""
+    path, key = event.facts.get("path"), event.facts.get("key")
+    return (str(path), str(key)) if path and key else ("", "")
+
+
+def _has_derived(failure: Failure, timeline: RunTimeline) -> bool:
+    """An operand on meta that nothing in the run put there: it was computed from another one."""
+    for operand in failure.operands:
+        if operand["device"] == META:
+            storage = timeline.here(operand["storage"]) if operand["storage"] else None
+            if storage is None or not any(e.did is Did.MOVE for e in timeline.history(storage)):
+                return True
+    return False
+
+
+def _on_meta(finding: Finding, timeline: RunTimeline) -> bool:
+    storages = (timeline.storage(*key) for key in finding.storages)
+    return any(each is not None and each.device == META for each in storages)
