@@ -14,6 +14,8 @@ from tensortrail.analyzer.state import join_values
 from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.rules.words import UNKNOWN_VALUE, ClassFacts, Kind, Value
 
+Body = tuple[dict[str, ast.expr | None], dict[str, list[ast.expr]]]
+
 
 class AttributeFile(Protocol):
     """What is asked of the file a class stands in."""
@@ -38,26 +40,32 @@ class Attributes:
     def __init__(self, file: AttributeFile) -> None:
         self._file = file
         self._found: dict[tuple[str, str], Value] = {}
+        self._own_ones: dict[tuple[str, str], Value] = {}
+        self._bodies: dict[ast.ClassDef, Body] = {}
         self._stores: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
 
     def of_class(self, cls: str, name: str) -> Value:
         """`name` of an instance of the class of that qualified name, own or inherited."""
         key = (cls, name)
-        if key not in self._found:
-            self._found[key] = UNKNOWN_VALUE  # an attribute defined by itself ends here
-            self._found[key] = self._find(cls, name)
-        return self._found[key]
-
-    def _find(self, cls: str, name: str) -> Value:
+        if key in self._found:
+            return self._found[key]
+        self._found[key] = UNKNOWN_VALUE  # an attribute defined by itself ends here
         facts = self._file.class_facts(cls)
-        if facts is None:
-            return UNKNOWN_VALUE
-        found = self._own(facts, name)
-        for base in facts.bases:
-            if found is not UNKNOWN_VALUE:
-                break
-            found = self.of_class(base, name)
+        names = (cls, *facts.bases) if facts is not None else ()
+        said = (self._said_by(each, name) for each in names)
+        found = next((each for each in said if each is not UNKNOWN_VALUE), UNKNOWN_VALUE)
+        self._found[key] = found
         return found
+
+    def _said_by(self, cls: str, name: str) -> Value:
+        """What the class itself says, without its bases."""
+        key = (cls, name)
+        if key not in self._own_ones:
+            self._own_ones[key] = UNKNOWN_VALUE
+            facts = self._file.class_facts(cls)
+            if facts is not None:
+                self._own_ones[key] = self._own(facts, name)
+        return self._own_ones[key]
 
     def _own(self, facts: ClassFacts, name: str) -> Value:
         if not facts.file:
@@ -77,19 +85,31 @@ class Attributes:
 
     def assigned(self, cls: ast.ClassDef, name: str) -> Value:
         """What the class itself says: an annotation or a property, else all that is assigned."""
-        stores: list[ast.expr] = []
-        for statement in cls.body:
-            if _declares(statement, name):
-                noted = statement.annotation if isinstance(statement, ast.AnnAssign) else None
-                noted = statement.returns if isinstance(statement, SCOPES) else noted
-                file = self._file
-                said = hints.read(noted, file.qualified, file.kind_of_class_named, name)
-                return Value(said.kinds, cls=said.cls)
-            if isinstance(statement, ast.Assign):
-                stores += [each for each in statement.targets if _is_name(each, name)]
-        stores += self._on_self(cls).get(name, ())
-        values = [self._file.value_of(each) for each in stores]
+        declared, stores = self._in_body(cls)
+        if name in declared:
+            file = self._file
+            said = hints.read(declared[name], file.qualified, file.kind_of_class_named, name)
+            return Value(said.kinds, cls=said.cls)
+        places = [*stores.get(name, ()), *self._on_self(cls).get(name, ())]
+        values = [self._file.value_of(each) for each in places]
         return joined(values) if values else UNKNOWN_VALUE
+
+    def _in_body(self, cls: ast.ClassDef) -> Body:
+        """The annotations of fields and properties by name, and where names are assigned."""
+        if cls not in self._bodies:
+            declared: dict[str, ast.expr | None] = {}
+            stores: dict[str, list[ast.expr]] = {}
+            for statement in cls.body:
+                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    declared.setdefault(statement.target.id, statement.annotation)
+                elif isinstance(statement, SCOPES):
+                    declared.setdefault(statement.name, statement.returns)
+                elif isinstance(statement, ast.Assign):
+                    for each in statement.targets:
+                        if isinstance(each, ast.Name):
+                            stores.setdefault(each.id, []).append(each)
+            self._bodies[cls] = declared, stores
+        return self._bodies[cls]
 
     def _on_self(self, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]:
         if cls not in self._stores:
@@ -106,12 +126,6 @@ def joined(values: Sequence[Value]) -> Value:
     thing to be asked about, though another only goes by the name of a parameter."""
     found = reduce(join_values, values)
     return replace(found, sure=True) if any(each.kinds and each.sure for each in values) else found
-
-
-def _declares(statement: ast.stmt, name: str) -> bool:
-    if isinstance(statement, ast.AnnAssign):
-        return _is_name(statement.target, name)
-    return isinstance(statement, SCOPES) and statement.name == name
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

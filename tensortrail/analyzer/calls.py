@@ -78,7 +78,7 @@ def _of_library(evaluator: Evaluator, call: ast.Call, dotted: str, state: State)
         name = call.args[1]
         if isinstance(name, ast.Constant) and isinstance(name.value, str) and first.path:
             path = f"{first.path}.{name.value}"
-            return state.values.get(path, Value(path=path, owner=first.owner))
+            return state.values.get(path) or Value(path=path, owner=first.owner)
         return _named_member(evaluator, name, first)
     if dotted in _PLAIN_CALLS:
         return _OTHER

@@ -11,6 +11,7 @@ from tensortrail.analyzer.names import dotted_name
 from tensortrail.analyzer.tree import SCOPES, Tree, in_order
 from tensortrail.rules.words import ClassFacts
 
+MOST_ANCESTORS = 64
 DISPATCH = "__torch_dispatch__"
 _REGISTERING = ("register_buffer", "register_parameter", "add_module", "register_module")
 _REWRAPS = ("tree_map", "tree_map_only", "return_and_correct_aliasing")
@@ -63,6 +64,8 @@ def with_ancestors(own: ClassFacts, look_up: Callable[[str], ClassFacts | None])
         if base is None:
             complete = False
             continue
+        if len(base.bases) >= MOST_ANCESTORS:
+            base = _summary(base)
         complete &= base.complete
         bases.update(dict.fromkeys(base.bases))
         found.append(base)
@@ -83,6 +86,18 @@ def with_ancestors(own: ClassFacts, look_up: Callable[[str], ClassFacts | None])
         complete=complete,
         file=own.file,
         line=own.line,
+    )
+
+
+def _summary(far: ClassFacts) -> ClassFacts:
+    """What a class is, without what it has: for one at the end of a long line of ancestors."""
+    return ClassFacts(
+        far.name,
+        far.bases[-1:],
+        is_module=far.is_module,
+        is_wrapper=far.is_wrapper,
+        rewraps_rest=far.rewraps_rest,
+        raises_rest=far.raises_rest,
     )
 
 

@@ -8,33 +8,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.source import Source
-from tensortrail.findings import Edit, Fix, Safety
+from tensortrail.findings import Edit
 
 _BARE_LINE_FEED = re.compile(r"(?<!\r)\n")
 
 
-def apply(data: bytes, edits: Sequence[Edit]) -> bytes:
-    """The bytes with the edits made, from the last to the first."""
+def apply(data: bytes, edits: Sequence[Edit], begin: int = 0) -> bytes:
+    """The bytes with the edits made; `begin` is where in the file they begin."""
+    parts: list[bytes] = []
+    stop = len(data)
     for edit in sorted(edits, key=lambda edit: (edit.site.start, edit.site.end), reverse=True):
-        data = data[: edit.site.start] + edit.text.encode() + data[edit.site.end :]
-    return data
+        start, end = edit.site.start - begin, edit.site.end - begin
+        parts += [data[end:stop], edit.text.encode()]
+        stop = start
+    return b"".join([data[:stop], *reversed(parts)])
 
 
-def checked_fix(
-    source: Source, description: str, safety: Safety, edits: Sequence[Edit]
-) -> Fix | None:
-    """The fix, or None if the file cannot take it: other encoding, or it would not parse."""
-    if not source.editable or not edits:
-        return None
-    edits = [_with_line_ends(source, edit) for edit in edits]
-    try:
-        ast.parse(apply(source.data, edits))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return Fix(description, safety, tuple(edits))
-
-
-def _with_line_ends(source: Source, edit: Edit) -> Edit:
+def with_line_ends(source: Source, edit: Edit) -> Edit:
     """New lines end like their neighbours; those that are kept end as they did."""
     end = source.line_end(edit.site.start)
     if end == "\n" or "\n" not in edit.text:
@@ -98,20 +88,8 @@ def _rebuilt(source: Source, first: ast.stmt, last: ast.stmt, build: object) -> 
             tree = tree.with_changes(body=[new_holder])
         else:
             tree = tree.with_changes(body=new_body)
-        unit = _indent_unit(source)
-        code = tree.with_changes(default_indent=unit).code
+        code = tree.with_changes(default_indent=source.indent_unit).code
     except libcst.ParserSyntaxError:
         return None
     text = code.removeprefix(head).rstrip("\r\n")
     return Edit(source.site(start, end), text)
-
-
-def _indent_unit(source: Source) -> str:
-    """One step of indentation as the file uses it."""
-    for number in range(1, 2000):
-        line = source.line(number)
-        if line.startswith("\t"):
-            return "\t"
-        if line.startswith(" ") and line.strip():
-            return " " * min(len(line) - len(line.lstrip(" ")), 4)
-    return "    "

@@ -91,8 +91,9 @@ class Evaluator:
     def _attribute(self, node: ast.Attribute, state: State) -> Value:
         base = self.value(node.value, state)
         path = f"{base.path}.{node.attr}" if base.path else ""
-        if path and path in state.values:
-            return state.values[path]
+        bound = state.values.get(path) if path else None
+        if bound is not None:
+            return bound
         found = self._attribute_of(node, base)
         owner = Owner.CALLER if base.owner in (Owner.CALLER, Owner.UNKNOWN) else base.owner
         if base.path == "self" and found.owner == Owner.HERE:
@@ -137,8 +138,9 @@ class Evaluator:
         base = self.value(node.value, state)
         self.value(node.slice, state)
         path = f"{base.path}[{ast.unparse(node.slice)}]" if base.path else ""
-        if path in state.values:
-            return state.values[path]
+        bound = state.values.get(path) if path else None
+        if bound is not None:
+            return bound
         if base.is_tensor:
             return Value(
                 frozenset({Kind.TENSOR}),

@@ -3,67 +3,100 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from itertools import islice
 
-from tensortrail.analyzer.tree import SCOPES, Tree, leaves
+from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.rules.words import Guard
 
 Origins = Callable[[ast.expr], tuple[ast.expr, ...]]
+Condition = tuple[ast.expr, bool]
 _EXPANSIONS = 4
+MOST = 100
+"""Guards of one node: of those further out nothing is said."""
 
 
-def guards_of(tree: Tree, node: ast.AST, origins: Origins) -> list[Guard]:
-    """Innermost first. `origins` gives the expressions a name was assigned from."""
-    found: list[Guard] = []
-    child = node
-    for up in tree.ancestors(node):
-        for test, holds in _conditions(tree, up, child):
-            found += _atoms(test, holds, origins, _EXPANSIONS)
-        if isinstance(up, SCOPES):
-            break
-        child = up
-    return found
+class Guards:
+    """The guards of one file's nodes. `origins` gives the expressions a name was assigned from."""
 
+    def __init__(self, tree: Tree, origins: Origins) -> None:
+        self._tree = tree
+        self._origins = origins
+        self._known: dict[Condition, list[Guard]] = {}
+        self._of_blocks: dict[int, tuple[list[int], list[Condition]]] = {}
+        self._parts: dict[ast.expr, int] = {}
 
-def _conditions(tree: Tree, up: ast.AST, child: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
-    if isinstance(child, ast.stmt):
-        yield from _passed(tree.block_of(child), child)
-    if isinstance(up, (ast.If, ast.While)):
-        if _in(child, up.body):
-            yield up.test, True
-        elif isinstance(up, ast.If) and _in(child, up.orelse):
-            yield up.test, False
-    elif isinstance(up, ast.IfExp):
-        if child is up.body:
-            yield up.test, True
-        elif child is up.orelse:
-            yield up.test, False
-    elif isinstance(up, ast.BoolOp):
-        holds = isinstance(up.op, ast.And)
-        for value in up.values:
-            if value is child:
+    def of(self, node: ast.AST) -> list[Guard]:
+        """Innermost first."""
+        return list(islice(self._all(node), MOST))
+
+    def _all(self, node: ast.AST) -> Iterator[Guard]:
+        child = node
+        for up in self._tree.ancestors(node):
+            for condition in self._conditions(up, child):
+                if condition not in self._known:
+                    self._known[condition] = _atoms(*condition, self._origins, _EXPANSIONS)
+                yield from self._known[condition]
+            if isinstance(up, SCOPES):
                 break
-            yield value, holds
-    elif isinstance(up, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
-        if not isinstance(child, ast.comprehension):
-            for generator in up.generators:
-                for test in generator.ifs:
-                    yield test, True
-    elif isinstance(up, ast.match_case) and child is not up.pattern and up.guard is not None:
-        yield up.guard, True
+            child = up
 
+    def _conditions(self, up: ast.AST, child: ast.AST) -> Iterator[Condition]:
+        block, at = self._tree.block_of(child)
+        if isinstance(child, ast.stmt):
+            yield from self._passed(block, at)
+        if isinstance(up, (ast.If, ast.While)):
+            if block is up.body:
+                yield up.test, True
+            elif isinstance(up, ast.If) and block is up.orelse:
+                yield up.test, False
+        elif isinstance(up, ast.IfExp):
+            if child is up.body:
+                yield up.test, True
+            elif child is up.orelse:
+                yield up.test, False
+        elif isinstance(up, ast.BoolOp):
+            yield from self._parts_before(up, child)
+        elif isinstance(up, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            if not isinstance(child, ast.comprehension):
+                for generator in up.generators:
+                    for test in generator.ifs:
+                        yield test, True
+        elif isinstance(up, ast.match_case) and child is not up.pattern and up.guard is not None:
+            yield up.guard, True
 
-def _passed(block: list[ast.stmt], child: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
-    """Conditions established by statements before `child` in its block."""
-    before = block[: next((i for i, each in enumerate(block) if each is child), 0)]
-    for statement in reversed(before):
+    def _parts_before(self, whole: ast.BoolOp, child: ast.AST) -> Iterator[Condition]:
+        """Those that decided whether the evaluation comes to `child` at all."""
+        if whole.values[0] not in self._parts:
+            self._parts.update((each, at) for at, each in enumerate(whole.values))
+        at = self._parts[child] if isinstance(child, ast.expr) else 0
+        for value in whole.values[max(0, at - MOST) : at]:
+            yield value, isinstance(whole.op, ast.And)
+
+    def _passed(self, block: list[ast.stmt], at: int) -> Iterator[Condition]:
+        """Conditions established by the statements before this place in a block, nearest first."""
+        if id(block) not in self._of_blocks:
+            some = [
+                (number, condition)
+                for number, each in enumerate(block)
+                if (condition := self._established(each)) is not None
+            ]
+            self._of_blocks[id(block)] = [number for number, _ in some], [each for _, each in some]
+        numbers, conditions = self._of_blocks[id(block)]
+        end = bisect_left(numbers, at)
+        return reversed(conditions[max(0, end - MOST) : end])
+
+    def _established(self, statement: ast.stmt) -> Condition | None:
+        leaving = self._tree.leaving
         if isinstance(statement, ast.Assert):
-            yield statement.test, True
-        elif isinstance(statement, ast.If):
-            if any(leaves(each) for each in statement.body):
-                yield statement.test, False
-            elif any(leaves(each) for each in statement.orelse):
-                yield statement.test, True
+            return statement.test, True
+        if isinstance(statement, ast.If):
+            if any(each in leaving for each in statement.body):
+                return statement.test, False
+            if any(each in leaving for each in statement.orelse):
+                return statement.test, True
+        return None
 
 
 def _atoms(test: ast.expr, holds: bool, origins: Origins, depth: int) -> list[Guard]:
@@ -99,7 +132,3 @@ def _against_constant(test: ast.Compare, holds: bool) -> tuple[ast.expr, bool] |
     if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
         return test.left, holds != right.value
     return None
-
-
-def _in(child: ast.AST, block: list[ast.stmt]) -> bool:
-    return any(each is child for each in block)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TypeVar
 
-from tensortrail.analyzer import classes, edits, functions, guards, hints, known, settings
+from tensortrail.analyzer import edits, functions, hints, known
 from tensortrail.analyzer.attributes import Attributes, joined
 from tensortrail.analyzer.calls import argument_named
+from tensortrail.analyzer.class_lookup import Classes
 from tensortrail.analyzer.expressions import kind_of_class
 from tensortrail.analyzer.flow import Flow
+from tensortrail.analyzer.guards import Guards
 from tensortrail.analyzer.names import Names, module_name
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.settings import OffloadSettings
 from tensortrail.analyzer.source import Source, Unreadable
+from tensortrail.analyzer.still_parses import Checker
 from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.analyzer.uses import Binding
 from tensortrail.findings import Edit, Fix, Safety, Site
@@ -49,10 +54,12 @@ class PythonModule(AsksForPlaces):
         self.name, self.root = module_name(path)
         self._names = self._collect_names()
         self._flows: dict[ast.AST, Flow] = {}
-        self._class_facts: dict[str, ClassFacts | None] = {}
+        self._classes = Classes(self)
         self._function_facts: dict[ast.AST, FunctionFacts | None] = {}
         self.attributes = Attributes(self)
         self._globals: dict[str, Value] = {}
+        self._guards = Guards(self.tree, lambda name: self.value_of(name).origins)
+        self._offload_settings = OffloadSettings(self)
 
     def release(self) -> None:
         """Nothing more will be asked: let go of what refers back here."""
@@ -157,7 +164,7 @@ class PythonModule(AsksForPlaces):
         return self.value_of(node).placement
 
     def guards_of(self, node: ast.AST) -> Sequence[Guard]:
-        return guards.guards_of(self.tree, node, lambda name: self.value_of(name).origins)
+        return self._guards.of(node)
 
     def _flow_of(self, node: ast.AST) -> Flow:
         function = self.tree.outermost_function_of(node)
@@ -204,25 +211,11 @@ class PythonModule(AsksForPlaces):
 
     # --- facts ---------------------------------------------------------------------------
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
-        name = cls if isinstance(cls, str) else self._class_name(cls)
-        if name not in self._class_facts:
-            self._class_facts[name] = None  # a class that inherits from itself ends here
-            self._class_facts[name] = self._find_class(name)
-        return self._class_facts[name]
+        return self._classes.facts(cls if isinstance(cls, str) else self._class_name(cls))
 
-    def _find_class(self, name: str) -> ClassFacts | None:
-        local = name.removeprefix(f"{self.name}.") if self.name else name
-        node = self.definition_named(local)
-        if isinstance(node, ast.ClassDef):
-            return classes.with_ancestors(classes.own_facts(self, node), self.class_facts)
-        if "." not in name:
-            return classes.library_facts(name)
-        found = self.project.definition(self, name)
-        if found is not None and isinstance(found[1], ast.ClassDef):
-            facts = found[0].class_facts(found[1])
-            self.needs.update(found[0].needs)
-            return facts
-        return classes.library_facts(name)
+    def local_name(self, name: str) -> str:
+        """A qualified name of this file as it stands in it."""
+        return name.removeprefix(f"{self.name}.") if self.name else name
 
     def function_facts(self, call: ast.Call) -> FunctionFacts | None:
         dotted = self.qualified(call.func)
@@ -255,7 +248,7 @@ class PythonModule(AsksForPlaces):
 
     def _local_callee(self, call: ast.Call, dotted: str) -> FunctionNode | None:
         first, _, rest = dotted.partition(".")
-        local = dotted.removeprefix(f"{self.name}.") if self.name else dotted
+        local = self.local_name(dotted)
         if first in ("self", "cls") and rest:
             cls = self.tree.class_of(call)
             local = f"{self.tree.qualname_of(cls)}.{rest}" if cls is not None else ""
@@ -327,7 +320,7 @@ class PythonModule(AsksForPlaces):
         return self.attributes.of_class(cls, name)
 
     def offload_settings(self, node: ast.AST) -> Sequence[OffloadSetting]:
-        return settings.offload_settings(self, node)
+        return self._offload_settings.at(node)
 
     def argument(self, call: ast.Call, position: int, name: str) -> ast.expr | None:
         return argument_named(call, (*("",) * position, name), name)
@@ -354,7 +347,14 @@ class PythonModule(AsksForPlaces):
         return Edit(self.source.site(end, end), text)
 
     def fix(self, description: str, safety: Safety, *made: Edit) -> Fix | None:
-        return edits.checked_fix(self.source, description, safety, made)
+        if not self.source.editable or not made:
+            return None
+        ending = tuple(edits.with_line_ends(self.source, edit) for edit in made)
+        return Fix(description, safety, ending) if self._parses_with(ending) else None
+
+    @cached_property
+    def _parses_with(self) -> Callable[[Sequence[Edit]], bool]:
+        return Checker(self.source, self.tree.root).holds
 
     def wrap_in_if(self, statement: ast.stmt, condition: str, safety: Safety) -> Fix | None:
         edit = edits.under_if(self.source, statement, condition)

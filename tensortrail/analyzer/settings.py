@@ -9,6 +9,7 @@ from typing import Protocol
 from tensortrail.analyzer.known import is_offload_switch
 from tensortrail.analyzer.names import dotted_name
 from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import ClassFacts, OffloadSetting, Value
 
 
@@ -20,27 +21,48 @@ class SettingsFile(Protocol):
     def parameters_of_callee(self, call: ast.Call) -> tuple[str, ...]: ...
 
 
-def offload_settings(file: SettingsFile, node: ast.AST) -> list[OffloadSetting]:
-    """Those already used as a guard come first, then the nearest."""
+class OffloadSettings:
+    """Answers for one file; what a function or a class holds is looked for once."""
+
+    def __init__(self, file: SettingsFile) -> None:
+        self._file = file
+        self._around: dict[tuple[ast.AST | None, ast.AST | None], list[OffloadSetting]] = {}
+        self._in_scope: dict[ast.AST, list[OffloadSetting]] = {}
+        self._fields: dict[ast.ClassDef, list[OffloadSetting]] = {}
+
+    def at(self, node: ast.AST) -> list[OffloadSetting]:
+        """Those already used as a guard come first, then the nearest."""
+        place = self._file.tree.function_of(node), self._file.tree.class_of(node)
+        if place not in self._around:
+            self._around[place] = _by_use(self._visible(*place))
+        return self._around[place]
+
+    def _visible(
+        self, function: FunctionNode | None, cls: ast.ClassDef | None
+    ) -> Iterator[OffloadSetting]:
+        while function is not None:
+            yield from _parameters(function)
+            yield from self._read_in(function)
+            function = self._file.tree.function_of(function)
+        if cls is not None:
+            yield from self._read_in(cls)
+            if cls not in self._fields:
+                self._fields[cls] = list(_fields_of_settings(self._file, cls))
+            yield from self._fields[cls]
+
+    def _read_in(self, scope: ast.AST) -> list[OffloadSetting]:
+        if scope not in self._in_scope:
+            self._in_scope[scope] = list(_read_in(self._file, scope))
+        return self._in_scope[scope]
+
+
+def _by_use(settings: Iterable[OffloadSetting]) -> list[OffloadSetting]:
     found: dict[str, OffloadSetting] = {}
-    for setting in _visible(file, node):
+    for setting in settings:
         before = found.get(setting.expression)
         if before is None or (setting.used_as_guard and not before.used_as_guard):
             found[setting.expression] = setting
     return sorted(found.values(), key=lambda each: not each.used_as_guard)
-
-
-def _visible(file: SettingsFile, node: ast.AST) -> Iterator[OffloadSetting]:
-    function = file.tree.function_of(node)
-    around = function
-    while around is not None:
-        yield from _parameters(around)
-        yield from _read_in(file, around)
-        around = file.tree.function_of(around)
-    cls = file.tree.class_of(node)
-    if cls is not None:
-        yield from _read_in(file, cls)
-        yield from _fields_of_settings(file, cls)
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[OffloadSetting]:

@@ -7,11 +7,13 @@ import codecs
 import io
 import re
 import tokenize
+from bisect import bisect_right
 from functools import cached_property
 
 from tensortrail.findings import Site
 
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
+_LINES_TELL_INDENT = 2000
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_SHOWN = 20_000
 """Bytes of source that a site carries along; generated files have lines of megabytes."""
@@ -39,6 +41,8 @@ class Source:
         self.data = data
         self.encoding = _encoding(data)
         self._utf8 = data if self.editable else _in_utf8(data, self.encoding)
+        self._last_position = (-1, 0)
+        """A byte offset and its column, from which the next one is counted: lines may be long."""
 
     @property
     def editable(self) -> bool:
@@ -55,8 +59,20 @@ class Source:
     def _ascii(self) -> bool:
         return self._utf8.isascii()
 
-    def _end_of(self, number: int) -> int:
+    def end_of(self, number: int) -> int:
+        """Byte offset behind the line and its end."""
         return self._starts[number] if number < len(self._starts) else len(self._utf8)
+
+    @cached_property
+    def indent_unit(self) -> str:
+        """One step of indentation as the file uses it."""
+        for number in range(1, _LINES_TELL_INDENT):
+            line = self.line(number)
+            if line.startswith("\t"):
+                return "\t"
+            if line.startswith(" ") and line.strip():
+                return " " * min(len(line) - len(line.lstrip(" ")), 4)
+        return "    "
 
     def offset(self, line: int, column: int) -> int:
         """Byte offset of ast's (line, col_offset)."""
@@ -76,12 +92,12 @@ class Source:
         """The line without its line end; "" past the last one."""
         if not 1 <= number <= len(self._starts):
             return ""
-        return self.text(self._starts[number - 1], self._end_of(number)).rstrip("\r\n")
+        return self.text(self._starts[number - 1], self.end_of(number)).rstrip("\r\n")
 
     def line_end(self, offset: int) -> str:
         """How the line at this place ends, or the one before it, if it is the last."""
         number = self.position(offset)[0]
-        for end in (self._end_of(number), self._starts[number - 1]):
+        for end in (self.end_of(number), self._starts[number - 1]):
             found = _NEWLINE.search(self._utf8[max(end - 2, 0) : end])
             if found and end:
                 return found.group().decode()
@@ -89,19 +105,23 @@ class Source:
 
     def position(self, offset: int) -> tuple[int, int]:
         """1-based line and column in code points of a byte offset."""
-        low, high = 0, len(self._starts)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._starts[middle] <= offset else (low, middle)
-        start = self._starts[low]
-        column = offset - start if self._ascii else len(self.text(start, offset))
-        return low + 1, column + 1
+        line = max(1, bisect_right(self._starts, offset))
+        start = self._starts[line - 1]
+        if self._ascii:
+            return line, offset - start + 1
+        known, column = self._last_position
+        if start <= known <= offset:
+            column += len(self.text(known, offset))
+        else:
+            column = len(self.text(start, offset)) + 1
+        self._last_position = offset, column
+        return line, column
 
     def site(self, start: int, end: int, function: str = "") -> Site:
         line, column = self.position(start)
         end_line, end_column = self.position(end)
         shown = ""
-        if self._end_of(end_line) - self._starts[line - 1] <= _LONGEST_SHOWN:
+        if self.end_of(end_line) - self._starts[line - 1] <= _LONGEST_SHOWN:
             shown = "\n".join(self.line(number) for number in range(line, end_line + 1))
         return Site(self.path, line, column, end_line, end_column, start, end, function, shown)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import Any
 
+from tensortrail.analyzer.beliefs import Beliefs
 from tensortrail.rules.words import (
     NOT_CONSTANT,
     NOWHERE,
@@ -16,37 +16,39 @@ from tensortrail.rules.words import (
 )
 
 _MANY_ORIGINS = 8
+_MANY_SHARED = 64
 
 
 class State:
     __slots__ = ("places", "values")
 
     def __init__(
-        self, values: dict[str, Value] | None = None, places: dict[str, Placement] | None = None
+        self, values: Beliefs[Value] | None = None, places: Beliefs[Placement] | None = None
     ) -> None:
-        self.values = values if values is not None else {}
-        self.places = places if places is not None else {}
+        self.values: Beliefs[Value] = values if values is not None else Beliefs()
+        self.places: Beliefs[Placement] = places if places is not None else Beliefs()
 
     def copy(self) -> State:
         return State(self.values.copy(), self.places.copy())
 
     def bind(self, path: str, value: Value) -> None:
         """`path` now names another object: what was known below the old one is gone."""
-        _forget(self.values, path)
-        _forget(self.places, path)
+        self.values.forget(path)
+        self.places.forget(path)
         self.values[path] = value
 
     def move(self, path: str, placement: Placement) -> None:
         """The object at `path`, and all that hangs below it, changes its place in situ."""
         if path:
-            _forget(self.places, path)
+            self.places.forget(path)
             self.places[path] = placement
 
     def place_of(self, path: str) -> Placement:
         """Where the nearest moved object at or above `path` was put."""
-        while path:
-            if path in self.places:
-                return self.places[path]
+        while path and not self.places.is_empty:
+            found = self.places.get(path)
+            if found is not None:
+                return found
             path = path.rpartition(".")[0]
         return NOWHERE
 
@@ -55,17 +57,19 @@ def join(one: State | None, other: State | None) -> State | None:
     """What holds whichever way control came; None is a way control cannot come."""
     if one is None or other is None:
         return one or other
-    values: dict[str, Value] = {}
-    for path in one.values.keys() | other.values.keys():
-        left, right = one.values.get(path), other.values.get(path)
-        if left is not None and right is not None:
-            values[path] = left if left is right else join_values(left, right)
-        elif "." not in path and "[" not in path:
-            only = left or right
-            assert only is not None
-            values[path] = only
-    places = {path: place for path, place in one.places.items() if other.places.get(path) == place}
-    return State(values, places)
+    return State(
+        one.values.joined(other.values, _either_value), one.places.joined(other.places, _same_place)
+    )
+
+
+def _either_value(path: str, one: Value | None, other: Value | None) -> Value | None:
+    if one is not None and other is not None:
+        return one if one is other else join_values(one, other)
+    return (one or other) if "." not in path and "[" not in path else None
+
+
+def _same_place(path: str, one: Placement | None, other: Placement | None) -> Placement | None:
+    return one if one == other else None
 
 
 def join_values(one: Value, other: Value) -> Value:
@@ -80,7 +84,7 @@ def join_values(one: Value, other: Value) -> Value:
         cls=one.cls if one.cls == other.cls else "",
         owner=one.owner if one.owner == other.owner else Owner.UNKNOWN,
         path=one.path if one.path == other.path else "",
-        shares=tuple(dict.fromkeys(one.shares + other.shares)),
+        shares=tuple(dict.fromkeys(one.shares + other.shares))[:_MANY_SHARED],
         origins=_in_source_order(one.origins + other.origins),
         constant=one.constant if one.constant == other.constant else NOT_CONSTANT,
         asked=one.asked if one.asked == other.asked else _in_source_order(one.asked + other.asked),
@@ -99,9 +103,3 @@ def _besides_none(value: Value, none: Value) -> Value:
 def _in_source_order(origins: tuple[ast.expr, ...]) -> tuple[ast.expr, ...]:
     unique = dict.fromkeys(origins)
     return tuple(sorted(unique, key=lambda each: (each.lineno, each.col_offset)))[:_MANY_ORIGINS]
-
-
-def _forget(known: dict[str, Any], path: str) -> None:
-    below = (path + ".", path + "[")
-    for key in [key for key in known if key == path or key.startswith(below)]:
-        del known[key]

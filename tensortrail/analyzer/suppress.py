@@ -81,11 +81,33 @@ def apply_suppressions(
     suppressions = suppressions_in(data)
     if not suppressions:
         return list(findings)
-    kept = [finding for finding in findings if not silenced(finding, suppressions)]
+    kept = _not_silenced(findings, suppressions)
     if report_unused:
         for suppression in suppressions:
             suppression.used |= suppression.codes & frozenset(of_runs)
             kept += _unused(suppression, source, known_codes)
+    return kept
+
+
+def _not_silenced(
+    findings: Sequence[Finding], suppressions: Sequence[Suppression]
+) -> list[Finding]:
+    by_line: dict[int, list[Suppression]] = {}
+    for each in suppressions:
+        if not each.whole_file:
+            by_line.setdefault(each.line, []).append(each)
+    codes = {finding.code for finding in findings}
+    everywhere: set[str] = set()
+    for each in suppressions:
+        if each.whole_file:
+            each.used |= {code for code in codes if each.covers(code)}
+            everywhere |= each.used
+    kept = []
+    for finding in findings:
+        lines = {finding.site.line, finding.site.end_line}
+        near = [each for line in lines for each in by_line.get(line, ())]
+        if not silenced(finding, near) and finding.code not in everywhere:
+            kept.append(finding)
     return kept
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tensortrail.rules.view import FunctionNode
 
@@ -14,7 +14,6 @@ N = TypeVar("N", bound=ast.AST)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SHARED = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)
 _IMPORTS = (ast.Import, ast.ImportFrom)
-_HOLDERS = (ast.stmt, ast.excepthandler, ast.match_case)
 _ABSTRACT = frozenset({ast.AST, ast.stmt, ast.expr, ast.pattern, ast.excepthandler})
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
@@ -51,13 +50,13 @@ class Tree:
     def definitions(self) -> dict[str, ast.AST]:
         """Classes and functions by their dotted name in the file; the first of a name."""
         found: dict[str, ast.AST] = {}
-        for name, node in _definitions(self.root, ""):
+        for name, node in _definitions(self.root):
             found.setdefault(name, node)
         return found
 
     @cached_property
     def _qualnames(self) -> dict[ast.AST, str]:
-        return {node: name for name, node in _definitions(self.root, "")}
+        return {node: name for name, node in _definitions(self.root)}
 
     @cached_property
     def global_stores(self) -> dict[str, list[ast.Name]]:
@@ -84,15 +83,33 @@ class Tree:
         return found
 
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
-        first, last = 0, len(self._order) - 1
-        if inside is not None:
-            number = self._number[inside]
-            first, last = number + 1, self._last[number]
-        if kind not in _ABSTRACT:
-            nodes, numbers = self._by_type.get(kind, ([], []))
-            start, end = bisect_left(numbers, first), bisect_right(numbers, last)
-            return nodes[start:end]  # type: ignore[return-value]
-        return [node for node in self._order[first : last + 1] if isinstance(node, kind)]
+        if inside is None:
+            return self._of_type(kind)[0]
+        number = self._number[inside]
+        nodes, start, end = self._between(number + 1, self._last[number], kind)
+        return nodes[start:end]
+
+    def _of_type(self, kind: type[N]) -> tuple[list[N], list[int]]:
+        if kind in _ABSTRACT and kind not in self._by_type:
+            some = [each for each in enumerate(self._order) if isinstance(each[1], kind)]
+            self._by_type[kind] = ([node for _, node in some], [number for number, _ in some])
+        return self._by_type.get(kind, ([], []))  # type: ignore[return-value]
+
+    def _between(self, first: int, last: int, kind: type[N]) -> tuple[list[N], int, int]:
+        """All nodes of that type, and from where to where they have these numbers."""
+        nodes, numbers = self._of_type(kind)
+        return nodes, bisect_left(numbers, first), bisect_right(numbers, last)
+
+    def _forwards(self, first: ast.AST, last: ast.AST, kind: type[N]) -> Iterator[N]:
+        """What stands from the beginning of one node to the end of another one."""
+        number, end_number = self._number[first], self._last[self._number[last]]
+        nodes, start, end = self._between(number, end_number, kind)
+        return (nodes[at] for at in range(start, end))
+
+    def _backwards(self, first: ast.AST, last: ast.AST, kind: type[N]) -> Iterator[N]:
+        number, end_number = self._number[first], self._last[self._number[last]]
+        nodes, start, end = self._between(number, end_number, kind)
+        return (nodes[at] for at in range(end - 1, start - 1, -1))
 
     def below(self, node: ast.AST) -> Sequence[ast.AST]:
         """The node and all below it, parents before children."""
@@ -124,20 +141,42 @@ class Tree:
             up for up in (node, *self.ancestors(node)) if isinstance(up, (ast.stmt, ast.Module))
         )  # type: ignore[return-value]
 
-    def block_of(self, statement: ast.AST) -> list[ast.stmt]:
-        """The list of statements this one stands in."""
-        parent = self.parent(statement)
-        for name in _BLOCKS:
-            block = getattr(parent, name, None)
-            if isinstance(block, list) and any(each is statement for each in block):
-                return block
-        return [statement] if isinstance(statement, ast.stmt) else []
+    @cached_property
+    def _places(self) -> dict[ast.AST, tuple[list[ast.stmt], int]]:
+        return {
+            each: (block, at)
+            for node in self._order
+            for block in blocks_of(node)
+            for at, each in enumerate(block)
+        }
+
+    def block_of(self, statement: ast.AST) -> tuple[list[ast.stmt], int]:
+        """The list of statements this one stands in, and its index there; ([], 0) for none."""
+        return self._places.get(statement, ([], 0))
+
+    @cached_property
+    def leaving(self) -> set[ast.AST]:
+        """The statements after which control never passes to the next one of their block."""
+        found: set[ast.AST] = set()
+        for node in reversed(self._order):  # what a statement holds comes before itself
+            if isinstance(node, ast.stmt) and leaves(node, found):
+                found.add(node)
+        return found
+
+    @cached_property
+    def _last_leaving(self) -> dict[int, int]:
+        """For the id of a block, the index of its last statement that leaves."""
+        found: dict[int, int] = {}
+        for statement in self.leaving:
+            block, at = self.block_of(statement)
+            found[id(block)] = max(at, found.get(id(block), -1))
+        return found
 
     def contexts_of(self, node: ast.AST) -> Sequence[ast.expr]:
         return [
             item.context_expr
             for up, child in self._climb(node)
-            if isinstance(up, (ast.With, ast.AsyncWith)) and child in up.body
+            if isinstance(up, (ast.With, ast.AsyncWith)) and self.block_of(child)[0] is up.body
             for item in reversed(up.items)
         ]
 
@@ -153,27 +192,22 @@ class Tree:
     def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
         start = self.statement_of(node)
         yield from self._rest_of_statement(node, start, kind)
-        loops: list[ast.AST] = []
-        for up, child in self._climb(start, include_self=True):
-            block = self.block_of(child)
-            at = next((i for i, each in enumerate(block) if each is child), None)
-            after = block[at + 1 :] if at is not None else []
-            yield from _all(after, kind)
-            if at is not None and _ends(after):
+        loops: list[tuple[ast.For | ast.AsyncFor | ast.While, int]] = []
+        for up, child in self._climb(start):
+            block, at = self.block_of(child)
+            if at + 1 < len(block):
+                yield from self._forwards(block[at + 1], block[-1], kind)
+            if self._last_leaving.get(id(block), -1) > at:
                 break
-            if isinstance(up, (ast.For, ast.AsyncFor, ast.While)) and child in up.body:
-                loops.append(up)
-            if isinstance(up, ast.Try) and child not in up.finalbody:
-                yield from _all(up.finalbody, kind)
-        for loop in loops:
-            body: list[ast.stmt] = loop.body  # type: ignore[attr-defined]
-            head = loop.test if isinstance(loop, ast.While) else None
-            if head is not None:
-                yield from (each for each in in_order(head) if isinstance(each, kind))
-            for each in body:
-                if each is start or any(up is each for up in self.ancestors(start)):
-                    break
-                yield from (below for below in in_order(each) if isinstance(below, kind))
+            if isinstance(up, (ast.For, ast.AsyncFor, ast.While)) and block is up.body:
+                loops.append((up, at))
+            if isinstance(up, ast.Try) and up.finalbody and block is not up.finalbody:
+                yield from self._forwards(up.finalbody[0], up.finalbody[-1], kind)
+        for loop, at in loops:
+            if isinstance(loop, ast.While):
+                yield from self._forwards(loop.test, loop.test, kind)
+            if at:
+                yield from self._forwards(loop.body[0], loop.body[at - 1], kind)
 
     def _rest_of_statement(self, node: ast.AST, stop: ast.stmt, kind: type[N]) -> Iterator[N]:
         """What the statement itself still evaluates after `node`: enclosing calls, right sides."""
@@ -184,19 +218,16 @@ class Tree:
                 yield up
 
     def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
-        for up, child in self._climb(node, include_self=True):
-            block = self.block_of(child) if isinstance(child, ast.stmt) else []
-            at = next((i for i, each in enumerate(block) if each is child), 0)
-            for before in reversed(block[:at]):
-                yield from reversed(list(_all([before], kind)))
-            if isinstance(up, ast.Try) and not any(each is child for each in up.body):
-                yield from reversed(list(_all(up.body, kind)))
+        for up, child in self._climb(node):
+            block, at = self.block_of(child) if isinstance(child, ast.stmt) else ([], 0)
+            if at:
+                yield from self._backwards(block[0], block[at - 1], kind)
+            if isinstance(up, ast.Try) and block is not up.body:
+                yield from self._backwards(up.body[0], up.body[-1], kind)
             if isinstance(up, (ast.If, ast.While)):
-                yield from (each for each in in_order(up.test) if isinstance(each, kind))
+                yield from self._forwards(up.test, up.test, kind)
 
-    def _climb(
-        self, node: ast.AST, include_self: bool = False
-    ) -> Iterator[tuple[ast.AST, ast.AST]]:
+    def _climb(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         """(parent, child) pairs upwards, to the end of the function around `node`."""
         child = node
         for up in self.ancestors(node):
@@ -206,26 +237,32 @@ class Tree:
             child = up
 
 
-def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """All statements below, without a look into expressions."""
+def blocks_of(node: ast.AST) -> Iterator[list[Any]]:
+    """The lists of statements (handlers, cases) that a node holds."""
     for name in _BLOCKS:
-        block = getattr(node, name, ())
-        for each in block if isinstance(block, list) else ():
-            if isinstance(each, ast.stmt):
-                yield each
-            if isinstance(each, _HOLDERS):
-                yield from _statements(each)
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            yield block
 
 
-def _definitions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
-    for name in _BLOCKS:
-        block = getattr(node, name, ())
-        for each in block if isinstance(block, list) else ():
-            if isinstance(each, (*SCOPES, ast.ClassDef)):
-                yield prefix + each.name, each
-                yield from _definitions(each, f"{prefix}{each.name}.")
-            elif isinstance(each, _HOLDERS):
-                yield from _definitions(each, prefix)
+def _statements(root: ast.AST) -> Iterator[ast.AST]:
+    """All statements, handlers and cases below, without a look into expressions."""
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if node is not root:
+            yield node
+        todo += reversed([each for block in blocks_of(node) for each in block])
+
+
+def _definitions(root: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    todo: list[tuple[ast.AST, str]] = [(root, "")]
+    while todo:
+        node, prefix = todo.pop()
+        if isinstance(node, (*SCOPES, ast.ClassDef)):
+            yield prefix + node.name, node
+            prefix += f"{node.name}."
+        todo += reversed([(each, prefix) for block in blocks_of(node) for each in block])
 
 
 def in_order(node: ast.AST) -> Sequence[ast.AST]:
@@ -265,28 +302,24 @@ def _ends_of_subtrees(parents: list[int]) -> list[int]:
     return last
 
 
-def _all(statements: Sequence[ast.stmt], kind: type[N]) -> Iterator[N]:
-    for statement in statements:
-        yield from (each for each in in_order(statement) if isinstance(each, kind))
+def leaves(statement: ast.stmt, known: Container[ast.AST]) -> bool:
+    """Control never passes from this statement to the next one of its block.
 
+    `known` holds those of the statements inside of it that do so."""
 
-def _ends(block: Sequence[ast.stmt]) -> bool:
-    """The block always leaves the function or the loop round."""
-    return any(leaves(statement) for statement in block)
+    def ends(block: Sequence[ast.stmt]) -> bool:
+        return any(each in known for each in block)
 
-
-def leaves(statement: ast.stmt) -> bool:
-    """Control never passes from this statement to the next one of its block."""
     if isinstance(statement, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
         return True
     if isinstance(statement, ast.If):
-        return _ends(statement.body) and _ends(statement.orelse)
+        return ends(statement.body) and ends(statement.orelse)
     if isinstance(statement, (ast.With, ast.AsyncWith)):
-        return _ends(statement.body) and not suppresses(statement)
+        return ends(statement.body) and not suppresses(statement)
     if isinstance(statement, ast.Try):
-        tried = _ends(statement.body) or _ends(statement.orelse)
-        handled = all(_ends(handler.body) for handler in statement.handlers)
-        return _ends(statement.finalbody) or (tried and handled)
+        tried = ends(statement.body) or ends(statement.orelse)
+        handled = all(ends(handler.body) for handler in statement.handlers)
+        return ends(statement.finalbody) or (tried and handled)
     return False
 
 

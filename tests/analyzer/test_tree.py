@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tensortrail.analyzer.tree import leaves
+from tensortrail.analyzer.tree import Tree
 
 from .snippets import find, module_of
 
@@ -74,9 +74,9 @@ def test_earlier(body: str, expected: list[str]) -> None:
 )
 def test_leaves(statement: str, expected: bool) -> None:
     body = "def f():\n" + "".join(f"    {line}\n" for line in statement.split("\n"))
-    function = ast.parse(body).body[0]
-    assert isinstance(function, ast.FunctionDef)
-    assert leaves(function.body[0]) is expected
+    tree = Tree(ast.parse(body))
+    [function] = tree.nodes(ast.FunctionDef)
+    assert (function.body[0] in tree.leaving) is expected
 
 
 def test_contexts_are_told_innermost_first() -> None:

@@ -159,14 +159,14 @@ def test_one_bad_fix_among_many_costs_only_itself() -> None:
     ],
 )
 def test_an_inserted_line_ends_like_its_neighbours(lines: list[str], inserted: str) -> None:
-    from tensortrail.analyzer.edits import checked_fix
-    from tensortrail.analyzer.source import Source
+    from tensortrail.analyzer.module import PythonModule
+    from tensortrail.analyzer.project import Project
     from tensortrail.findings import Safety
 
-    source = Source("a.py", "".join(lines).format(bad="c = 3").encode())
-    start = source.data.index(b"c = 3")
-    edit = Edit(source.site(start, start + 5), "c = 3\nd = 4")
-    fix = checked_fix(source, "", Safety.SAFE, [edit])
+    module = PythonModule("a.py", "".join(lines).format(bad="c = 3").encode(), Project())
+    start = module.source.data.index(b"c = 3")
+    edit = Edit(module.source.site(start, start + 5), "c = 3\nd = 4")
+    fix = module.fix("", Safety.SAFE, edit)
     assert fix is not None
     assert fix.edits[0].text == f"c = 3{inserted}d = 4"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
+from tensortrail.rules.shared.conditions import beside
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
@@ -254,6 +255,7 @@ def local_storage_signature(tensor):
         if any(is_plain(module, each) for each in tensors):
             return True
         top: ast.AST = node
+        asked = ""
         for up in module.ancestors(node):
             if isinstance(up, ast.Assert):
                 return True
@@ -261,8 +263,9 @@ def local_storage_signature(tensor):
                 return True
             if not isinstance(up, (ast.BoolOp, ast.UnaryOp)):
                 break
+            if isinstance(up, ast.BoolOp):
+                asked += "\n".join(module.text(each) for each in beside(up, top))
             top = up
-        asked = module.text(top).replace(module.text(node), "") if top is not node else ""
         names = [module.text(each) for each in tensors]
         for guard in module.guards_of(node):
             test = module.text(guard.test)

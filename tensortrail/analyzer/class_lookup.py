@@ -1,0 +1,56 @@
+"""The facts of a class by its name, wherever it is defined; each is found once."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from tensortrail.analyzer import classes
+from tensortrail.rules.words import ClassFacts
+
+if TYPE_CHECKING:
+    from tensortrail.analyzer.module import PythonModule
+
+
+class Classes:
+    """The classes that one file defines or asks about."""
+
+    def __init__(self, file: PythonModule) -> None:
+        self._file = file
+        self._known: dict[str, ClassFacts | None] = {}
+
+    def facts(self, name: str) -> ClassFacts | None:
+        todo = [name]
+        while todo:  # ancestors first, so that a long line of them needs no deep recursion
+            each = todo[-1]
+            bases = [base for base in self._bases_to_come(each) if base not in todo]
+            if bases:
+                todo += bases
+                continue
+            todo.pop()
+            if each not in self._known:
+                self._known[each] = None  # a class that inherits from itself ends here
+                self._known[each] = self._find(each)
+        return self._known[name]
+
+    def _bases_to_come(self, name: str) -> list[str]:
+        """The bases of a class of this file that are of this file too and not known yet."""
+        if name in self._known:
+            return []
+        bases = [self._file.qualified(base) for base in getattr(self._defined(name), "bases", ())]
+        return [base for base in bases if base not in self._known and self._defined(base)]
+
+    def _defined(self, name: str) -> ast.ClassDef | None:
+        node = self._file.definition_named(self._file.local_name(name))
+        return node if isinstance(node, ast.ClassDef) else None
+
+    def _find(self, name: str) -> ClassFacts | None:
+        node = self._defined(name)
+        if node is not None:
+            return classes.with_ancestors(classes.own_facts(self._file, node), self.facts)
+        found = self._file.project.definition(self._file, name) if "." in name else None
+        if found is not None and isinstance(found[1], ast.ClassDef):
+            facts = found[0].class_facts(found[1])
+            self._file.needs.update(found[0].needs)
+            return facts
+        return classes.library_facts(name)
