@@ -38,8 +38,7 @@ def write(path: str, data: bytes, judged: bytes | None = None) -> None:
     Links and hard links stay, owner, group and permissions too. A link that leads out of its
     project is refused, and so is a file that does not hold the bytes that were `judged`."""
     path = os.path.abspath(path)
-    if outside := leads_out(path):
-        raise OSError(errno.EPERM, f"a link here leads out of the project, to {outside}")
+    stay_inside(path)
     target = os.path.realpath(path)
     try:
         status = os.stat(target)
@@ -77,6 +76,12 @@ def replace(target: str, data: bytes, like: os.stat_result | None = None) -> Non
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def stay_inside(path: str) -> None:
+    """Raises for a path that must not be written: a link on it leads out of its project."""
+    if outside := leads_out(path):
+        raise OSError(errno.EPERM, f"a link here leads out of the project, to {outside}")
 
 
 def leads_out(path: str) -> str:

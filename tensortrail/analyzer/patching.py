@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tensortrail.analyzer.arguments import with_argument
+from tensortrail.analyzer.fixer import compiles
 from tensortrail.analyzer.importing import bound_names, with_import
 from tensortrail.analyzer.origins import Refused, call_at, name_of, origin
-from tensortrail.analyzer.source import Source
+from tensortrail.analyzer.source import Source, Unreadable
 from tensortrail.findings import Setting
 
 
@@ -62,7 +63,10 @@ def patched(path: str, data: bytes, settings: Sequence[Setting]) -> Patched:
 
 
 def _change(path: str, data: bytes, setting: Setting) -> _Change:
-    source = Source(path, data)
+    try:
+        source = Source(path, data)
+    except Unreadable as error:
+        raise Refused(str(error)) from error
     if not source.editable:
         raise Refused(f"the file is {source.encoding}, not UTF-8")
     tree = _parsed(data)
@@ -100,6 +104,8 @@ def _made(path: str, data: bytes, change: _Change) -> bytes:
     new = data[:start] + text.encode() + data[end:]
     if ast.dump(_parsed(new)) == ast.dump(_parsed(data)):
         raise Refused("the source says so already")
+    if not compiles(new):
+        raise Refused("the file would not compile")
     return new
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail, wants_color, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.files import write
 
 if TYPE_CHECKING:
     from tensortrail.doctor.subclass.words import Examination, Row
@@ -52,8 +53,7 @@ def run(options: Namespace) -> int:
     if options.output is None:
         write_text(text, sys.stdout)
     else:
-        with open(options.output, "w", encoding="utf-8") as file:
-            file.write(text)
+        write(options.output, text.encode())
     return FOUND if failing else CLEAN
 
 

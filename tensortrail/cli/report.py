@@ -13,6 +13,7 @@ from tensortrail import __version__
 from tensortrail.cli.console import fail, say, wants_color, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED
 from tensortrail.config import Config, ConfigError
+from tensortrail.files import stay_inside
 
 if TYPE_CHECKING:
     from tensortrail.findings import Report
@@ -102,6 +103,7 @@ def findings_of(timeline: RunTimeline, select: str) -> Report:
 def _to_file(timeline: RunTimeline, options: Namespace) -> int:
     path = options.output or os.path.join(_directory(timeline), BINARY[options.format])
     try:
+        stay_inside(path)
         if options.format == "parquet":
             from tensortrail.tracer.exports import parquet
 
@@ -132,6 +134,7 @@ def _jsonl(timeline: RunTimeline, output: str | None) -> int:
         jsonl.write(timeline, sys.stdout)
         return CLEAN
     try:
+        stay_inside(output)
         with open(output, "w", encoding="utf-8") as out:
             jsonl.write(timeline, out)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import time
 
@@ -45,6 +46,7 @@ ODD: dict[str, str | bytes] = {
     "line": BAD + "x = '" + "a" * 5_000_000 + "'\n",
 }
 
+CONSOLE = "import sys; del sys.path[0]; from tensortrail.cli import main; sys.exit(main())"
 NO_TRIGGER = ("brackets", "digits", "utf-16")
 
 
@@ -179,3 +181,21 @@ def test_what_git_ignores_is_said_where_nothing_is_left(attacked: Attacked) -> N
     assert f"1 file left out by '*_pb2.py' (./.gitignore:4); {told}" in done.err
     assert "1 file left out by the folder name 'build'; give its path" in done.err
     assert attacked.check(".", "--no-respect-gitignore").out.count("DEV501") == 3
+
+
+MODULES = ("rich", "libcst", "pathspec", "tomllib", "difflib", "hashlib", "json", "torch", "bad")
+
+
+@pytest.mark.parametrize("command", [("-m", "tensortrail"), ("-c", CONSOLE)])
+def test_nothing_of_a_checkout_is_imported(attacked: Attacked, command: tuple[str, ...]) -> None:
+    for name in MODULES:
+        attacked.write(f"{name}.py", "open('was_run', 'w')\n" + BAD)
+    attacked.write("evil-1.dist-info/entry_points.txt", "[tensortrail.rules]\nx = bad\n")
+    attacked.write("evil-1.dist-info/METADATA", "Name: evil\nVersion: 1\n")
+    attacked.write(".gitignore", "gen/\n")
+    for how in ((), ("--fix", "--unsafe-fixes")):
+        run = [sys.executable, *command, "check", ".", "--color", "always", *how]
+        done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+        assert "DEV501" in done.stdout or how, done.stderr
+    assert not os.path.exists("was_run")
+    assert "device.type" in (attacked.project / "bad.py").read_text()

@@ -1,0 +1,106 @@
+"""Damaged real files: no crash, no hang, no finding hidden, none invented, no fix that breaks."""
+
+from __future__ import annotations
+
+import ast
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tensortrail.analyzer.engine import check, checker
+from tensortrail.analyzer.fixer import compiles, fix_file
+from tensortrail.analyzer.request import CheckRequest
+from tensortrail.findings import Finding
+from tensortrail.rules import all_rules
+
+from .attacked import BAD
+from .mutations import mutants
+
+LONGEST = 10
+BATCH = 25
+REQUEST = CheckRequest(codes=frozenset(all_rules()), siblings=False, jobs=1)
+
+
+class TooLong(BaseException):
+    """Not caught by what catches errors of rules."""
+
+
+@contextmanager
+def limited(what: str) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TooLong(f"{what} takes longer than {LONGEST} s")
+
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(LONGEST)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def is_python(data: bytes) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def in_short(findings: Sequence[Finding], down: int = 0) -> list[tuple[str, int, int]]:
+    return [(each.code, each.site.line + down, each.site.column) for each in findings]
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.complete) for n in range(2, 90))]
+)
+def test_damaged_files(tmp_path: Path, seed: int) -> None:
+    """Each seed is a batch in one folder, beside a file whose finding is known."""
+    request = replace(REQUEST, paths=(str(tmp_path),), root=str(tmp_path))
+    request = replace(request, cache_dir=str(tmp_path / ".tensortrail_cache"))
+    (tmp_path / "known.py").write_text(BAD)
+    batch = {f"m{number:02}.py": data for number, data in enumerate(islice(mutants(seed), BATCH))}
+    for name, data in batch.items():
+        (tmp_path / name).write_bytes(data)
+    with limited("the check of a batch"):
+        cold = check(request)
+    warm = check(request)
+    assert warm.findings == cold.findings
+    assert len(cold.files) == BATCH + 1
+    by_file: dict[str, list[Finding]] = {Path(each).name: [] for each in cold.files}
+    for finding in cold.findings:
+        by_file[Path(finding.site.file).name].append(finding)
+    assert [each.code for each in by_file.pop("known.py")] == ["DEV501"]
+    check_bytes = checker(request)
+    everything = checker(replace(request, use_triggers=False))
+    for name, found in by_file.items():
+        path, data = str(tmp_path / name), batch[name]
+        assert not [each.message for each in found if each.code == "TTR003"]
+        if not is_python(data):
+            assert {each.code for each in found} <= {"TTR001"}
+            continue
+        if "TTR001" in {each.code for each in found}:
+            continue  # an encoding or a depth that is refused
+        with limited(name):
+            assert in_short(everything(path, data)) == in_short(found)
+        if data.startswith(b"\xef\xbb\xbf") or b"coding" in data[:200]:
+            continue
+        moved = check_bytes(path, b"# one\n\n" + data)
+        assert in_short(moved) == in_short(found, 2)
+        fixed = fix_file(path, data, found, True, check_bytes)
+        assert compiles(fixed.after) or fixed.after == data
+        again = fix_file(path, fixed.after, check_bytes(path, fixed.after), True, check_bytes)
+        assert again.after == fixed.after
+        assert len(fixed.left) <= len(found)
