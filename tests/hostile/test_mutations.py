@@ -25,6 +25,8 @@ from .mutations import mutants
 
 LONGEST = 10
 BATCH = 25
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.complete) for seed in range(2, 90))]
+"""2,225 files in the complete run."""
 REQUEST = CheckRequest(codes=frozenset(all_rules()), siblings=False, jobs=1)
 
 
@@ -63,9 +65,7 @@ def in_short(findings: Sequence[Finding], down: int = 0) -> list[tuple[str, int,
     return [(each.code, each.site.line + down, each.site.column) for each in findings]
 
 
-@pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(n, marks=pytest.mark.complete) for n in range(2, 90))]
-)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_damaged_files(tmp_path: Path, seed: int) -> None:
     """Each seed is a batch in one folder, beside a file whose finding is known."""
     request = replace(REQUEST, paths=(str(tmp_path),), root=str(tmp_path))
@@ -94,7 +94,10 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
         if "TTR001" in {each.code for each in found}:
             continue  # an encoding or a depth that is refused
         with limited(name):
-            assert in_short(everything(path, data)) == in_short(found)
+            unfiltered = everything(path, data)
+        if unfiltered and unfiltered[0].code == "TTR001" and not found:
+            continue  # without a word that a rule looks for nobody tried to read it
+        assert in_short(unfiltered) == in_short(found)
         if data.startswith(b"\xef\xbb\xbf") or b"coding" in data[:200]:
             continue
         moved = check_bytes(path, b"# one\n\n" + data)
