@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.copies._host_reads import (
+    early_reads,
+    kept_keys,
+    lookups,
+    read_in,
+    unfinished,
+    waits_in,
+)
 from tensortrail.rules.shared.calls import carrier, gives
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.sizes import size
@@ -17,7 +26,8 @@ class ReadBeforeSync(Rule):
     ## What it does
     Follows copies from a device to pinned host memory with `non_blocking=True`. Speaks when the
     host reads one and no stream, event or device was waited for since. Found in rehearsed runs
-    (`tensortrail trace --rehearse`), where the copy is always done and the race is still seen.
+    (`tensortrail trace --rehearse`), where the copy is always done and the race is still seen, and
+    in code that reads the result of `.to("cpu", non_blocking=True)` itself.
 
     ## Why is this bad?
     `non_blocking=True` only asks for the copy. Until the stream is waited for, the host sees
@@ -52,6 +62,106 @@ class ReadBeforeSync(Rule):
     name = "read-before-sync"
     severity = Severity.ERROR
 
+    triggers = ("non_blocking",)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def best(logits):
+    chosen = logits.argmax(-1).to("cpu", non_blocking=True)
+    return chosen.tolist()
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Log:
+    def add(self, scores):
+        kept = scores.detach().to("cpu", torch.float32, non_blocking=True)
+        self.rows.append(self._row(kept))
+
+    def _row(self, values):
+        return {"values": values}
+
+    def write(self, out):
+        for row in self.rows:
+            values = row.pop("values")
+            out.write(values.tolist())
+""",
+            lines=(14,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def best(logits):
+    chosen = logits.argmax(-1).to("cpu", non_blocking=True)
+    torch.cuda.current_stream().synchronize()
+    return chosen.tolist()
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def counts(sent, received):
+    sent = sent.to("cpu", non_blocking=True)
+    received = received.to("cpu")
+    return sent.tolist(), received.tolist()
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def there_and_back(x):
+    kept = x.to("cpu", non_blocking=True)
+    return kept.to("cuda", non_blocking=True), kept.shape
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def upload(rows):
+    rows = rows.to("cuda", non_blocking=True)
+    return rows.sum().item()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for copy in module.calls("to"):
+            if unfinished(module, copy) is not None:
+                for read in early_reads(module, copy):
+                    yield self._early(module, copy, read)
+        for cls in module.nodes(ast.ClassDef):
+            keys = kept_keys(module, cls)
+            for key, found in lookups(module, cls) if keys else ():
+                copy = keys.get(key)
+                function = module.function_of(found)
+                if copy is None or function is None or waits_in(module, function, copy):
+                    continue
+                read = _read_of(module, found)
+                if read is not None:
+                    yield self._early(module, copy, read)
+
+    def _early(self, module: Module, copy: ast.Call, read: ast.expr) -> Finding:
+        return self.finding(
+            module,
+            read,
+            f"`{module.text(read)}` reads a copy that line {copy.lineno} only asked for "
+            "(`non_blocking=True`): nothing has waited for it, and the CPU may see what was there "
+            "before",
+            trail=[(copy, "asked for here")],
+        )
+
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in by_line(timeline.events(Did.EARLY)):
             event = events[0]
@@ -68,6 +178,19 @@ class ReadBeforeSync(Rule):
                 settings=_waited_for(timeline, event),
                 evidence={"reads": str(len(events))},
             )
+
+
+def _read_of(module: Module, found: ast.expr) -> ast.expr | None:
+    """Where a looked-up value is read: at once, or through a variable."""
+    direct = read_in(module, found)
+    assign = module.parent(found)
+    if direct is not None or not isinstance(assign, ast.Assign):
+        return direct
+    target = assign.targets[0]
+    for use in module.later(assign, ast.Name):
+        if isinstance(target, ast.Name) and use.id == target.id:
+            return read_in(module, use)
+    return None
 
 
 def _waited_for(timeline: Timeline, read: Event) -> Iterator[Setting]:

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, is_true, keyword, receiver
+
+_UNPINS = ("clone", "float", "half", "bfloat16", "double", "to", "contiguous", "type")
+
+
+class PinnedMisuse(Rule):
+    """Memory is pinned that cannot be, or a pinned tensor is replaced by one that is not.
+
+    ## What it does
+    Finds `pin_memory` of a tensor that is on a GPU, `pin_memory()` whose result is dropped, and a
+    variable that holds a pinned tensor and is bound to a `.clone()`, `.float()` or `.to(dtype)` of
+    it, which is in pageable memory again.
+
+    ## Why is this bad?
+    Only CPU memory can be pinned: the first raises. `pin_memory()` gives a copy: dropped, nothing
+    is pinned. From pageable memory, `non_blocking=True` has no effect towards a GPU, and the
+    overlap that the pinning was for is gone without a message.
+
+    ## Example
+    ```python
+    master = weight.cpu().pin_memory()
+    master = master.clone().float()
+    ```
+    Use instead:
+    ```python
+    master = weight.cpu().float().pin_memory()
+    ```
+
+    ## Fix safety
+    No fix is offered: pinned memory is scarce, and the last copy may be meant to be pageable.
+
+    ## References
+    - NVIDIA/Megatron-LM: the float32 copy of a pinned parameter was not pinned
+    - pytorch/pytorch, tutorial on `pin_memory` and `non_blocking`
+    """
+
+    code = "XFR606"
+    name = "pinned-misuse"
+    severity = Severity.WARNING
+    triggers = ("pin_memory",)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def buffers(size):
+    return torch.empty(size, device="cuda", pin_memory=True)
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+import torch
+
+def stage(x: torch.Tensor):
+    x.pin_memory()
+    return x.to("cuda", non_blocking=True)
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+def master(parameter, as_float):
+    copy = parameter.detach().cpu().pin_memory()
+    if as_float:
+        copy = copy.detach().clone().float()
+    return copy
+""",
+            lines=(4,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def stage(x: torch.Tensor):
+    x = x.pin_memory()
+    return x.to("cuda", non_blocking=True)
+"""
+        ),
+        Good(
+            """\
+def master(parameter):
+    copy = parameter.detach().cpu().pin_memory()
+    copy = copy.to("cuda", non_blocking=True)
+    return copy
+"""
+        ),
+        Good("def start(average):\n    average.pin_memory()\n"),
+        Good(
+            """\
+def master(parameter):
+    copy = parameter.detach().cpu().pin_memory()
+    copy = copy.float().pin_memory()
+    return copy
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.nodes(ast.Call):
+            if called(call) == "pin_memory":
+                yield from self._pinned(module, call)
+            elif is_true(keyword(call, "pin_memory")) and _asks_for_gpu(module, call):
+                yield self.finding(
+                    module,
+                    call,
+                    "only CPU memory can be pinned: this raises for a GPU",
+                    severity=Severity.ERROR,
+                )
+        yield from self._unpinned(module)
+
+    def _pinned(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        subject = receiver(call)
+        value = module.value_of(subject) if subject is not None else None
+        if subject is None or value is None or call.args:
+            return
+        if module.placement_at(subject).device == "cuda":
+            yield self.finding(
+                module,
+                call,
+                f"`{module.text(subject)}` is on a GPU: only CPU memory can be pinned",
+                severity=Severity.ERROR,
+                trail=[(module.placement_at(subject).by, "put there here")],
+            )
+        elif isinstance(module.parent(call), ast.Expr) and value.is_tensor and value.sure:
+            yield self.finding(
+                module,
+                call,
+                f"`pin_memory()` gives a copy, which is dropped: `{module.text(subject)}` is not "
+                "pinned",
+            )
+
+    def _unpinned(self, module: Module) -> Iterator[Finding]:
+        for assign in module.nodes(ast.Assign):
+            target, value = assign.targets[0], assign.value
+            if not isinstance(target, ast.Name) or not isinstance(value, ast.Call):
+                continue
+            root, methods = _chain(value)
+            if not isinstance(root, ast.Name) or root.id != target.id or "pin_memory" in methods:
+                continue
+            pinned = _pinned_before(module, root)
+            moved = module.placement_at(value).device not in ("", "cpu")
+            again = (each for each in module.later(assign, ast.Call) if _pins(each, target.id))
+            if pinned is None or moved or not _copies(value) or any(again):
+                continue
+            yield self.finding(
+                module,
+                assign,
+                f"`{target.id}` was pinned in line {pinned.lineno}; this makes a new tensor in "
+                "pageable memory",
+                confidence=Confidence.MEDIUM,
+                trail=[(pinned, "pinned here")],
+            )
+
+
+def _asks_for_gpu(module: Module, call: ast.Call) -> bool:
+    device = keyword(call, "device")
+    constant = module.value_of(device).constant if device is not None else None
+    return isinstance(constant, str) and constant.partition(":")[0] == "cuda"
+
+
+def _chain(node: ast.expr) -> tuple[ast.expr, list[str]]:
+    """`x` and ["detach", "clone"] of `x.detach().clone()`."""
+    methods: list[str] = []
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        methods.append(node.func.attr)
+        node = node.func.value
+    return node, methods
+
+
+def _pins(call: ast.Call, name: str) -> bool:
+    root, methods = _chain(call)
+    return "pin_memory" in methods and isinstance(root, ast.Name) and root.id == name
+
+
+def _copies(value: ast.Call) -> bool:
+    """The last step makes another tensor of another dtype, on the CPU."""
+    _, methods = _chain(value)
+    if methods[0] == "to":
+        given = [*value.args, *(each.value for each in value.keywords)]
+        return len(given) == 1 and "dtype" in ast.unparse(given[0])
+    return methods[0] in _UNPINS
+
+
+def _pinned_before(module: Module, name: ast.Name) -> ast.expr | None:
+    for origin in module.value_of(name).origins:
+        if isinstance(origin, ast.Call) and _chain(origin)[1][:1] == ["pin_memory"]:
+            return origin
+    return None

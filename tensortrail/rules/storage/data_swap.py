@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, keyword
+
+_FACTORIES = tuple(f"torch.{name}" for name in "zeros ones empty rand randn tensor full".split())
+_MOVES = ("to", "cpu", "cuda", "pin_memory")
+_OVER = ("parameters", "named_parameters", "buffers", "named_buffers")
+_KNOWS_SUBCLASSES = ("DTensor", "TensorSubclass", "wrapper_subclass", "swap_tensors", "torchao",
+                     "__tensor_flatten__", "TorchAOBaseTensor", "Params4bit")  # fmt: skip
+
+
+class DataSwap(Rule):
+    """`.data = ` gives a tensor memory of another device, or of a class that cannot take it.
+
+    ## What it does
+    Finds `x.data = torch.zeros(...)` without a device for a tensor that comes from elsewhere, and,
+    as a note, code that moves the parameters of any model with `p.data = p.data.to(device)` and
+    nowhere handles tensor subclasses.
+
+    ## Why is this bad?
+    A new tensor without a device is on the CPU: `x` says so from then on, wherever it was, and the
+    next operation with it fails or synchronises. For a wrapper subclass (a `DTensor`, a quantized
+    weight), `.data = ` exchanges the outer shell only: device and dtype look moved, the inner
+    tensors stay where they were.
+
+    ## Example
+    ```python
+    output.data = torch.zeros(1)
+    ```
+    Use instead:
+    ```python
+    output.data = torch.zeros(1, device=output.device)
+    ```
+
+    ## Fix safety
+    No fix is offered.
+
+    ## References
+    - deepspeedai/DeepSpeed: the output of a pipeline stage was replaced by a CPU tensor
+    - huggingface/diffusers #13276: `.data` left the inner tensors of torchao weights behind
+    """
+
+    code = "STO210"
+    name = "data-swap"
+    severity = Severity.WARNING
+    triggers = (".data",)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def forget(output):
+    output.data = torch.zeros(1)
+    return output
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+def onload(model, device):
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(device)
+""",
+            lines=(3,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def forget(output):
+    output.data = torch.zeros(1, device=output.device, dtype=output.dtype)
+    return output
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def make():
+    made = torch.empty(3)
+    made.data = torch.zeros(3)
+    return made
+"""
+        ),
+        Good(
+            """\
+def cast(model, dtype):
+    for parameter in model.parameters():
+        parameter.data = parameter.data.float()
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def onload(model, device):
+    for parameter in model.parameters():
+        moved = parameter.to(device)
+        torch.utils.swap_tensors(parameter, torch.nn.Parameter(moved))
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for assign in module.nodes(ast.Assign):
+            target, value = assign.targets[0], assign.value
+            if not isinstance(target, ast.Attribute) or target.attr != "data":
+                continue
+            if not isinstance(value, ast.Call) or module.function_of(assign) is None:
+                continue
+            if _is_made_on_cpu(module, value) and _is_from_elsewhere(module, target.value):
+                yield self.finding(
+                    module,
+                    assign,
+                    f"`{module.text(value)}` is on the CPU, and so is "
+                    f"`{module.text(target.value)}` after this, wherever it was",
+                )
+            elif _moves_any_model(module, assign, target.value):
+                yield self.finding(
+                    module,
+                    assign,
+                    f"for a wrapper subclass this exchanges the shell of "
+                    f"`{module.text(target.value)}` only: its inner tensors stay where they are",
+                    severity=Severity.NOTE,
+                    confidence=Confidence.LOW,
+                )
+
+
+def _is_made_on_cpu(module: Module, value: ast.Call) -> bool:
+    if module.qualified(value.func) not in _FACTORIES or keyword(value, "device") is not None:
+        return False
+    return not any("device" in module.text(each) for each in module.contexts_of(value))
+
+
+def _is_from_elsewhere(module: Module, subject: ast.expr) -> bool:
+    """It was not made on the CPU in this function."""
+    value = module.value_of(subject)
+    return value.placement.device != "cpu" and not any(
+        isinstance(each, ast.Call) and module.qualified(each.func) in _FACTORIES
+        for each in value.origins
+    )
+
+
+def _moves_any_model(module: Module, assign: ast.Assign, subject: ast.expr) -> bool:
+    value = assign.value
+    if not isinstance(subject, ast.Name) or not isinstance(value, ast.Call):
+        return False
+    if called(value) not in _MOVES or not _goes_elsewhere(module, value):
+        return False
+    loops = [up for up in module.ancestors(assign) if isinstance(up, ast.For)]
+    over = [
+        loop
+        for loop in loops
+        if any(called(call) in _OVER for call in (*module.nodes(ast.Call, loop),))
+        and any(isinstance(n, ast.Name) and n.id == subject.id for n in ast.walk(loop.target))
+        and isinstance(loop.iter, ast.Call)
+        and called(loop.iter) in _OVER
+    ]
+    return bool(over) and not _tells_subclasses_apart(module, assign)
+
+
+def _goes_elsewhere(module: Module, value: ast.Call) -> bool:
+    if called(value) != "to":
+        return True
+    given = [*value.args, *(each.value for each in value.keywords if each.arg == "device")]
+    return any("dtype" not in module.text(each) for each in given[:1])
+
+
+def _tells_subclasses_apart(module: Module, assign: ast.Assign) -> bool:
+    function = module.function_of(assign)
+    text = module.text(function) if function is not None else ""
+    return any(word in text for word in _KNOWS_SUBCLASSES)

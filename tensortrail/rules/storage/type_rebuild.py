@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, keyword
+
+
+class TypeRebuild(Rule):
+    """A parameter is made again by calling its class with a new value.
+
+    ## What it does
+    Finds `type(p)(value, requires_grad=...)`, `p.__class__(...)` and the same through a variable,
+    where the class is that of some parameter. Silent inside the class itself.
+
+    ## Why is this bad?
+    Only `nn.Parameter` and its plain kin are made from a value alone. Quantized and distributed
+    tensors need scales, block sizes or a mesh: the call raises, or makes an object whose state is
+    the default. accelerate has grown a branch for each such class, and fails with the next one.
+
+    ## Example
+    ```python
+    cls = type(old)
+    module._parameters[name] = cls(value, requires_grad=old.requires_grad).to(device)
+    ```
+    Use instead:
+    ```python
+    if cls in (torch.nn.Parameter,):
+        module._parameters[name] = cls(value, requires_grad=old.requires_grad).to(device)
+    else:
+        module._parameters[name] = torch.nn.Parameter(value.to(device), old.requires_grad)
+    ```
+
+    ## Fix safety
+    No fix is offered.
+
+    ## References
+    - huggingface/accelerate #3973: offloading rebuilt torchao parameters with their class
+    """
+
+    code = "STO208"
+    name = "type-rebuild"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = (("requires_grad", "type"), ("requires_grad", "__class__"), ("__dict__", "type"))
+
+    bad = (
+        Bad(
+            """\
+def move(module, name, value, device):
+    old = module._parameters[name]
+    cls = type(old)
+    module._parameters[name] = cls(value, requires_grad=old.requires_grad).to(device)
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+def empty(parameter):
+    return type(parameter)(parameter.to("meta"), **parameter.__dict__)
+""",
+            lines=(2,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def move(module, name, value, device):
+    old = module._parameters[name]
+    fresh = torch.nn.Parameter(value.to(device), requires_grad=old.requires_grad)
+    module._parameters[name] = fresh
+"""
+        ),
+        Good(
+            """\
+class Packed:
+    def to(self, device):
+        return type(self)(self.data.to(device), requires_grad=self.requires_grad)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def copy(value, old):
+    if type(old) is torch.nn.Parameter:
+        return type(old)(value, requires_grad=old.requires_grad)
+    return old.clone()
+"""
+        ),
+        Good(
+            """\
+def wrapped(cls, value):
+    return cls(value, requires_grad=False)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.nodes(ast.Call):
+            rebuilds = keyword(call, "requires_grad") is not None or _copies_dict(call)
+            source = _class_of(module, call.func) if rebuilds and call.args else None
+            if source is None or _is_own(source) or _is_told_apart(module, call):
+                continue
+            yield self.finding(
+                module,
+                call,
+                f"`{module.text(call.func)}` is whatever class `{module.text(source)}` has: one "
+                "that needs more than a value (quantized, distributed) raises here or loses its "
+                "state",
+            )
+
+
+def _copies_dict(call: ast.Call) -> bool:
+    """`**p.__dict__`."""
+    return any(
+        each.arg is None and isinstance(each.value, ast.Attribute) and each.value.attr == "__dict__"
+        for each in call.keywords
+    )
+
+
+def _class_of(module: Module, func: ast.expr) -> ast.expr | None:
+    """`p` of `type(p)` and `p.__class__`, through a variable too."""
+    for each in (func, *(module.value_of(func).origins if isinstance(func, ast.Name) else ())):
+        if isinstance(each, ast.Call) and called(each) == "type" and len(each.args) == 1:
+            return each.args[0]
+        if isinstance(each, ast.Attribute) and each.attr == "__class__":
+            return each.value
+    return None
+
+
+def _is_own(source: ast.expr) -> bool:
+    return isinstance(source, ast.Name) and source.id in ("self", "cls")
+
+
+def _is_told_apart(module: Module, call: ast.Call) -> bool:
+    """It runs only for classes that are named."""
+    words = ("isinstance", "__name__", "type(", "__class__", " is ", " == ", " in ")
+    return any(
+        guard.holds and any(word in guard.text for word in words)
+        and any(hint in guard.text for hint in ("Param", "Tensor", "class", "cls", "type"))
+        for guard in module.guards_of(call)
+    )  # fmt: skip
