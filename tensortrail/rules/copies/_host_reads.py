@@ -24,9 +24,11 @@ def unfinished(module: Module, node: ast.expr) -> ast.Call | None:
         if not isinstance(each, ast.Call) or not is_true(keyword(each, "non_blocking")):
             continue
         subject = receiver(each)
-        if called(each) == "to" and module.placement_at(each).device == "cpu" and subject:
-            if module.placement_at(subject).device != "cpu":
-                return each
+        if called(each) != "to" or subject is None:
+            continue
+        arrives, leaves = module.placement_at(each).device, module.placement_at(subject).device
+        if arrives == "cpu" != leaves:
+            return each
     return None
 
 
@@ -75,9 +77,8 @@ def early_reads(module: Module, copy: ast.Call) -> Iterator[ast.expr]:
             if read is not None:
                 yield read
                 return
-        elif isinstance(node, ast.Call) and waits(module, node, copy):
-            if not _is_about(node, name):
-                return
+        elif isinstance(node, ast.Call) and not _is_about(node, name) and waits(module, node, copy):
+            return
 
 
 def _is_about(call: ast.Call, name: str) -> bool:

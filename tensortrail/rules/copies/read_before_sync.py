@@ -142,15 +142,18 @@ def upload(rows):
                 for read in early_reads(module, copy):
                     yield self._early(module, copy, read)
         for cls in module.nodes(ast.ClassDef):
-            keys = kept_keys(module, cls)
-            for key, found in lookups(module, cls) if keys else ():
-                copy = keys.get(key)
-                function = module.function_of(found)
-                if copy is None or function is None or waits_in(module, function, copy):
-                    continue
-                read = _read_of(module, found)
-                if read is not None:
-                    yield self._early(module, copy, read)
+            yield from self._kept(module, cls)
+
+    def _kept(self, module: Module, cls: ast.ClassDef) -> Iterator[Finding]:
+        """Copies that one method puts into a dict, and another one reads."""
+        keys = kept_keys(module, cls)
+        for key, found in lookups(module, cls) if keys else ():
+            copy, function = keys.get(key), module.function_of(found)
+            if copy is None or function is None or waits_in(module, function, copy):
+                continue
+            read = _read_of(module, found)
+            if read is not None:
+                yield self._early(module, copy, read)
 
     def _early(self, module: Module, copy: ast.Call, read: ast.expr) -> Finding:
         return self.finding(
