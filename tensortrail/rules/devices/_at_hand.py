@@ -73,3 +73,74 @@ def device_read(module: Module, inside: ast.AST) -> Iterator[ast.Attribute]:
 
 def is_string(module: Module, node: ast.expr) -> bool:
     return module.value_of(node).is_only(Kind.OTHER)
+
+
+_OF_ACCELERATORS = frozenset(
+    "is_main_process unwrap_model autocast wait_for_everyone is_local_main_process".split()
+)
+
+
+def at_hand_in(module: Module, function: FunctionNode) -> ast.AST | None:
+    """What the function can use instead: its parameter, or `accelerator.device`."""
+    parameter = device_parameter(module, function)
+    if parameter is not None:
+        return parameter
+    for node in module.nodes(ast.Attribute, function):
+        owner = node.value
+        named = node.attr == "device" and isinstance(owner, ast.Name)
+        if named and isinstance(owner, ast.Name) and _is_accelerator(module, function, owner):
+            return node
+    return _mapped_model(module, function)
+
+
+def _mapped_model(module: Module, function: FunctionNode) -> ast.Name | None:
+    """`model` of `model = AutoModel.from_pretrained(name, device_map="auto")`."""
+    for call in module.calls("from_pretrained", inside=function):
+        stored = module.parent(call)
+        spread = any(
+            each.arg == "device_map"
+            and not is_cuda_literal(module, each.value)
+            and not isinstance(each.value, ast.Dict)
+            for each in call.keywords
+        )
+        if spread and isinstance(stored, ast.Assign) and isinstance(stored.targets[0], ast.Name):
+            return stored.targets[0]
+    return None
+
+
+def names_cuda(module: Module, function: FunctionNode) -> bool:
+    """The function makes CUDA devices by name: it is for these."""
+    return any(
+        isinstance(each.value, str) and each.value.startswith("cuda")
+        for each in module.nodes(ast.Constant, function)
+    )
+
+
+def is_for_cuda(module: Module, function: FunctionNode, at_hand: ast.AST) -> bool:
+    """The device that is given is a CUDA one by default: the function is for these."""
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
+    pairs += [
+        (arg, said) for arg, said in zip(given.kwonlyargs, given.kw_defaults, strict=True) if said
+    ]
+    return any(arg is at_hand and is_cuda_literal(module, said) for arg, said in pairs)
+
+
+def _is_accelerator(module: Module, function: FunctionNode, node: ast.Name) -> bool:
+    """Made as one, or asked for what `accelerate.Accelerator` has."""
+    if module.value_of(node).cls.rpartition(".")[2] == "Accelerator":
+        return True
+    return any(
+        each.attr in _OF_ACCELERATORS
+        and isinstance(each.value, ast.Name)
+        and each.value.id == node.id
+        for each in module.nodes(ast.Attribute, function)
+    )
+
+
+def shown_device(module: Module, at_hand: ast.AST) -> str:
+    if isinstance(at_hand, ast.arg):
+        return at_hand.arg
+    text = module.text(at_hand)
+    return f"{text}.device" if isinstance(at_hand, ast.Name) else text

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import (
-    device_parameter,
+    at_hand_in,
     devices_said,
     is_cuda_literal,
+    is_for_cuda,
+    names_cuda,
     said_device,
+    shown_device,
 )
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -19,9 +22,6 @@ _NEEDS_A_GPU = frozenset(
     f"torch.cuda.{name}" for name in "current_device get_rng_state set_rng_state seed".split()
 )
 """Functions that raise where there is no GPU; `manual_seed` and `empty_cache` do not."""
-_OF_ACCELERATORS = frozenset(
-    "is_main_process unwrap_model autocast wait_for_everyone is_local_main_process".split()
-)
 _ASKS_CURRENT = ("current_device", "_current_device", "current_device_name")
 
 
@@ -29,11 +29,13 @@ class AmbientCurrentDevice(Rule):
     """Code uses a device that is written into it, or the current one, and was given another.
 
     ## What it does
-    Flags four cases: `"cuda"` or `.cuda()` in a function that is given a device or uses the one of
-    an `Accelerator`; `torch.cuda.current_device()`, `get_rng_state()` and the like in such a
-    function, without a test that there is a GPU; a default value of a parameter that asks for the
-    current device, which happens once, at import; an NCCL process group that is made before the
-    device is set.
+    Flags four cases:
+    `"cuda"` or `.cuda()` in a function that is given a device, uses the one of an `Accelerator`,
+    or loads a model with a `device_map`;
+    `torch.cuda.current_device()`, `get_rng_state()` and the like in such a function, without a
+    test that there is a GPU;
+    a default value of a parameter that asks for the current device, which happens once, at import;
+    an NCCL process group that is made before the device is set.
 
     ## Why is this bad?
     What was given may be another GPU, another kind of accelerator or the CPU: tensors then meet
@@ -125,6 +127,23 @@ def sample(model, device: torch.device):
         ),
         Bad(
             """\
+from transformers import AutoModelForCausalLM
+
+def measure(name, ids):
+    model = AutoModelForCausalLM.from_pretrained(name, device_map="auto")
+    return model(ids.cuda()).logits
+""",
+            lines=(5,),
+            fixed="""\
+from transformers import AutoModelForCausalLM
+
+def measure(name, ids):
+    model = AutoModelForCausalLM.from_pretrained(name, device_map="auto")
+    return model(ids.to(model.device)).logits
+""",
+        ),
+        Bad(
+            """\
 import torch
 
 def settings(device=torch.cuda.current_device()):
@@ -204,16 +223,18 @@ def both(x, device):
         for function in functions(module):
             yield from self._defaults(module, function)
             yield from self._group_first(module, function)
-            at_hand = _at_hand(module, function)
-            if at_hand is not None and not _is_for_cuda(module, function, at_hand):
+            at_hand = at_hand_in(module, function)
+            if at_hand is not None and not is_for_cuda(module, function, at_hand):
                 yield from self._written(module, function, at_hand)
                 yield from self._needs_a_gpu(module, function, at_hand)
 
     def _written(
         self, module: Module, function: FunctionNode, at_hand: ast.AST
     ) -> Iterator[Finding]:
-        shown = _shown(module, at_hand)
+        shown = shown_device(module, at_hand)
         for call, said in _literals(module, function):
+            if _moves(module, call, shown):
+                continue
             if not _decided(module, call, shown) and not _meets_given(module, call, shown):
                 yield self.finding(
                     module,
@@ -226,7 +247,9 @@ def both(x, device):
     def _needs_a_gpu(
         self, module: Module, function: FunctionNode, at_hand: ast.AST
     ) -> Iterator[Finding]:
-        shown = _shown(module, at_hand)
+        shown = shown_device(module, at_hand)
+        if names_cuda(module, function):
+            return
         for call in module.calls(*_NEEDS_A_GPU, inside=function):
             if module.function_of(call) is function and not _decided(module, call, shown):
                 yield self.finding(
@@ -280,47 +303,6 @@ def both(x, device):
                 )
 
 
-def _at_hand(module: Module, function: FunctionNode) -> ast.AST | None:
-    """What the function can use instead: its parameter, or `accelerator.device`."""
-    parameter = device_parameter(module, function)
-    if parameter is not None:
-        return parameter
-    for node in module.nodes(ast.Attribute, function):
-        owner = node.value
-        if (node.attr == "device" and isinstance(owner, ast.Name)) and (
-            _is_accelerator(module, function, owner)
-        ):
-            return node
-    return None
-
-
-def _is_for_cuda(module: Module, function: FunctionNode, at_hand: ast.AST) -> bool:
-    """The device that is given is a CUDA one by default: the function is for these."""
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
-    pairs += [
-        (arg, said) for arg, said in zip(given.kwonlyargs, given.kw_defaults, strict=True) if said
-    ]
-    return any(arg is at_hand and is_cuda_literal(module, said) for arg, said in pairs)
-
-
-def _is_accelerator(module: Module, function: FunctionNode, node: ast.Name) -> bool:
-    """Made as one, or asked for what `accelerate.Accelerator` has."""
-    if module.value_of(node).cls.rpartition(".")[2] == "Accelerator":
-        return True
-    return any(
-        each.attr in _OF_ACCELERATORS
-        and isinstance(each.value, ast.Name)
-        and each.value.id == node.id
-        for each in module.nodes(ast.Attribute, function)
-    )
-
-
-def _shown(module: Module, at_hand: ast.AST) -> str:
-    return at_hand.arg if isinstance(at_hand, ast.arg) else module.text(at_hand)
-
-
 def _literals(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Call, ast.expr | None]]:
     """`x.to("cuda")` with the device said; `x.cuda()` without."""
     for call, said in devices_said(module, function):
@@ -335,6 +317,13 @@ def _literals(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Call
 
 def _is_module_of_torch(module: Module, call: ast.Call) -> bool:
     return module.qualified(call.func).startswith("torch.")
+
+
+def _moves(module: Module, call: ast.Call, shown: str) -> bool:
+    """The call moves the very object whose device is at hand."""
+    func = call.func
+    owner = module.text(func.value) if isinstance(func, ast.Attribute) else ""
+    return bool(owner) and owner == shown.rpartition(".")[0]
 
 
 def _decided(module: Module, node: ast.AST, shown: str) -> bool:

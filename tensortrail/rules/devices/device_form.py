@@ -245,6 +245,8 @@ def f(device: Union[str, torch.device]):
         }:
             return
         above = module.parent(node)
+        if any("torch.device(" in module.text(each) for each in value.origins):
+            return
         if (isinstance(above, ast.Call) and above.func is node) or is_tested(module, node):
             return  # `"cuda:0".index(":")` is asked of a string
         shown = node.value.id

@@ -4,14 +4,21 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, said_device
+from tensortrail.rules.devices._weights import (
+    component_of,
+    has_buffers_only,
+    is_pipeline,
+    knows_hooks,
+    owner_of_parameters,
+    tests_meta,
+)
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.operations import operations
+from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 from tensortrail.rules.view import FunctionNode
-
-_HOOKED = ("_hf_hook", "is_module_offloaded", "has_offloaded_params")
-_PIPELINES = ("DiffusionPipeline", "ModularPipeline", "ModularPipelineBlocks")
 
 
 class DeviceFromFirstParameter(Rule):
@@ -23,7 +30,8 @@ class DeviceFromFirstParameter(Rule):
     `self.device` in a method that is given a `device`; inputs moved to the device of a
     `diffusers` component that is then called, where `_execution_device` is at hand;
     `next(module.parameters()).device` in a function that also asks for offloading hooks, without
-    a test for meta; `next(self.parameters())` in a class that has buffers only.
+    a test for meta; `next(self.parameters())` in a class that has buffers only. Notes tensors that
+    are made at `self.device` and meet an input, and inputs that are moved to the first parameter.
 
     ## Why is this bad?
     With offloading, weights are on meta or on the CPU until their hook brings them. Inputs that
@@ -116,6 +124,20 @@ class Packed(torch.nn.Module):
 """,
             lines=(9,),
         ),
+        Bad(
+            """\
+import torch
+
+class Prompted(torch.nn.Module):
+    def forward(self, mask: torch.Tensor, size):
+        prefix = torch.ones(mask.shape[0], size).to(self.device)
+        return torch.cat((prefix, mask), dim=1)
+
+    def run(self, ids):
+        return self.model(ids.to(next(self.model.parameters()).device))
+""",
+            lines=(5, 9),
+        ),
     )
     good = (
         Good(
@@ -179,11 +201,20 @@ class Loader:
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
+        said: set[int] = set()
+        for found in self._all(module):
+            if found.site.start not in said:
+                said.add(found.site.start)
+                yield found
+
+    def _all(self, module: Module) -> Iterator[Finding]:
         for function in functions(module):
             yield from self._given_another(module, function)
             yield from self._first_parameter(module, function)
+            yield from self._follows_weights(module, function)
+            yield from self._input_of(module, function)
         for cls in module.nodes(ast.ClassDef):
-            if _is_pipeline(module, cls):
+            if is_pipeline(module, cls):
                 yield from self._component(module, cls)
 
     def _given_another(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
@@ -210,10 +241,49 @@ class Loader:
                 fixes=[module.fix(f"use `{shown}`", Safety.UNSAFE, edit)],
             )
 
+    def _follows_weights(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        """What is made at the place of the weights meets what the caller gave."""
+        cls = module.class_of(function)
+        facts = module.class_facts(cls) if cls is not None else None
+        if facts is None or not facts.is_module or not _reads_device(module, function):
+            return
+        for operation in operations(module, function):
+            origins = [origin_of(module, each) for each in operation.tensors]
+            given = next((e.node for e in origins if e.decides is Decides.GIVEN), None)
+            if given is None:
+                continue
+            places = [e.node for e in origins if e.decides is Decides.MOVED and e.node is not None]
+            for place in places:
+                if _is_of_weights(module, place):
+                    yield self.finding(
+                        module,
+                        place,
+                        f"`{module.text(place)}` is where weights are, and this meets "
+                        f"`{module.text(given)}`: while weights are offloaded, inputs are "
+                        "elsewhere",
+                        severity=Severity.NOTE,
+                        trail=[(operation.node, "they meet here")],
+                    )
+
+    def _input_of(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        """`model(x.to(next(model.parameters()).device))`."""
+        for call in module.nodes(ast.Call, function):
+            owner = module.text(call.func)
+            for given in (*call.args, *(each.value for each in call.keywords)):
+                said = said_device(module, given) if isinstance(given, ast.Call) else None
+                if said is not None and module.text(said) == f"next({owner}.parameters()).device":
+                    yield self.finding(
+                        module,
+                        said,
+                        f"the first parameter of `{owner}` need not be where it computes: it is "
+                        "on meta or on the CPU while weights are offloaded or not yet loaded",
+                        severity=Severity.NOTE,
+                    )
+
     def _component(self, module: Module, cls: ast.ClassDef) -> Iterator[Finding]:
         """`self.vae.encode(x.to(self.vae.device))` in a class whose components may be offloaded."""
         for call in module.nodes(ast.Call, cls):
-            called = _component_of(module, call)
+            called = component_of(module, call)
             if not called:
                 continue
             yield from self._before(module, call, called)
@@ -241,13 +311,13 @@ class Loader:
 
     def _first_parameter(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         for call in module.calls("next", inside=function):
-            owner = _owner_of_parameters(call)
+            owner = owner_of_parameters(call)
             above = module.parent(call)
             if owner is None or module.function_of(call) is not function or len(call.args) > 1:
                 continue
             if not (isinstance(above, ast.Attribute) and above.attr == "device"):
                 continue
-            if module.text(owner) == "self" and _has_buffers_only(module, call):
+            if module.text(owner) == "self" and has_buffers_only(module, call):
                 yield self.finding(
                     module,
                     call,
@@ -256,7 +326,7 @@ class Loader:
                     severity=Severity.ERROR,
                     confidence=Confidence.MEDIUM,
                 )
-            elif _knows_hooks(module, function) and not _tests_meta(module, function):
+            elif knows_hooks(module, function) and not tests_meta(module, function):
                 shown = module.text(owner)
                 yield self.finding(
                     module,
@@ -265,6 +335,18 @@ class Loader:
                     f"the parameters of `{shown}` are on meta until a hook brings them",
                     confidence=Confidence.MEDIUM,
                 )
+
+
+def _reads_device(module: Module, function: FunctionNode) -> bool:
+    return any(each.attr == "device" for each in module.nodes(ast.Attribute, function))
+
+
+def _is_of_weights(module: Module, device: ast.expr) -> bool:
+    """`self.device`, `self.model.device`, `next(self.parameters()).device`."""
+    if not isinstance(device, ast.Attribute) or device.attr != "device":
+        return False
+    text = module.text(device.value)
+    return text == "self" or text.startswith("next(self.")
 
 
 def _own_parameter(function: FunctionNode, parameter: ast.arg) -> bool:
@@ -278,70 +360,3 @@ def _chooses(module: Module, node: ast.AST, parameter: str) -> bool:
         isinstance(up, ast.IfExp) and "device" in module.text(up.test)
         for up in module.ancestors(node)
     )
-
-
-def _is_pipeline(module: Module, cls: ast.ClassDef) -> bool:
-    facts = module.class_facts(cls)
-    return facts is not None and any(each.rpartition(".")[2] in _PIPELINES for each in facts.bases)
-
-
-def _component_of(module: Module, call: ast.Call) -> str:
-    """`self.vae` of `self.vae.encode(...)` and `self.vae(...)`."""
-    func = call.func
-    if isinstance(func, ast.Attribute) and func.attr in ("encode", "decode", "forward"):
-        func = func.value
-    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-        return module.text(func) if func.value.id in ("self", "components") else ""
-    if isinstance(func, ast.Name):
-        sources = [module.text(each) for each in module.value_of(func).origins]
-        held = sources and all(each.startswith(("self.", "components.")) for each in sources)
-        return func.id if held and all(each.count(".") == 1 for each in sources) else ""
-    return ""
-
-
-def _owner_of_parameters(call: ast.Call) -> ast.expr | None:
-    """`m` of `next(m.parameters())`."""
-    inner = call.args[0] if call.args else None
-    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.args:
-        inner = inner.args[0]  # iter(m.parameters())
-    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-        return inner.func.value if inner.func.attr == "parameters" else None
-    return None
-
-
-def _knows_hooks(module: Module, function: FunctionNode) -> bool:
-    text = module.text(function)
-    return any(word in text for word in _HOOKED)
-
-
-def _tests_meta(module: Module, function: FunctionNode) -> bool:
-    text = module.text(function)
-    return "meta" in text
-
-
-def _has_buffers_only(module: Module, node: ast.AST) -> bool:
-    """The class registers buffers and has, as far as it can be read, nothing else."""
-    cls = module.class_of(node)
-    facts = module.class_facts(cls) if cls is not None else None
-    if cls is None or facts is None or not facts.is_module or not facts.complete:
-        return False
-    if list(facts.bases) != ["torch.nn.Module"]:
-        return False
-    text = module.text(cls)
-    if "register_buffer" not in text or "Parameter" in text or "register_parameter" in text:
-        return False
-    return not _holds_modules(module, cls)
-
-
-def _holds_modules(module: Module, cls: ast.ClassDef) -> bool:
-    """Something assigned to `self` may be a module with parameters."""
-    for node in module.nodes(ast.Attribute, cls):
-        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            value = module.value_of(node)
-            statement = module.parent(node)
-            made = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
-            if node.value.id == "self" and made and not value.kinds:
-                return True
-            if node.value.id == "self" and value.kind is Kind.MODULE:
-                return True
-    return False

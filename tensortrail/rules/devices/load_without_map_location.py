@@ -115,7 +115,9 @@ def copied(value):
             return
         for call in module.calls("torch.load"):
             if not _says_where(module, call) and not _was_just_saved(module, call):
-                used = _used_as_state(module, call) and not _is_of_fsdp(module, call)
+                used = _used_as_state(module, call) and not (
+                    _is_of_fsdp(module, call) or _is_of_memory(module, call)
+                )
                 yield self.finding(
                     module,
                     call,
@@ -142,6 +144,13 @@ def _is_of_fsdp(module: Module, call: ast.Call) -> bool:
     around = module.contexts_of(call)
     made = [source for each in around for source in module.value_of(each).origins]
     return any("state_dict_type" in module.text(each) for each in (*around, *made))
+
+
+def _is_of_memory(module: Module, call: ast.Call) -> bool:
+    """Bytes that somebody handed over, who mostly was near."""
+    source = call.args[0] if call.args else call.keywords[0].value
+    made = (source, *module.value_of(source).origins)
+    return any("BytesIO" in module.text(each) for each in made)
 
 
 def _was_just_saved(module: Module, call: ast.Call) -> bool:

@@ -102,7 +102,7 @@ def write(weight: torch.Tensor, device):
                 given = origin_of(module, func.value).node
                 shown = module.text(given) if given is not None else "the tensor"
                 message = f"`{shown}` is where the caller put it, and numpy reads the CPU only"
-                yield self._found(module, func, Severity.WARNING, message)
+                yield self._found(module, func, Severity.NOTE, message)
 
     def _found(
         self, module: Module, func: ast.Attribute, severity: Severity, message: str

@@ -5,10 +5,25 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules.fresh._factories import (
+    dropped_devices,
+    legacy_parameters,
+    modelled_on,
+    overwritten_devices,
+    passed_to_modules,
+)
+from tensortrail.rules.fresh._meetings import (
+    asks_for_device,
+    device_parameter,
+    has_candidate,
+    is_run_by_forward,
+    met,
+    returned,
+    under_device,
+)
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.operations import Operation, operations
-from tensortrail.rules.shared.tensor_origin import Decides, Origin, is_factory, origin_of
+from tensortrail.rules.shared.operations import operations
 from tensortrail.rules.view import FunctionNode
 
 _BUILDING = frozenset({"__init__", "__new__", "__post_init__", "reset_parameters", "init_weights"})
@@ -19,10 +34,13 @@ class FactoryIgnoresDevice(Rule):
 
     ## What it does
     Flags `torch.arange(n)`, `torch.zeros(n)`, `torch.tensor([...])`, `torch.LongTensor(...)` and
-    the like without a device, in two cases: the result meets a tensor of an argument in an
-    operation, in a module's method or in a function that asks for the device of a tensor
-    elsewhere; or a function with a `device` parameter returns it without having moved it.
-    Tensors without dimensions go with every device and are not flagged.
+    the like without a device, where the result meets a tensor of an argument in an operation (in a
+    module's method, or in a function that asks for the device of that tensor), where it is passed
+    to a module, and where a function with a `device` parameter returns it without having moved it.
+    Flags functions that take the keyword arguments of an operation and overwrite or drop `device`.
+    Notes factories that take the whole shape of a tensor and not its device, and
+    `nn.Parameter(torch.Tensor(n))`. Tensors without dimensions go with every device and are not
+    flagged.
 
     ## Why is this bad?
     It works on the CPU. With the model on a GPU the operation finds its operands on two devices
@@ -54,7 +72,8 @@ class FactoryIgnoresDevice(Rule):
     severity = Severity.ERROR
     triggers = (
         "arange(", "zeros(", "ones(", "tensor(", "Tensor(", "full(", "linspace(", "randn(",
-        "rand(", "empty(", "eye(", "randint(", "randperm(", "tri",
+        "rand(", "empty(", "eye(", "randint(", "randperm(", "tri", "empty_strided(",
+        ("device", "kwargs"), ("device", "**"),
     )  # fmt: skip
 
     bad = (
@@ -117,8 +136,62 @@ def table(size: int, device: torch.device):
     return start, rest
 """,
         ),
+        Bad(
+            """\
+import torch
+from registry import register
+
+@register(torch.ops.aten.empty_strided.default)
+def empty_strided(*args, **kwargs):
+    return torch.as_strided(torch.empty(args[0]), args[0], args[1])
+
+@register(torch.ops.aten.full_like)
+def full_like(*args, **kwargs):
+    kwargs["device"] = args[0].device
+    return torch.full(args[0].shape, args[1], **kwargs)
+""",
+            lines=(6, 10),
+        ),
+        Bad(
+            """\
+import torch
+
+class Prompt(torch.nn.Module):
+    def __init__(self, embeddings, ids):
+        super().__init__()
+        self.start = torch.nn.Parameter(torch.Tensor(8))
+        self.weight = torch.nn.Parameter(embeddings(torch.LongTensor(ids)).detach().clone())
+
+def blank(tensor: torch.Tensor):
+    return {"value": torch.zeros(tensor.shape)}
+""",
+            lines=(6, 7, 10),
+            fixed="""\
+import torch
+
+class Prompt(torch.nn.Module):
+    def __init__(self, embeddings, ids):
+        super().__init__()
+        self.start = torch.nn.Parameter(torch.Tensor(8))
+        self.weight = torch.nn.Parameter(embeddings(torch.LongTensor(ids)).detach().clone())
+
+def blank(tensor: torch.Tensor):
+    return {"value": torch.zeros(tensor.shape, device=tensor.device)}
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+from registry import register
+
+@register(torch.ops.aten.full_like)
+def full_like(*args, **kwargs):
+    kwargs["device"] = kwargs.get("device") or args[0].device
+    return torch.full(args[0].shape, args[1], **kwargs)
+"""
+        ),
         Good(
             """\
 import torch
@@ -177,26 +250,78 @@ def total(mask):
             yield from self._function(module, function)
 
     def _function(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
-        if function.name in _BUILDING or not _has_candidate(module, function):
+        if function.args.kwarg is not None:
+            yield from self._stands_in(module, function)
+        if not has_candidate(module, function):
             return
-        parameter = _device_parameter(module, function)
-        in_forward = _is_method_of_module(module, function)
+        legacy = list(legacy_parameters(module, function))
+        for made in legacy[:1]:
+            more = f", and {len(legacy) - 1} more in this function" if len(legacy) > 1 else ""
+            yield self.finding(
+                module,
+                made,
+                f"`{_short(module, made)}`{more}: `with torch.device(...)` and the default device "
+                "are ignored, where `torch.empty` would follow them",
+                severity=Severity.NOTE,
+            )
+        for made in passed_to_modules(module, function):
+            yield self.finding(
+                module,
+                made,
+                f"`{_short(module, made)}` is made on the default device and passed to a module, "
+                "whose weights may be on another",
+                severity=Severity.WARNING,
+                confidence=Confidence.MEDIUM,
+            )
+        if function.name in _BUILDING:
+            return
+        for made, source in modelled_on(module, function):
+            if made in legacy:
+                continue
+            yield self.finding(
+                module,
+                made,
+                f"`{_short(module, made)}` has the shape of `{module.text(source)}` and not its "
+                "device",
+                severity=Severity.NOTE,
+                fixes=[_with_device(module, made, f"{module.text(source)}.device")],
+            )
+        parameter = device_parameter(module, function)
+        in_forward = is_run_by_forward(module, function)
         said: set[ast.AST] = set()
-        if in_forward or _asks_for_device(module, function):
+        if in_forward or asks_for_device(module, function):
             for operation in operations(module, function):
                 if module.function_of(operation.node) is not function:
                     continue
-                met = _met(module, operation)
-                if met is None or met[0] in said:
+                pair = met(module, operation)
+                if pair is None or pair[0] in said:
                     continue
-                if in_forward or _asks_for_device(module, function, module.text(met[1])):
-                    said.add(met[0])
-                    yield self._meets(module, *met, operation.node, in_forward)
+                if in_forward or asks_for_device(module, function, module.text(pair[1])):
+                    said.add(pair[0])
+                    yield self._meets(module, *pair, operation.node, in_forward)
         if parameter is not None:
-            for made in _returned(module, function):
-                if made not in said and not _under_device(module, made):
+            for made in returned(module, function):
+                if made not in said and not under_device(module, made):
                     said.add(made)
                     yield self._comes_back(module, made, parameter)
+
+    def _stands_in(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        """A function that is called with the keyword arguments of an operation."""
+        for statement in overwritten_devices(module, function):
+            shown = module.text(statement.value)
+            yield self.finding(
+                module,
+                statement,
+                f"the `device` that the caller asks for is overwritten with `{shown}`",
+                severity=Severity.WARNING,
+            )
+        for made in dropped_devices(module, function):
+            yield self.finding(
+                module,
+                made,
+                f"`{_short(module, made)}` drops the `device` that the operation is given",
+                severity=Severity.WARNING,
+            )
 
     def _meets(
         self, module: Module, made: ast.Call, given: ast.expr, where: ast.AST, in_forward: bool
@@ -222,78 +347,6 @@ def total(mask):
             confidence=Confidence.MEDIUM,
             fixes=[_with_device(module, made, parameter)],
         )
-
-
-def _has_candidate(module: Module, function: FunctionNode) -> bool:
-    """A look at the calls alone, before anything is asked that costs more."""
-    return any(
-        is_factory(module, call) and not any(each.arg == "device" for each in call.keywords)
-        for call in module.nodes(ast.Call, function)
-    )
-
-
-def _met(module: Module, operation: Operation) -> tuple[ast.Call, ast.expr] | None:
-    """The factory call and the argument whose tensors meet in the operation."""
-    origins = [origin_of(module, each) for each in operation.tensors]
-    made = _first(origins, Decides.DEFAULT)
-    given = _first(origins, Decides.GIVEN)
-    if not isinstance(made, ast.Call) or given is None or _under_device(module, made):
-        return None
-    if _is_on_cpu(module, made, given):
-        return None
-    return made, given
-
-
-def _first(origins: list[Origin], decides: Decides) -> ast.expr | None:
-    return next((each.node for each in origins if each.decides is decides), None)
-
-
-def _is_on_cpu(module: Module, made: ast.AST, given: ast.expr) -> bool:
-    """A condition says that what was given is on the CPU."""
-    return any(guard.holds and guard.mentions("cpu") for guard in module.guards_of(made))
-
-
-def _device_parameter(module: Module, function: FunctionNode) -> str | None:
-    """A parameter of the function that is a device."""
-    given = function.args
-    for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
-        said = module.text(each.annotation) if each.annotation is not None else ""
-        if "torch.device" in said or each.arg == "device":
-            return each.arg
-    return None
-
-
-def _asks_for_device(module: Module, function: FunctionNode, of: str = "") -> bool:
-    """The function asks where a tensor is: it may be anywhere."""
-    return any(
-        node.attr == "device" and module.qualified(node) != "torch.device"
-        for node in module.nodes(ast.Attribute, function)
-        if not of or module.text(node.value) == of
-    )
-
-
-def _is_method_of_module(module: Module, function: FunctionNode) -> bool:
-    cls = module.class_of(function)
-    if cls is None or module.parent(function) is not cls:
-        return False
-    facts = module.class_facts(cls)
-    return facts is not None and facts.is_module
-
-
-def _returned(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
-    for statement in module.nodes(ast.Return, function):
-        if statement.value is None or module.function_of(statement) is not function:
-            continue
-        value = statement.value
-        for each in value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]:
-            origin = origin_of(module, each)
-            if origin.decides is Decides.DEFAULT and isinstance(origin.node, ast.Call):
-                yield origin.node
-
-
-def _under_device(module: Module, made: ast.AST) -> bool:
-    """Inside `with torch.device(...)` or another block that may set the default device."""
-    return any("device" in module.text(each) for each in module.contexts_of(made))
 
 
 def _with_device(module: Module, made: ast.Call, device: str) -> Fix | None:

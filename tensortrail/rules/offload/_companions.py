@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.findings import Fix, Safety
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,
@@ -333,3 +334,16 @@ def _given_moved(module: Module, cls: ast.ClassDef) -> Iterator[str]:
                     and value.func.attr == "to"
                 ):
                     yield str(keyword.arg)
+
+
+def as_buffer(module: Module, companion: Companion) -> Fix | None:
+    """The one assignment, made a registration."""
+    stored = companion.stored
+    target = stored.targets[0]
+    if not companion.once or not isinstance(target, ast.Attribute) or not is_self(target.value):
+        return None
+    value = module.text(stored.value)
+    edit = module.replace(
+        stored, f'self.register_buffer("{companion.name}", {value}, persistent=False)'
+    )
+    return module.fix("make it a buffer", Safety.UNSAFE, edit)

@@ -1,26 +1,35 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Storage, Timeline
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._companions import (
     Companion,
     Left,
-    is_self,
+    as_buffer,
     left_by_move,
     plain_companions,
 )
+from tensortrail.rules.offload._left_in_runs import (
+    Stayed,
+    after,
+    buffer_in_run,
+    met,
+    numbers,
+)
+from tensortrail.rules.offload._partners import (
+    Alone,
+    moved_alone,
+    moved_on_one_branch,
+    only_tensors_moved,
+)
 from tensortrail.rules.shared.failures import weight
-from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line, where
-from tensortrail.rules.shared.mends import registered
-from tensortrail.rules.shared.operands import Operand, operands
-
-Stayed = Mapping[tuple[str, int], Event]
-"""Storage of a plain attribute -> the move of its module, which left it behind."""
+from tensortrail.rules.shared.operands import Operand
 
 
 class CompanionNotMoved(Rule):
@@ -29,7 +38,10 @@ class CompanionNotMoved(Rule):
     ## What it does
     In code, flags a tensor in a plain attribute of an `nn.Module` that meets a parameter, a buffer
     or an input of the module in an operation, where nothing in the class moves it; and a `to`,
-    `cuda` or `cpu` that takes some tensors of its object along and leaves another.
+    `cuda` or `cpu` that takes some tensors of its object along and leaves another. Also flags a
+    tensor that a function moves before an operation with an argument it does not move, a tensor
+    that is moved on one branch only, and a loop over `**kwargs` that moves tensors and no lists of
+    tensors.
 
     In a run, reports operations that met a tensor which is a plain attribute of a module, after
     the module had been moved away from it; and wrapper tensors some of whose inner tensors a move
@@ -64,6 +76,8 @@ class CompanionNotMoved(Rule):
     triggers = (
         ("self.", "torch", "def forward("),
         ("self.", "torch", "register_buffer"),
+        (".to(", "def "),
+        (".cuda(", "def "),
         *(("self.", f"def {name}(") for name in ("to", "cuda", "cpu", "xpu", "_apply")),
     )
 
@@ -145,8 +159,73 @@ class State:
 """,
             lines=(8,),
         ),
+        Bad(
+            """\
+import torch
+
+def dequantize(weight: torch.Tensor, state, device):
+    if weight.device.type == "cpu":
+        weight = weight.to(device)
+    return weight.data * state.scale.view(-1, 1)
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+class Sampler:
+    def sample(self, steps, device, spread):
+        if spread:
+            sigmas = make(steps)
+            sigmas = sigmas.to(device)
+        else:
+            sigmas = self.scheduler.sigmas
+        return run(sigmas.flip(0))
+""",
+            lines=(7,),
+        ),
+        Bad(
+            """\
+import torch
+
+def capture(device, **kwargs):
+    kept = {}
+    for name, value in kwargs.items():
+        if isinstance(value, torch.Tensor):
+            kept[name] = value.to(device)
+        else:
+            kept[name] = value
+    return kept
+""",
+            lines=(6,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def dequantize(weight: torch.Tensor, scale: torch.Tensor, device):
+    weight = weight.to(scale.device)
+    return weight * scale
+
+def scaled(x: torch.Tensor, scale: torch.Tensor, device):
+    x = x.to(device)
+    scale = scale.to(device)
+    return x * scale
+"""
+        ),
+        Good(
+            """\
+class Sampler:
+    def sample(self, steps, device, spread):
+        if spread:
+            sigmas = make(steps).to(device)
+        else:
+            sigmas = self.scheduler.sigmas
+        sigmas = sigmas.to(device)
+        return run(sigmas.flip(0))
+"""
+        ),
         Good(
             """\
 import torch
@@ -222,6 +301,13 @@ class State:
                 yield self._plain(module, cls, companion)
             for left in left_by_move(module, cls):
                 yield self._left(module, left)
+        for function in functions(module):
+            for alone in moved_alone(module, function):
+                yield self._alone(module, alone, "used with it where the caller put it")
+            for alone in moved_on_one_branch(module, function):
+                yield self._alone(module, alone, "not moved on this branch")
+            for alone in only_tensors_moved(module, function):
+                yield self._alone(module, alone, "passed on where they are")
 
     def _plain(self, module: Module, cls: ast.ClassDef, companion: Companion) -> Finding:
         met = module.text(companion.meets)
@@ -232,7 +318,20 @@ class State:
             f"`{cls.name}` is moved, and then meets `{met}` on another device",
             severity=Severity.WARNING,
             trail=[(companion.operation, f"it meets `{met}` here")],
-            fixes=[_as_buffer(module, companion)],
+            fixes=[as_buffer(module, companion)],
+        )
+
+    def _alone(self, module: Module, alone: Alone, stays: str) -> Finding:
+        are = "are" if alone.moved == "tensors" else "is"
+        shown = alone.moved if alone.other is None else f"`{alone.moved}`"
+        left = alone.left if alone.other is None else f"`{alone.left}`"
+        return self.finding(
+            module,
+            alone.node,
+            f"{shown} {are} moved, and {left} {are} {stays}",
+            severity=Severity.WARNING,
+            confidence=Confidence.MEDIUM,
+            trail=[(alone.other, f"{shown} is used here")],
         )
 
     def _left(self, module: Module, left: Left) -> Finding:
@@ -248,13 +347,13 @@ class State:
         stayed = {
             (event.process, int(number)): event
             for event in timeline.events(Did.MODULE)
-            for number in _numbers(event)
+            for number in numbers(event)
         }
         if stayed:
             for events in by_line(timeline.events(Did.ERROR, Did.MEET)):
-                met = [(event, each) for event in events if (each := _met(timeline, event, stayed))]
-                if met:
-                    yield self._module(timeline, [event for event, _ in met], met[0][1], stayed)
+                both = [(event, left) for event in events if (left := met(timeline, event, stayed))]
+                if both:
+                    yield self._module(timeline, [event for event, _ in both], both[0][1], stayed)
         wrappers = timeline.events(Did.WRAPPER)
         for events in by_line(e for e in wrappers if e.facts.get("question") == "companion"):
             yield self._wrapper(timeline, events[0])
@@ -274,12 +373,12 @@ class State:
             timeline,
             event,
             f"`{name}` is on {operand.device}: it is neither a parameter nor a buffer, so it "
-            f"stayed there when `{moved.facts.get('class')}` was moved to {_after(moved)}"
+            f"stayed there when `{moved.facts.get('class')}` was moved to {after(moved)}"
             f"{where(moved)}",
             severity=severity,
             confidence=confidence,
             about=storage,
-            fixes=[_buffer_in_run(timeline, storage, event, name.rpartition(".")[2])],
+            fixes=[buffer_in_run(timeline, storage, event, name.rpartition(".")[2])],
             evidence={"operations": str(len(events))},
         )
 
@@ -294,45 +393,3 @@ class State:
             f"{facts.get('device')}",
             confidence=Confidence.HIGH,
         )
-
-
-def _numbers(event: Event) -> Iterator[int]:
-    told = event.facts.get("companions")
-    yield from (each for each in told or () if isinstance(each, int))
-
-
-def _met(timeline: Timeline, event: Event, stayed: Stayed) -> Operand | None:
-    for operand in operands(timeline, event):
-        moved = stayed.get(operand.storage.key) if operand.storage is not None else None
-        if moved is not None and moved.time <= event.time and _elsewhere(timeline, event, operand):
-            return operand
-    return None
-
-
-def _elsewhere(timeline: Timeline, event: Event, operand: Operand) -> bool:
-    return any(each.device != operand.device for each in operands(timeline, event))
-
-
-def _after(moved: Event) -> str:
-    after = moved.facts.get("after")
-    return " and ".join(map(str, after)) if isinstance(after, Mapping) else "another device"
-
-
-def _as_buffer(module: Module, companion: Companion) -> Fix | None:
-    stored = companion.stored
-    target = stored.targets[0]
-    if not companion.once or not isinstance(target, ast.Attribute) or not is_self(target.value):
-        return None
-    value = module.text(stored.value)
-    edit = module.replace(
-        stored, f'self.register_buffer("{companion.name}", {value}, persistent=False)'
-    )
-    return module.fix("make it a buffer", Safety.UNSAFE, edit)
-
-
-def _buffer_in_run(timeline: Timeline, storage: Storage, event: Event, name: str) -> Fix:
-    made = put_there(timeline, storage, event)
-    site = (made.site if made else None) or event.site
-    fix = registered(timeline, site, name) if site else None
-    what = f"make it a buffer: `self.register_buffer({name!r}, ...)`"
-    return fix or Fix(what, Safety.DISPLAY, ())

@@ -1,0 +1,114 @@
+"""Factory calls whose device is lost: in stand-ins of operations, by shape, passed on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.shared.tensor_origin import (
+    ONLY_TENSORS,
+    Decides,
+    is_factory,
+    origin_of,
+)
+from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.words import Kind
+
+_LEGACY = frozenset(f"torch.{name}" for name in ("Tensor", "FloatTensor", "LongTensor"))
+
+
+def overwritten_devices(module: Module, function: FunctionNode) -> Iterator[ast.Assign]:
+    """`kwargs["device"] = d` over what the caller asked for, where `d` is not made of it."""
+    rest = function.args.kwarg
+    if rest is None:
+        return
+    for statement in module.nodes(ast.Assign, function):
+        target = statement.targets[0]
+        if not (isinstance(target, ast.Subscript) and module.text(target.value) == rest.arg):
+            continue
+        key = target.slice
+        if isinstance(key, ast.Constant) and key.value == "device":
+            asked = any(guard.mentions("device", rest.arg) for guard in module.guards_of(statement))
+            if not asked and rest.arg not in module.text(statement.value):
+                yield statement
+
+
+def dropped_devices(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    """Factories in what stands in for an operation of torch, which has `device` in its kwargs."""
+    rest = function.args.kwarg
+    if rest is None or not any("aten." in module.text(e) for e in function.decorator_list):
+        return
+    if any(each.id == rest.arg for each in module.nodes(ast.Name, function)):
+        return
+    for returned in module.nodes(ast.Return, function):
+        for call in module.nodes(ast.Call, returned):
+            if is_factory(module, call) and origin_of(module, call).decides is Decides.DEFAULT:
+                yield call
+
+
+def modelled_on(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Factories that take the whole shape of a tensor and not its device, with the tensor."""
+    for call in module.nodes(ast.Call, function):
+        if module.function_of(call) is not function or not is_factory(module, call):
+            continue
+        source = _shape_of(module, call)
+        origin = origin_of(module, call)
+        if source is not None and origin.decides is Decides.DEFAULT:
+            value = module.value_of(source)
+            if value.is_tensor and value.sure and not _goes_elsewhere(module, call):
+                yield call, source
+
+
+def _shape_of(module: Module, call: ast.Call) -> ast.expr | None:
+    """`t` of `torch.empty_strided(tuple(t.shape), t.stride())` and `torch.zeros(t.size())`."""
+    given = call.args[0] if call.args else None
+    while isinstance(given, ast.Call) and given.args and isinstance(given.func, ast.Name):
+        given = given.args[0]
+    if isinstance(given, ast.Starred):
+        given = given.value
+    if isinstance(given, ast.Attribute) and given.attr == "shape":
+        return given.value
+    if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute):
+        return given.func.value if given.func.attr == "size" and not given.args else None
+    return None
+
+
+def _goes_elsewhere(module: Module, call: ast.Call) -> bool:
+    """It is moved or taken apart at once, or given to a call that may move it."""
+    return isinstance(module.parent(call), ast.Attribute)
+
+
+def passed_to_modules(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    """Factories whose tensor is an argument of a module that the function was given or holds."""
+    for call in module.nodes(ast.Call, function):
+        if module.function_of(call) is function and _calls_a_module(module, function, call):
+            for each in call.args:
+                origin = origin_of(module, each)
+                if origin.decides is Decides.DEFAULT and isinstance(origin.node, ast.Call):
+                    yield origin.node
+
+
+def _calls_a_module(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    func = call.func
+    if isinstance(func, ast.Attribute):
+        value = module.value_of(func)
+        held = isinstance(func.value, ast.Name) and func.value.id == "self"
+        return held and value.kind is Kind.MODULE and value.sure and function.name != "__init__"
+    given = function.args
+    if not isinstance(func, ast.Name) or func.id not in [each.arg for each in given.args]:
+        return False
+    asked = module.parent(call)
+    return isinstance(asked, ast.Attribute) and asked.attr in ONLY_TENSORS
+
+
+def legacy_parameters(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    """`nn.Parameter(torch.Tensor(n))`, which `with torch.device(...)` does not reach."""
+    for call in module.calls("torch.nn.Parameter", inside=function):
+        made = call.args[0] if call.args else None
+        if (
+            isinstance(made, ast.Call)
+            and module.qualified(made.func) in _LEGACY
+            and made.args
+            and not isinstance(made.args[0], (ast.List, ast.ListComp))
+        ):
+            yield made

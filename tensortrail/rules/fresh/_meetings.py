@@ -1,0 +1,88 @@
+"""Where a tensor made without a device meets one that was given, or leaves the function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.shared.operations import Operation
+from tensortrail.rules.shared.tensor_origin import Decides, Origin, is_factory, origin_of
+from tensortrail.rules.view import FunctionNode, Module
+
+
+def has_candidate(module: Module, function: FunctionNode) -> bool:
+    """A look at the calls alone, before anything is asked that costs more."""
+    return any(
+        is_factory(module, call) and not any(each.arg == "device" for each in call.keywords)
+        for call in module.nodes(ast.Call, function)
+    )
+
+
+def met(module: Module, operation: Operation) -> tuple[ast.Call, ast.expr] | None:
+    """The factory call and the argument whose tensors meet in the operation."""
+    origins = [origin_of(module, each) for each in operation.tensors]
+    made = first(origins, Decides.DEFAULT)
+    given = first(origins, Decides.GIVEN)
+    if not isinstance(made, ast.Call) or given is None or under_device(module, made):
+        return None
+    if is_on_cpu(module, made, given):
+        return None
+    return made, given
+
+
+def first(origins: list[Origin], decides: Decides) -> ast.expr | None:
+    return next((each.node for each in origins if each.decides is decides), None)
+
+
+def is_on_cpu(module: Module, made: ast.AST, given: ast.expr) -> bool:
+    """A condition says that what was given is on the CPU."""
+    return any(guard.holds and guard.mentions("cpu") for guard in module.guards_of(made))
+
+
+def device_parameter(module: Module, function: FunctionNode) -> str | None:
+    """A parameter of the function that is a device."""
+    given = function.args
+    for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        said = module.text(each.annotation) if each.annotation is not None else ""
+        if "torch.device" in said or each.arg == "device":
+            return each.arg
+    return None
+
+
+def asks_for_device(module: Module, function: FunctionNode, of: str = "") -> bool:
+    """The function asks where a tensor is: it may be anywhere."""
+    return any(
+        node.attr == "device" and module.qualified(node) != "torch.device"
+        for node in module.nodes(ast.Attribute, function)
+        if not of or module.text(node.value) == of
+    )
+
+
+def is_run_by_forward(module: Module, function: FunctionNode) -> bool:
+    """`forward` of an `nn.Module`, or a method that `forward` calls."""
+    cls = module.class_of(function)
+    if cls is None or module.parent(function) is not cls:
+        return False
+    facts = module.class_facts(cls)
+    if facts is None or not facts.is_module:
+        return False
+    forward = next((e for e in cls.body if getattr(e, "name", "") == "forward"), None)
+    if forward is None or forward is function:
+        return forward is not None
+    return f"self.{function.name}(" in module.text(forward)
+
+
+def returned(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    for statement in module.nodes(ast.Return, function):
+        if statement.value is None or module.function_of(statement) is not function:
+            continue
+        value = statement.value
+        for each in value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]:
+            origin = origin_of(module, each)
+            if origin.decides is Decides.DEFAULT and isinstance(origin.node, ast.Call):
+                yield origin.node
+
+
+def under_device(module: Module, made: ast.AST) -> bool:
+    """Inside `with torch.device(...)` or another block that may set the default device."""
+    return any("device" in module.text(each) for each in module.contexts_of(made))

@@ -1,0 +1,48 @@
+"""What a recorded run shows of tensors that a move of their module left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tensortrail.findings import Fix, Safety
+from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.mends import registered
+from tensortrail.rules.shared.operands import Operand, operands
+from tensortrail.rules.timeline import Event, Storage, Timeline
+
+Stayed = Mapping[tuple[str, int], Event]
+"""Storage of a plain attribute -> the move of its module, which left it behind."""
+
+
+def numbers(event: Event) -> Iterator[int]:
+    """The storages that the move of a module did not take along."""
+    told = event.facts.get("companions")
+    yield from (each for each in told or () if isinstance(each, int))
+
+
+def met(timeline: Timeline, event: Event, stayed: Stayed) -> Operand | None:
+    """An operand of the event that was left behind, where another operand is elsewhere."""
+    for operand in operands(timeline, event):
+        moved = stayed.get(operand.storage.key) if operand.storage is not None else None
+        if moved is not None and moved.time <= event.time and _elsewhere(timeline, event, operand):
+            return operand
+    return None
+
+
+def _elsewhere(timeline: Timeline, event: Event, operand: Operand) -> bool:
+    return any(each.device != operand.device for each in operands(timeline, event))
+
+
+def after(moved: Event) -> str:
+    """Where the module was moved to."""
+    places = moved.facts.get("after")
+    return " and ".join(map(str, places)) if isinstance(places, Mapping) else "another device"
+
+
+def buffer_in_run(timeline: Timeline, storage: Storage, event: Event, name: str) -> Fix:
+    """The assignment that the run shows, made a registration; in words where it does not."""
+    made = put_there(timeline, storage, event)
+    site = (made.site if made else None) or event.site
+    fix = registered(timeline, site, name) if site else None
+    what = f"make it a buffer: `self.register_buffer({name!r}, ...)`"
+    return fix or Fix(what, Safety.DISPLAY, ())

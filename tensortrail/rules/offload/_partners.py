@@ -1,0 +1,177 @@
+"""Tensors that are moved without those they are used with."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.rules.shared.operations import operations
+from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, Decides, origin_of
+from tensortrail.rules.view import FunctionNode, Module
+
+_PLAIN = frozenset("shape dtype device ndim requires_grad".split())
+
+
+class Alone(NamedTuple):
+    node: ast.AST
+    """The operation, the assignment or the loop at which the tensors part."""
+    moved: str
+    left: str
+    other: ast.AST | None
+    """Where they meet, or where the other one goes."""
+
+
+def moved_alone(module: Module, function: FunctionNode) -> Iterator[Alone]:
+    """`weight = weight.to(device)`, then `weight * state.scale`."""
+    names = {
+        each.targets[0].id
+        for each in module.nodes(ast.Assign, function)
+        if isinstance(each.targets[0], ast.Name) and _is_move_of(each.value, each.targets[0].id)
+    }
+    if not names:
+        return
+    for operation in operations(module, function):
+        for each in operation.tensors:
+            name = _root(each)
+            if name not in names or module.function_of(operation.node) is not function:
+                continue
+            origin = origin_of(module, each)
+            if origin.decides is not Decides.MOVED or origin.node is None:
+                continue
+            for other in operation.tensors:
+                left = _left(module, function, other, name)
+                if left and left.partition(".")[0] not in module.text(origin.node):
+                    moved = module.statement_of(origin.node)
+                    yield Alone(moved, name, left, operation.node)
+                    return
+
+
+def _is_move_of(value: ast.expr, name: str) -> bool:
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    return value.func.attr in ("to", "cuda") and _root(value.func.value) == name
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _left(module: Module, function: FunctionNode, node: ast.expr, moved: str) -> str:
+    """The argument, or the attribute of one, that the operand is and that nothing moves."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr not in ONLY_TENSORS or node.func.attr in ("to", "cuda", "type_as"):
+            return ""
+        node = node.func.value
+    root, shown = _root(node), module.text(node)
+    given = function.args
+    if root == moved or root not in [each.arg for each in (*given.args, *given.kwonlyargs)]:
+        return ""
+    if (isinstance(node, ast.Attribute) and node.attr in _PLAIN) or root in ("self", "cls"):
+        return ""
+    value = module.value_of(node)
+    asked = _is_asked(module, function, shown)
+    if not asked and not (value.is_tensor and value.sure):
+        return ""
+    return "" if _is_followed(module, function, root) else shown
+
+
+def _is_asked(module: Module, function: FunctionNode, shown: str) -> bool:
+    return any(
+        node.attr in ONLY_TENSORS and module.text(node.value) == shown
+        for node in module.nodes(ast.Attribute, function)
+    )
+
+
+def _is_followed(module: Module, function: FunctionNode, root: str) -> bool:
+    """The function asks where the argument is, moves it, or binds it anew."""
+    for node in module.nodes(ast.Attribute, function):
+        if node.attr in ("device", "to", "cuda", "cpu", "is_cuda") and _root(node) == root:
+            return True
+    return any(
+        isinstance(each.ctx, ast.Store) and each.id == root
+        for each in module.nodes(ast.Name, function)
+    )
+
+
+def moved_on_one_branch(module: Module, function: FunctionNode) -> Iterator[Alone]:
+    """`if a: x = f().to(device)`, `else: x = self.table`, and `x` used after both."""
+    for chosen in module.nodes(ast.If, function):
+        if not chosen.orelse or module.function_of(chosen) is not function:
+            continue
+        if "device" in module.text(chosen.test) or "is None" in module.text(chosen.test):
+            continue
+        yes, no = _last_values(chosen.body), _last_values(chosen.orelse)
+        for name in yes.keys() & no.keys():
+            for here, there in ((yes[name], no[name]), (no[name], yes[name])):
+                origin = origin_of(module, here)
+                if origin.decides is not Decides.MOVED or not _is_device(origin.node):
+                    continue
+                if _is_table(there) and not _moved_later(module, chosen, name):
+                    yield Alone(there, name, module.text(there), origin.node)
+
+
+def _is_device(node: ast.AST | None) -> bool:
+    """A device given or held, not a word such as "cpu"."""
+    return isinstance(node, (ast.Name, ast.Attribute))
+
+
+def _last_values(block: list[ast.stmt]) -> dict[str, ast.expr]:
+    found: dict[str, ast.expr] = {}
+    for each in block:
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            found[each.targets[0].id] = each.value
+    return found
+
+
+def _is_table(value: ast.expr) -> bool:
+    """A tensor that some object holds: `self.scheduler.sigmas`."""
+    return isinstance(value, ast.Attribute) and isinstance(value.value, ast.Attribute)
+
+
+def _moved_later(module: Module, chosen: ast.If, name: str) -> bool:
+    used = False
+    for node in module.later(chosen, ast.Attribute):
+        if isinstance(node.value, ast.Name) and node.value.id == name:
+            used = True
+            call = module.parent(node)
+            if node.attr in ("cuda", "cpu", "device", "numpy", "tolist"):
+                return True
+            if node.attr == "to" and isinstance(call, ast.Call):
+                origin = origin_of(module, call)
+                if origin.decides is Decides.MOVED:
+                    return True
+    return not used
+
+
+def only_tensors_moved(module: Module, function: FunctionNode) -> Iterator[Alone]:
+    """Of `**kwargs`, tensors are moved and all else is kept: also lists and tuples of tensors."""
+    rest = function.args.kwarg
+    if rest is None:
+        return
+    for loop in module.nodes(ast.For, function):
+        if module.text(loop.iter) != f"{rest.arg}.items()":
+            continue
+        for chosen in module.nodes(ast.If, loop):
+            test = chosen.test
+            asked = isinstance(test, ast.Call) and module.qualified(test.func) == "isinstance"
+            if asked and "Tensor" in module.text(test) and _keeps_the_rest(module, chosen):
+                yield Alone(chosen, "tensors", "lists and tuples of tensors", None)
+
+
+def _keeps_the_rest(module: Module, chosen: ast.If) -> bool:
+    """`if isinstance(v, Tensor): d[k] = move(v)` and `else: d[k] = v`."""
+    if len(chosen.body) != 1 or len(chosen.orelse) != 1:
+        return False
+    yes, no = chosen.body[0], chosen.orelse[0]
+    return (
+        isinstance(yes, ast.Assign)
+        and isinstance(no, ast.Assign)
+        and module.text(yes.targets[0]) == module.text(no.targets[0])
+        and isinstance(no.value, ast.Name)
+        and isinstance(yes.value, ast.Call)
+        and any(word in module.text(yes.value) for word in (".to(", ".cuda(", "device"))
+        and no.value.id in module.text(yes.value)
+    )
