@@ -1,35 +1,19 @@
-"""Checks for the test suites of others.
-
-A rule over its own examples:
-
-from tensortrail.testing import check_examples
-
-def test_my_rule():
-    check_examples(MyRule)
-
-A wrapper tensor subclass, whether it does what checkpoints, sharding and offloading need:
-
-from tensortrail.testing import check_subclass
-
-def test_my_tensor():
-    check_subclass(lambda: MyTensor(torch.randn(64, 64)), except_for=["pin_memory"])
-"""
+"""A rule over its own examples."""
 
 from __future__ import annotations
 
 import inspect
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from tensortrail.analyzer.fixer import fix_file
 from tensortrail.analyzer.judge import judge
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.triggers import Triggers
 from tensortrail.findings import Finding
-from tensortrail.rules.base import SECTIONS, Bad, Good, Rule
+from tensortrail.rules.base import SECTIONS, Bad, Rule
 
 
 def check_examples(rule: type[Rule]) -> None:
@@ -48,30 +32,6 @@ def check_examples(rule: type[Rule]) -> None:
     for good in rule.good:
         found = run(rule, good.source, good.files, good.path)
         assert not found, f"{rule.code} flags a good example: {_told(found)}\n{good.source}"
-
-
-def check_subclass(
-    make: Callable[[], Any], *, except_for: Sequence[str] = (), uses: Sequence[str] = ()
-) -> None:
-    """The class of the tensors that `make` gives handles every operation of the uses, all uses
-    without any; one AssertionError lists what it does not.
-
-    `make` returns a new tensor at every call, best with other values. `except_for` names rows
-    that may fail: whole, as the message gives them, or a part ("pin_memory"); one that matches
-    no failing row is an error too, so that the list cannot outlive its reasons."""
-    from tensortrail.doctor.subclass.examine import examine
-
-    found = examine(make, uses)
-    assert found.rows, f"no use is named {' or '.join(uses)}"
-    failing = found.unexcused(except_for)
-    idle = [part for part in except_for if not any(part in row.id for row in found.failing)]
-    told = [f"{found.kind} ({found.about}; {found.versions}) fails {len(failing)} operations:"]
-    for row in failing:
-        codes = f" [{', '.join(row.codes)}]" if row.codes else ""
-        told += [f"  {row.id}: {row.verdict.value}: {row.told}", f"      {row.breaks}{codes}"]
-    if failing:
-        raise AssertionError("\n".join(told))
-    assert not idle, f"except_for names {', '.join(map(repr, idle))}, and nothing like it fails"
 
 
 def check_page(rule: type[Rule]) -> None:
@@ -138,6 +98,3 @@ def _laid_out(folder: Path, source: str, files: Mapping[str, str], path: str) ->
 
 def _told(found: Sequence[Finding]) -> str:
     return "; ".join(f"line {each.site.line}: {each.message}" for each in found)
-
-
-__all__ = ["Bad", "Good", "check_examples", "check_subclass", "fixed", "run"]

@@ -1,0 +1,84 @@
+"""What every rewrite is made of: source in, other source out, or None where it does not apply."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    source: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Other files that the source now needs."""
+
+
+Rewrite = Callable[[str], Rewritten | None]
+
+
+def of_tree(change: Callable[[ast.Module], None]) -> Rewrite:
+    """A rewrite that changes the tree in place."""
+
+    def rewrite(source: str) -> Rewritten | None:
+        tree = ast.parse(source)
+        before = ast.unparse(tree)
+        change(tree)
+        return finished(tree, before)
+
+    return rewrite
+
+
+def finished(
+    tree: ast.Module, before: str, files: Mapping[str, str] | None = None
+) -> Rewritten | None:
+    """The source of the changed tree; None if nothing has changed or it is no Python any more."""
+    after = ast.unparse(ast.fix_missing_locations(tree))
+    if after == before:
+        return None
+    try:
+        compile(after, "paraphrase", "exec")
+    except SyntaxError:
+        return None
+    return Rewritten(after + "\n", files or {})
+
+
+def blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Every list of statements, outer ones first."""
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                yield block
+
+
+def replaced(block: list[ast.stmt], change: Callable[[ast.stmt], Sequence[ast.stmt]]) -> None:
+    """Every statement of the block becomes those that `change` makes of it."""
+    block[:] = [new for statement in list(block) for new in change(statement)]
+
+
+def functions_of(tree: ast.Module) -> list[FunctionNode]:
+    """The functions at the top of the file that carry no decorator."""
+    return [each for each in tree.body if isinstance(each, FUNCTIONS) and not each.decorator_list]
+
+
+def is_generator(function: FunctionNode) -> bool:
+    return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(function))
+
+
+def parameters_of(function: FunctionNode) -> list[ast.arg]:
+    arguments = function.args
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def after_docstring(body: list[ast.stmt]) -> int:
+    first = body[0] if body else None
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return 1 if is_text else 0
+
+
+def names_used(tree: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
