@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer import hints, known
+from tensortrail.analyzer.cases import condition_of, is_open
 from tensortrail.analyzer.expressions import Evaluator, World, kind_of_class
-from tensortrail.analyzer.narrowing import narrow, narrow_instance
+from tensortrail.analyzer.narrowing import narrow
 from tensortrail.analyzer.state import State, join, join_values
 from tensortrail.analyzer.tree import suppresses
 from tensortrail.analyzer.uses import Binding
@@ -230,17 +231,19 @@ class Flow(Evaluator):
 
     def _match(self, node: ast.Match, state: State) -> State | None:
         self.value(node.subject, state)
-        result: State | None = state.copy()
+        takes_all = any(is_open(case) and case.guard is None for case in node.cases)
+        result: State | None = None if takes_all else state.copy()
         for case in node.cases:
             inside = state.copy()
+            asked = condition_of(node, case)
+            if asked is not None:
+                narrow(self, asked[0], asked[1], inside)
             for below in ast.walk(case.pattern):
                 name = getattr(below, "name", None)
                 if isinstance(name, str):
                     inside.bind(name, UNKNOWN_VALUE)
                 if isinstance(below, ast.MatchValue):
                     self.value(below.value, inside)
-            if isinstance(case.pattern, ast.MatchClass):
-                narrow_instance(self, node.subject, case.pattern.cls, True, inside)
             if case.guard is not None:
                 self.value(case.guard, inside)
             result = join(result, self._block(case.body, inside))

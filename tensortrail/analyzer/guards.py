@@ -7,8 +7,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+from tensortrail.analyzer.cases import condition_of
 from tensortrail.analyzer.tree import SCOPES, Tree
-from tensortrail.rules.words import Guard
+from tensortrail.rules.words import Branch, Guard
 
 Origins = Callable[[ast.expr], tuple[ast.expr, ...]]
 Condition = tuple[ast.expr, bool]
@@ -26,6 +27,7 @@ class Guards:
         self._known: dict[Condition, list[Guard]] = {}
         self._of_blocks: dict[int, tuple[list[int], list[Condition]]] = {}
         self._parts: dict[ast.expr, int] = {}
+        self._of_cases: dict[ast.match_case, Condition | None] = {}
 
     def of(self, node: ast.AST) -> list[Guard]:
         """Innermost first."""
@@ -35,12 +37,51 @@ class Guards:
         child = node
         for up in self._tree.ancestors(node):
             for condition in self._conditions(up, child):
-                if condition not in self._known:
-                    self._known[condition] = _atoms(*condition, self._origins, _EXPANSIONS)
-                yield from self._known[condition]
+                yield from self._atoms(condition)
             if isinstance(up, SCOPES):
                 break
             child = up
+
+    def _atoms(self, condition: Condition) -> list[Guard]:
+        if condition not in self._known:
+            self._known[condition] = _atoms(*condition, self._origins, _EXPANSIONS)
+        return self._known[condition]
+
+    def branches(self, inside: ast.AST | None = None) -> Iterator[Branch]:
+        """Every block that runs under a condition, with what holds in it: the branches of an
+        `if`, the cases of a `match`, and what follows an `if` that leaves."""
+        for statement in self._tree.nodes(ast.If, inside):
+            yes, no = self._atoms((statement.test, True)), self._atoms((statement.test, False))
+            yield Branch(statement, tuple(yes), statement.body)
+            block, at = self._tree.block_of(statement)
+            rest = block[at + 1 : at + 1 + MOST]
+            if statement.orelse:
+                yield Branch(statement, tuple(no), statement.orelse)
+            elif rest and any(each in self._tree.leaving for each in statement.body):
+                yield Branch(statement, tuple(no), rest)
+        for match in self._tree.nodes(ast.Match, inside):
+            for case in match.cases:
+                asked = islice(self._of_case(match, case), MOST)
+                atoms = [atom for condition in asked for atom in self._atoms(condition)]
+                yield Branch(match, tuple(atoms), case.body)
+
+    def _case(self, match: ast.Match, case: ast.match_case) -> Condition | None:
+        """What the pattern asks, as the same condition each time."""
+        if case not in self._of_cases:
+            self._of_cases[case] = condition_of(match, case)
+        return self._of_cases[case]
+
+    def _of_case(self, match: ast.Match, taken: ast.match_case) -> Iterator[Condition]:
+        """What holds in a case: its own condition, and none of those before it."""
+        own = self._case(match, taken)
+        if own is not None:
+            yield own
+        for case in match.cases:
+            if case is taken:
+                return
+            asked = self._case(match, case)
+            if asked is not None and case.guard is None:
+                yield asked[0], not asked[1]
 
     def _conditions(self, up: ast.AST, child: ast.AST) -> Iterator[Condition]:
         block, at = self._tree.block_of(child)
@@ -63,8 +104,12 @@ class Guards:
                 for generator in up.generators:
                     for test in generator.ifs:
                         yield test, True
-        elif isinstance(up, ast.match_case) and child is not up.pattern and up.guard is not None:
-            yield up.guard, True
+        elif isinstance(up, ast.match_case) and child is not up.pattern:
+            if up.guard is not None:
+                yield up.guard, True
+            match = self._tree.parent(up)
+            if isinstance(match, ast.Match) and isinstance(child, ast.stmt):
+                yield from self._of_case(match, up)
 
     def _parts_before(self, whole: ast.BoolOp, child: ast.AST) -> Iterator[Condition]:
         """Those that decided whether the evaluation comes to `child` at all."""
@@ -96,6 +141,11 @@ class Guards:
                 return statement.test, False
             if any(each in leaving for each in statement.orelse):
                 return statement.test, True
+        if isinstance(statement, ast.Match):
+            for case in statement.cases:
+                asked = self._case(statement, case)
+                if asked and case.guard is None and any(each in leaving for each in case.body):
+                    return asked[0], not asked[1]
         return None
 
 

@@ -27,6 +27,7 @@ from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import (
     TENSORS,
     UNKNOWN_VALUE,
+    Branch,
     ClassFacts,
     FunctionFacts,
     Guard,
@@ -166,6 +167,9 @@ class PythonModule(AsksForPlaces):
     def guards_of(self, node: ast.AST) -> Sequence[Guard]:
         return self._guards.of(node)
 
+    def branches(self, inside: ast.AST | None = None) -> Iterator[Branch]:
+        return self._guards.branches(inside)
+
     def _flow_of(self, node: ast.AST) -> Flow:
         function = self.tree.outermost_function_of(node)
         return self._flow(function if function is not None else self.tree.root)
@@ -200,6 +204,9 @@ class PythonModule(AsksForPlaces):
     def global_value(self, name: str) -> Value:
         top = self._flows.get(self.tree.root) or self._flow(self.tree.root)
         found = (top.end.values.get(name) if top.end is not None else None) or UNKNOWN_VALUE
+        if found is UNKNOWN_VALUE and name.isupper():
+            dotted = self._names.resolve(name)  # a constant of another file
+            return self.project.global_of(self, dotted) if "." in dotted else found
         stores = self.tree.global_stores.get(name)
         if not stores:
             return found

@@ -44,6 +44,9 @@ def narrow_instance(
         kind, name = _instance_kind(evaluator, part, path)
         if kind is None:
             _told_apart(evaluator, subject, classes, holds, state)
+            apart = state.values.get(path)
+            if holds and name and len(parts) == 1 and apart is not None:
+                state.values[path] = replace(apart, cls=name, sure=True)
             return
         kinds.add(kind)
         cls = name
@@ -93,7 +96,7 @@ def _instance_kind(evaluator: Evaluator, part: ast.expr, path: str) -> tuple[Kin
     said = hints.read(part, world.qualified, world.kind_of_class_named, path)
     if len(said.kinds) == 1:
         return next(iter(said.kinds)), said.cls
-    return None, ""
+    return None, said.cls
 
 
 def _narrow_compare(evaluator: Evaluator, test: ast.Compare, state: State) -> None:

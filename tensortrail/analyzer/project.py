@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.source import Unreadable
 from tensortrail.files import read
+from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.module import PythonModule
@@ -65,6 +67,15 @@ class Project:
                 names.append(imported)
             names += [f"{star}.{rest}" for star in module.star_imports]
         return None
+
+    def global_of(self, asking: PythonModule, dotted: str) -> Value:
+        """What a name at the top of another file is; unknown if there is no such file."""
+        found = self._file_of(asking, dotted)
+        module = self.module_at(found[0]) if found is not None else None
+        if found is None or module is None or module is asking or "." in found[1]:
+            return UNKNOWN_VALUE
+        asking.needs.add(found[0])
+        return replace(module.global_value(found[1]), path="", origins=())
 
     def _file_of(self, asking: PythonModule, dotted: str) -> tuple[str, str] | None:
         """The longest part of the name that is a file, and what is left of the name."""

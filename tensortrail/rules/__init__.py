@@ -12,6 +12,7 @@ from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import (
     TENSORS,
+    Branch,
     ClassFacts,
     FunctionFacts,
     Guard,
@@ -23,9 +24,9 @@ from tensortrail.rules.words import (
 )
 
 __all__ = [
-    "TENSORS", "Bad", "ClassFacts", "Did", "Event", "FunctionFacts", "Good", "Guard", "Kind",
-    "Module", "Near", "OffloadSetting", "Owner", "Placement", "Rule", "Storage", "Timeline",
-    "Value", "all_rules",
+    "TENSORS", "Bad", "Branch", "ClassFacts", "Did", "Event", "FunctionFacts", "Good", "Guard",
+    "Kind", "Module", "Near", "OffloadSetting", "Owner", "Placement", "Rule", "Storage",
+    "Timeline", "Value", "all_rules",
 ]  # fmt: skip
 
 ENTRY_POINT = "tensortrail.rules"

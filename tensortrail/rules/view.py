@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.places import FunctionPlaces, Held
 from tensortrail.rules.words import (
+    Branch,
     ClassFacts,
     FunctionFacts,
     Guard,
@@ -76,6 +77,10 @@ class Module(Protocol):
     def placement_at(self, node: ast.expr) -> Placement: ...
     def guards_of(self, node: ast.AST) -> Sequence[Guard]:
         """Conditions that dominate the node inside its function, innermost first."""
+
+    def branches(self, inside: ast.AST | None = None) -> Iterator[Branch]:
+        """Every block that runs under a condition, and what holds in it: the branches of an `if`
+        however it is turned, the cases of a `match`, what follows an `if` that leaves."""
 
     # --- where tensors lie ---------------------------------------------------------------
     def places(self, function: FunctionNode) -> FunctionPlaces:

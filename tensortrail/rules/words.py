@@ -126,6 +126,17 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """A block of statements that runs under a condition."""
+
+    node: ast.If | ast.Match
+    """The statement that decides."""
+    guards: tuple[Guard, ...]
+    """What holds in the block because of it."""
+    body: list[ast.stmt]
+
+
+@dataclass(frozen=True, slots=True)
 class ClassFacts:
     """What the project knows of a class, own and inherited."""
 

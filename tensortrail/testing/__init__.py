@@ -19,7 +19,7 @@ def test_my_tensor():
 """
 
 from tensortrail.rules.base import Bad, Good
-from tensortrail.testing.examples import check_examples, fixed, run
+from tensortrail.testing.examples import check_examples, check_page, fixed, run
 from tensortrail.testing.paraphrases import Paraphrase, paraphrases
 from tensortrail.testing.subclasses import check_subclass
 
@@ -28,6 +28,7 @@ __all__ = [
     "Good",
     "Paraphrase",
     "check_examples",
+    "check_page",
     "check_subclass",
     "fixed",
     "paraphrases",

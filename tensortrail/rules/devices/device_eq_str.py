@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
+_OR_TEXT = (Kind.DEVICE, Kind.DEVICE_STRING, Kind.OTHER)
 _DEVICE = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)(:\d+)?")
 
 
@@ -52,7 +53,7 @@ class DeviceEqStr(Rule):
         re.compile(_NAME + rb"[\s\\)]*[=!]="),
         re.compile(rb"\bin[\s\\]*[\[({][\s\\]*" + _NAME),
         re.compile(rb"\bcase[\s\\(]*" + _NAME),
-        re.compile(rb"device[\w.()\[\]]*[\s\\]*(?:[=!]=|\bin\b)[\s\\]*[A-Z][A-Z_]+\b"),
+        re.compile(rb"device[\w.()\[\]]*[\s\\]*(?:[=!]=|\bin\b)[\s\\]*[A-Z][A-Z0-9_]+\b"),
     )
 
     bad = (
@@ -190,7 +191,9 @@ def f(device: torch.device | str):
     ) -> Iterator[Finding]:
         value = module.value_of(device)
         certain = value.kind is Kind.DEVICE and value.sure
-        either = value.sure and value.kinds == {Kind.DEVICE, Kind.DEVICE_STRING}
+        either = (
+            not certain and value.sure and value.may_be(Kind.DEVICE) and value.is_only(*_OR_TEXT)
+        )
         if not (certain or either) or _asked_as_a_device_too(module, node, device):
             return
         shown = module.text(device)
@@ -227,8 +230,10 @@ def f(device: torch.device | str):
 
 
 def _named(module: Module, node: ast.expr) -> bool:
-    text = node.value if isinstance(node, ast.Constant) else module.value_of(node).constant
-    return isinstance(text, str) and bool(_DEVICE.fullmatch(text))
+    value = module.value_of(node)
+    text = node.value if isinstance(node, ast.Constant) else value.constant
+    device = value.may_be(Kind.DEVICE)
+    return isinstance(text, str) and not device and bool(_DEVICE.fullmatch(text))
 
 
 def _listed(module: Module, node: ast.expr) -> list[ast.expr]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules import Module
+from tensortrail.rules import Guard, Module
 
 Answer = tuple[ast.AST, list[ast.stmt]]
-"""The `if` or function that answers the op, and its body."""
+"""The condition or function that answers the op, and its body."""
 
 
 def answers(module: Module, op: str) -> Iterator[Answer]:
     """`if func == aten.<op>...:` in a dispatch, or a function registered for the op."""
-    for statement in module.nodes(ast.If):
-        if _compares_with(module, statement.test, op) and _in_dispatch(module, statement):
-            yield statement, statement.body
+    for branch in module.branches():
+        asked = [each for each in branch.guards if _compares_with(module, each, op)]
+        if asked and _in_dispatch(module, branch.node):
+            yield asked[0].test, branch.body
     yield from _tabled(module, op)
     for function in module.nodes(ast.FunctionDef):
         for decorator in function.decorator_list:
@@ -42,11 +43,13 @@ def names_op(module: Module, node: ast.AST, op: str) -> bool:
     return "aten" in parts and parts[parts.index("aten") + 1 :][:1] == [op]
 
 
-def _compares_with(module: Module, test: ast.expr, op: str) -> bool:
+def _compares_with(module: Module, guard: Guard, op: str) -> bool:
+    test = guard.test
+    same = (ast.Eq, ast.Is) if guard.holds else (ast.NotEq, ast.IsNot)
     return (
         isinstance(test, ast.Compare)
         and len(test.ops) == 1
-        and isinstance(test.ops[0], (ast.Eq, ast.Is))
+        and isinstance(test.ops[0], same)
         and names_op(module, test.comparators[0], op)
     )
 

@@ -11,7 +11,7 @@ from tensortrail.rules.shared.sentences import one_line
 _SIZE = re.compile(r"(^|_|\.)(size|shape|sizes)$")
 _INT = re.compile(r"(^|[\[ ])int\b(?!.*(Size|Sequence))")
 _COUNT = re.compile(r"(world|group|batch|hidden|vocab|chunk|block|page|tp|dp|ep|cp|step)_?size$")
-_WHOLE = rb"[\w.\[\]]+\.(size\(\)|shape\b)"
+_WHOLE = rb"[\w.\[\]]+\.(size\(\s*\)|shape\b)"
 
 
 class EmptySizeIsASize(Rule):
@@ -46,7 +46,7 @@ class EmptySizeIsASize(Rule):
     severity = Severity.WARNING
     triggers = ("size", "shape")
     shape = (
-        re.compile(rb"\bif [^\n]{1,80}? else[\s\\(]+" + _WHOLE),
+        re.compile(rb"\bif [^=]{1,120}?\belse[\s\\(]+" + _WHOLE),
         re.compile(rb"\bor[\s\\(]+" + _WHOLE),
         re.compile(rb"\b\w+\s*=[\s(]*" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
         re.compile(rb"\breturn[\s(]+" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),

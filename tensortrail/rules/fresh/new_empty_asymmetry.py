@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
+from tensortrail.rules import Bad, Event, Good, Guard, Module, Rule, Timeline
 from tensortrail.rules.fresh._classes import by_class, class_of, questions, with_class
 from tensortrail.rules.fresh._dispatch import answers
+from tensortrail.rules.shared.origins import behind, text_behind
 
 _PLAIN = re.compile(r"^torch\.(empty|zeros|new_empty|empty_like)$")
 
@@ -150,29 +151,23 @@ def _(func, types, args, kwargs):
             if "device" not in text and "kwargs" not in text and "super()" not in text:
                 yield self.finding(
                     module,
-                    place if not isinstance(place, ast.If) else place.test,
+                    place,
                     "the answer to `new_empty` drops the `device` and `pin_memory` it is asked for",
                 )
                 continue
             yield from self._by_device(module, body)
 
     def _by_device(self, module: Module, body: list[ast.stmt]) -> Iterator[Finding]:
-        for statement in (each for node in body for each in ast.walk(node)):
-            if not isinstance(statement, ast.If) or "device" not in module.text(statement.test):
-                continue
-            plain = [each for each in _returns(statement.body) if _is_plain(module, each)]
-            after = body[body.index(statement) + 1 :] if statement in body else statement.orelse
-            others = [
-                each
-                for each in (*_returns(statement.orelse), *_returns(after))
-                if not _is_plain(module, each)
-            ]
-            if plain and others:
+        returns = _returns(body)
+        others = [each for each in returns if not _is_plain(module, each)]
+        for plain in returns:
+            asked = [each for each in module.guards_of(plain) if _about_device(module, each)]
+            if others and asked and _is_plain(module, plain):
                 yield self.finding(
                     module,
-                    statement.test,
+                    asked[0].test,
                     "`new_empty` gives a plain tensor on one device and the subclass on another",
-                    trail=[(plain[0], "plain here"), (others[0], "the subclass here")],
+                    trail=[(plain, "plain here"), (others[0], "the subclass here")],
                 )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
@@ -198,9 +193,12 @@ def _returns(statements: list[ast.stmt]) -> list[ast.Return]:
 
 
 def _is_plain(module: Module, returned: ast.Return) -> bool:
-    return isinstance(returned.value, ast.Call) and bool(
-        _PLAIN.match(module.qualified(returned.value.func))
-    )
+    made = behind(module, returned.value) if returned.value is not None else None
+    return isinstance(made, ast.Call) and bool(_PLAIN.match(module.qualified(made.func)))
+
+
+def _about_device(module: Module, guard: Guard) -> bool:
+    return "device" in text_behind(module, guard.test)
 
 
 def _breaks_word(event: Event) -> bool:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule, Timeline
+from tensortrail.rules import Bad, Branch, Good, Guard, Module, Rule, Timeline
 from tensortrail.rules.shared import device_maps
 from tensortrail.rules.shared.sentences import one_line
 
@@ -58,7 +58,7 @@ class OffloadFlagMisread(Rule):
         re.compile(rb"offload_\w*(config|cfg)(\s+is\s+not\s+None)?\s*:"),
         re.compile(rb"offload_\w+\s*=\s*(self\.|\w+\.)?(zero_)?offload_\w*(config|cfg|policy)"),
         re.compile(rb"OffloadPolicy\b"),
-        re.compile(rb"offload\w*\s*:[\s\w.\[|]*bool"),
+        re.compile(rb"offload\w*\s*:[\s\w.\[|\"']*bool"),
         re.compile(rb"offload\w*\s*=\s*(True|False)\s*[,)]"),
     )
 
@@ -144,8 +144,9 @@ def shard(model, offload_policy: OffloadPolicy):
 
     def check(self, module: Module) -> Iterator[Finding]:
         for statement in module.nodes(ast.If):
-            yield from self._config_as_flag(module, statement)
             yield from self._policy_as_flag(module, statement.test)
+        for branch in module.branches():
+            yield from self._config_as_flag(module, branch)
         for choice in module.nodes(ast.IfExp):
             yield from self._policy_as_flag(module, choice.test)
         for denied in module.nodes(ast.UnaryOp):
@@ -200,20 +201,18 @@ def shard(model, offload_policy: OffloadPolicy):
                 confidence=Confidence.MEDIUM,
             )
 
-    def _config_as_flag(self, module: Module, statement: ast.If) -> Iterator[Finding]:
-        subject = _existence(statement.test)
-        name = module.text(subject) if subject is not None else ""
-        if subject is None or not _CONFIG.search(name) or name.endswith("policy"):
+    def _config_as_flag(self, module: Module, branch: Branch) -> Iterator[Finding]:
+        asked = next((each for each in branch.guards if _CONFIG.search(_there(module, each))), None)
+        name = _there(module, asked) if asked is not None else ""
+        if asked is None or name.endswith("policy") or _asks_more(branch.guards, name):
             return
-        switched = next(
-            (each for each in statement.body if _switches_offload_on(module, each)), None
-        )
-        body = "\n".join(module.text(each) for each in statement.body)
+        switched = next((each for each in branch.body if _switches_offload_on(module, each)), None)
+        body = "\n".join(module.text(each) for each in branch.body)
         if switched is None or re.search(rf"{re.escape(name)}\.device\s*(!=|not in|is not)", body):
             return
         yield self.finding(
             module,
-            statement.test,
+            asked.test,
             f"`{name}` being there is taken for offloading being on; its device may be none",
             confidence=Confidence.MEDIUM,
             trail=[(switched, "offloading is switched on here")],
@@ -292,15 +291,21 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _existence(test: ast.expr) -> ast.expr | None:
+def _there(module: Module, guard: Guard) -> str:
     """`x` of a condition that is nothing but `x` or `x is not None`."""
-    if isinstance(test, (ast.Name, ast.Attribute)):
-        return test
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot):
+    test, there = guard.test, guard.holds
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         right = test.comparators[0]
-        if isinstance(right, ast.Constant) and right.value is None:
-            return test.left
-    return None
+        there = guard.holds == isinstance(test.ops[0], ast.IsNot)
+        if not (isinstance(right, ast.Constant) and right.value is None):
+            return ""
+        test = test.left
+    return module.text(test) if there and isinstance(test, (ast.Name, ast.Attribute)) else ""
+
+
+def _asks_more(guards: Sequence[Guard], name: str) -> bool:
+    """Another part of the condition asks the object what it says."""
+    return any(f"{name}." in each.text for each in guards)
 
 
 def _switches_offload_on(module: Module, statement: ast.stmt) -> bool:

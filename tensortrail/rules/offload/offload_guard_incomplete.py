@@ -6,13 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity, Site
-from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules import Bad, Branch, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shared.calls import carrier
 from tensortrail.rules.shared.device_maps import placements
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.lines import by_line
-from tensortrail.rules.shared.offload_tests import SEVERAL, incomplete
+from tensortrail.rules.shared.offload_tests import (
+    SEVERAL,
+    Incomplete,
+    asked_of,
+    incomplete,
+    offloads,
+)
 from tensortrail.rules.shared.operands import Operand, operands
+from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.shared.sentences import one_line
 
 
@@ -149,7 +156,7 @@ def synchronise(self, device_map, offload):
 
     def check(self, module: Module) -> Iterator[Finding]:
         for test in module.nodes(ast.Compare):
-            found = incomplete(test, list(module.ancestors(test)), module.text)
+            found = _found(module, test)
             if found is None or any(each.mentions("disk") for each in module.guards_of(test)):
                 continue
             yield self.finding(
@@ -193,6 +200,30 @@ def synchronise(self, device_map, offload):
         text = module.text(test)
         asked = module.replace(test, f'({text} or "disk" in {module.text(subject)})')
         return module.fix("ask for disk too", Safety.UNSAFE, asked)
+
+
+def _found(module: Module, test: ast.Compare) -> Incomplete | None:
+    """The test where it stands, or as the condition of a branch that another name leads to."""
+    up = list(module.ancestors(test))
+    found = incomplete(test, up, module.text)
+    if found is not None:
+        return found
+    asked = asked_of(test, up, module.text)
+    if asked is None or "device_map" not in text_behind(module, asked.subject):
+        return None
+    function = module.function_of(test)
+    for branch in module.branches(function):
+        holds = any(each.test is test and each.holds and each.exact for each in branch.guards)
+        others = any("disk" in each.text for each in branch.guards)
+        if holds and not others and not _elsewhere_asked(module, branch):
+            return asked if offloads(branch.body, module.text) else None
+    return None
+
+
+def _elsewhere_asked(module: Module, branch: Branch) -> bool:
+    """An `elif` of the same decision asks for the disk."""
+    others = branch.node.orelse if isinstance(branch.node, ast.If) else []
+    return any("disk" in module.text(each).split("\n")[0] for each in others)
 
 
 def _two_places(timeline: Timeline, guard: Mapping[str, Any]) -> Iterator[Setting]:

@@ -42,18 +42,24 @@ def _above(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> Iterator[ast.AST]:
 
 def incomplete(test: ast.Compare, up: Sequence[ast.AST], text: Text) -> Incomplete | None:
     """The test with what is around it, the nearest first."""
+    found = asked_of(test, up, text)
+    statement = next((each for each in up if isinstance(each, ast.stmt)), None)
+    if found is None or statement is None or "device_map" not in text(found.subject):
+        return None
+    return found if _decides_offloading(statement, found.decision, text) else None
+
+
+def asked_of(test: ast.Compare, up: Sequence[ast.AST], text: Text) -> Incomplete | None:
+    """The test, whatever it decides, if nothing beside it asks for the disk."""
     several, cpu = _several_devices(test), _on_cpu(test)
     subject = several or cpu
-    if subject is None or "device_map" not in text(subject):
+    if subject is None:
         return None
     decision = _whole_condition(test, up)
     if any("disk" in text(each) for each in _alternatives(test, up)):
         return None
     if cpu is not None and "disk" in text(decision):
         return None  # one of several tests, each for a case of its own
-    statement = next((each for each in up if isinstance(each, ast.stmt)), None)
-    if statement is None or not _decides_offloading(statement, decision, text):
-        return None
     return Incomplete(test, SEVERAL if several is not None else ON_CPU, subject, decision)
 
 
@@ -106,12 +112,15 @@ def _decides_offloading(statement: ast.stmt, decision: ast.expr, text: Text) -> 
         targets = " ".join(text(each) for each in statement.targets)
         return "offload" in targets and "cpu" not in targets
     if isinstance(statement, ast.If) and decision is statement.test:
-        body = " ".join(text(each) for each in statement.body)
-        about = any(word in body for word in _ABOUT_OFFLOAD)
-        raises = any(isinstance(each, ast.Raise) for each in statement.body)
-        decides = not raises and not all(only_logs(each) for each in statement.body)
-        return about and decides and not _asked_next(statement, text)
+        return offloads(statement.body, text) and not _asked_next(statement, text)
     return False
+
+
+def offloads(body: Sequence[ast.stmt], text: Text) -> bool:
+    """The statements offload or onload, and do not only say so or refuse."""
+    about = any(word in text(each) for each in body for word in _ABOUT_OFFLOAD)
+    raises = any(isinstance(each, ast.Raise) for each in body)
+    return about and not raises and not all(only_logs(each) for each in body)
 
 
 def _asked_next(statement: ast.If, text: Text) -> bool:

@@ -58,7 +58,7 @@ class LoosenedTolerance(Rule):
     triggers = ("assert_close", "allclose")
     shape = (
         re.compile(rb"tol\s*=\s*(?!0?\.\d+\b|[\d._]+[eE]-0*[1-9]|0\b(?!\.))[\d.]"),
-        re.compile(rb"tol\s*=\s*[A-Z_]{2,}\b"),
+        re.compile(rb"tol\s*=\s*[A-Z][A-Z0-9_]+\b"),
         re.compile(rb"allclose\((?:[^()\n]|\([^()\n]*\))*,(?:[^()\n]|\([^()\n]*\))*,\s*[\d.A-Z]"),
     )
 

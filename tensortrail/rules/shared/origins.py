@@ -1,0 +1,22 @@
+"""The expression behind a name."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.view import Module
+
+
+def behind(module: Module, node: ast.expr) -> ast.expr:
+    """What a name was assigned from, if that is one expression; any other node itself."""
+    if isinstance(node, ast.NamedExpr):
+        return behind(module, node.value)
+    origins = module.value_of(node).origins if isinstance(node, ast.Name) else ()
+    return origins[0] if len(origins) == 1 and origins[0] is not node else node
+
+
+def text_behind(module: Module, node: ast.expr) -> str:
+    """The text of the node, and of all that the names in it were assigned from."""
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+    origins = [origin for each in names for origin in module.value_of(each).origins]
+    return " ".join(module.text(each) for each in (node, *origins))
