@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from tensortrail.analyzer import known
+from tensortrail.analyzer.guards import branches
 from tensortrail.analyzer.names import dotted_name
 from tensortrail.analyzer.tree import SCOPES, Tree, in_order
-from tensortrail.rules.words import ClassFacts
+from tensortrail.rules.words import Branch, ClassFacts
 
 MOST_ANCESTORS = 64
 DISPATCH = "__torch_dispatch__"
@@ -42,7 +43,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
         bases=tuple(filter(None, (file.qualified(base) for base in node.bases))),
         is_wrapper=is_wrapper,
         handles=frozenset(handles),
-        rewraps_rest=dispatch is not None and _rewraps_rest(dispatch),
+        rewraps_rest=dispatch is not None and _rewraps_rest(file, dispatch),
         raises_rest=dispatch is not None and isinstance(dispatch.body[-1], ast.Raise),
         takes=frozenset(_taken(methods)),
         methods=frozenset(each.name for each in methods),
@@ -199,27 +200,43 @@ def _makes_wrapper(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     )
 
 
-def _rewraps_rest(dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _rewraps_rest(file: ClassFile, dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     last = dispatch.body[-1]
-    if any(_keeps_some_plain(statement) for statement in dispatch.body):
+    assigned = _assigned_once(dispatch)
+
+    def origins(name: ast.expr) -> tuple[ast.expr, ...]:
+        made = assigned.get(name.id) if isinstance(name, ast.Name) else None
+        return (made,) if made is not None else ()
+
+    if any(_keeps_some_plain(each) for each in branches(file.tree, origins, dispatch)):
         return False
     if not isinstance(last, ast.Return) or last.value is None:
         return False
-    called = [dotted_name(below) for below in in_order(last.value) if isinstance(below, ast.Call)]
+    returned = next(iter(origins(last.value)), last.value)
+    called = [dotted_name(below) for below in in_order(returned) if isinstance(below, ast.Call)]
     return any(
         name.rpartition(".")[2] in _REWRAPS or name == "cls" or "wrap" in name.rpartition(".")[2]
         for name in called
     ) and not any(name.startswith("super") or "unwrap" in name for name in called)
 
 
-def _keeps_some_plain(statement: ast.stmt) -> bool:
+def _assigned_once(dispatch: ast.AST) -> dict[str, ast.expr]:
+    """Names of the function that one plain assignment binds, with what it gives them."""
+    found: dict[str, list[ast.expr]] = {}
+    for each in in_order(dispatch):
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            found.setdefault(each.targets[0].id, []).append(each.value)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
+def _keeps_some_plain(branch: Branch) -> bool:
     """`if func not in preserved: return out`."""
-    return (
-        isinstance(statement, ast.If)
-        and isinstance(statement.test, ast.Compare)
-        and isinstance(statement.test.ops[0], ast.NotIn)
-        and any(isinstance(each, ast.Return) for each in statement.body)
+    asked = any(
+        isinstance(each.test, ast.Compare)
+        and isinstance(each.test.ops[0], ast.NotIn if each.holds else ast.In)
+        for each in branch.guards
     )
+    return asked and isinstance(branch.body[-1], ast.Return)
 
 
 def _taken(methods: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterable[str]:

@@ -232,12 +232,15 @@ class Flow(Evaluator):
     def _match(self, node: ast.Match, state: State) -> State | None:
         self.value(node.subject, state)
         takes_all = any(is_open(case) and case.guard is None for case in node.cases)
-        result: State | None = None if takes_all else state.copy()
+        result: State | None = None
+        rest = state.copy()
         for case in node.cases:
-            inside = state.copy()
+            inside = rest.copy()
             asked = condition_of(node, case)
             if asked is not None:
                 narrow(self, asked[0], asked[1], inside)
+                if case.guard is None:
+                    narrow(self, asked[0], not asked[1], rest)
             for below in ast.walk(case.pattern):
                 name = getattr(below, "name", None)
                 if isinstance(name, str):
@@ -247,7 +250,7 @@ class Flow(Evaluator):
             if case.guard is not None:
                 self.value(case.guard, inside)
             result = join(result, self._block(case.body, inside))
-        return result
+        return result if takes_all else join(result, rest)
 
     def _leave(self, node: ast.Return | ast.Raise, state: State) -> None:
         for child in ast.iter_child_nodes(node):

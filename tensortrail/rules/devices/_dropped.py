@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.shared.origins import behind
 
 _ON_PURPOSE = ("raises", "assert", "record", "profile", "mode", "capture", "trace", "expect")
 
@@ -31,12 +32,13 @@ def _answers(tried: ast.Try) -> bool:
 def changes_nothing(module: Module, call: ast.Call) -> bool:
     """All that is asked for was asked for where the tensor was made: `zeros(2, dtype=x.dtype)`,
     then `.to(x.dtype)`."""
-    asked = [module.text(each) for each in _arguments(call)]
+    asked = [module.text(behind(module, each)) for each in _arguments(call)]
     root: ast.expr = call.func.value if isinstance(call.func, ast.Attribute) else call
     made = [each for each in module.value_of(root).origins if isinstance(each, ast.Call)]
     if not asked or len(made) != 1 or len(module.value_of(root).origins) != 1:
         return False
-    given = {module.text(each.value) for each in made[0].keywords if each.arg in _PROPERTIES}
+    said = [each.value for each in made[0].keywords if each.arg in _PROPERTIES]
+    given = {module.text(behind(module, each)) for each in said}
     return given.issuperset(asked)
 
 

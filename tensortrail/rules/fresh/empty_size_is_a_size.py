@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Branch, Good, Kind, Module, Rule
 from tensortrail.rules.shared.sentences import one_line
 
 _SIZE = re.compile(r"(^|_|\.)(size|shape|sizes)$")
-_INT = re.compile(r"(^|[\[ ])int\b(?!.*(Size|Sequence))")
+_INT = re.compile(r"(^|[\[ \"'])int\b(?!.*(Size|Sequence))")
 _COUNT = re.compile(r"(world|group|batch|hidden|vocab|chunk|block|page|tp|dp|ep|cp|step)_?size$")
 _WHOLE = rb"[\w.\[\]]+\.(size\(\s*\)|shape\b)"
 
@@ -115,8 +115,14 @@ def make_like(tensor, size=None):
                 size, other = either.values
                 if _is_size(module, size, other):
                     yield self._flagged(module, either, size, other)
+        told = set()
         for statement in module.nodes(ast.If):
-            yield from self._filled_in(module, statement)
+            for found in self._filled_in(module, statement):
+                told.add(statement)
+                yield found
+        for branch in module.branches():
+            if branch.node not in told:
+                yield from self._filled_in_branch(module, branch)
 
     def _flagged(self, module: Module, node: ast.expr, size: ast.expr, other: ast.expr) -> Finding:
         name, instead = module.text(size), module.text(other)
@@ -152,6 +158,25 @@ def make_like(tensor, size=None):
                 trail=[(filled, "the size of the other tensor")],
                 fixes=[self._asked_for_none(module, test, asked)],
             )
+
+    def _filled_in_branch(self, module: Module, branch: Branch) -> Iterator[Finding]:
+        """The same where the condition has a name, or is a `match`."""
+        filled = branch.body[0] if len(branch.body) == 1 else None
+        if not isinstance(filled, ast.Assign) or len(branch.guards) > 2:
+            return
+        for guard in branch.guards:
+            empty = _empty_test(guard.test) if guard.holds else _non_empty_test(guard.test)
+            if empty is None or module.text(filled.targets[0]) != module.text(empty):
+                continue
+            if _is_size(module, empty, filled.value):
+                yield self.finding(
+                    module,
+                    guard.test,
+                    f"`{module.text(empty)}` may be `()`, the size of a scalar, and is then "
+                    f"replaced by `{one_line(module, filled.value)}`",
+                    confidence=Confidence.MEDIUM,
+                )
+                return
 
     def _asked_for_none(self, module: Module, node: ast.expr, text: str) -> Fix | None:
         return module.fix("ask for None instead", Safety.UNSAFE, module.replace(node, text))
@@ -199,17 +224,22 @@ def _is_size(module: Module, size: ast.expr, instead: ast.expr) -> bool:
         return False
     if holder.kinds and not holder.is_tensor:
         return False
+    if isinstance(instead, ast.Attribute) and not isinstance(value.constant, int):
+        return True  # what has a shape is an array
     return (holder.is_tensor and holder.sure) or bool(_SIZE.search(size.id))
 
 
 def _is_number(module: Module, size: ast.Name) -> bool:
     function = module.function_of(size)
     noted = [each.annotation for each in module.nodes(ast.arg, function) if each.arg == size.id]
+    noted += [
+        each.annotation
+        for each in module.nodes(ast.AnnAssign, function)
+        if module.text(each.target) == size.id
+    ]
     said = " ".join(module.text(each) for each in noted if each is not None)
     constant = module.value_of(size).constant
-    return isinstance(constant, int) or bool(
-        re.search(r"(^|[\[ ])int\b(?!.*(Size|Sequence))", said)
-    )
+    return isinstance(constant, int) or bool(_INT.search(said))
 
 
 def _size_of_tensor(node: ast.expr) -> ast.expr | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from tensortrail.findings import Setting
-from tensortrail.rules import Module
+from tensortrail.rules import Guard, Module
 
 
 def readable_at(module: Module, call: ast.Call, subject: ast.expr, expression: str) -> str:
@@ -35,6 +35,11 @@ def is_plain_setting(test: ast.expr) -> bool:
         and isinstance(test.func, ast.Attribute)
         and test.func.attr == "get"
     )
+
+
+def is_about_offload(guard: Guard) -> bool:
+    """The condition asks a setting about offloading, and not only for its type."""
+    return guard.mentions("offload") and not guard.mentions("isinstance(")
 
 
 def is_part_of_argument(module: Module, origins: Sequence[ast.expr], path: str) -> bool:

@@ -55,7 +55,7 @@ class OffloadFlagMisread(Rule):
     passes_clear = False
     triggers = ("offload", "OffloadPolicy")
     shape = (
-        re.compile(rb"offload_\w*(config|cfg)(\s+is\s+not\s+None)?\s*:"),
+        re.compile(rb"offload_\w*(config|cfg)\b"),
         re.compile(rb"offload_\w+\s*=\s*(self\.|\w+\.)?(zero_)?offload_\w*(config|cfg|policy)"),
         re.compile(rb"OffloadPolicy\b"),
         re.compile(rb"offload\w*\s*:[\s\w.\[|\"']*bool"),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from tensortrail.rules import (
     Good,
     Kind,
     Module,
-    Near,
     OffloadSetting,
     Owner,
     Rule,
@@ -21,19 +19,16 @@ from tensortrail.rules import (
 from tensortrail.rules.offload import _back, _moved
 from tensortrail.rules.offload._settings import (
     advice,
+    is_about_offload,
     is_part_of_argument,
     is_plain_setting,
     readable_at,
 )
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.origins import behind
 
 _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free", "release",
            "evict", "park", "apply", "del", "exit", "enter", "cleanup", "teardown")  # fmt: skip
-
-_TO_HOST = re.compile(
-    rb"\s+[\w.\[\]()]+\.to\(\s*(device=)?(torch\.device\()?\s*[\"'](cpu|meta)[\"']"
-)
-_TO_SETTINGS = re.compile(rb"\s+\w[\w.]*\.to\([^\n]*(settings|config|options|cfg)\.device")
 
 
 class UnguardedDeallocate(Rule):
@@ -81,9 +76,8 @@ class UnguardedDeallocate(Rule):
     passes_clear = False
     triggers = (
         "deallocate_module",
-        Near(".cpu()", re.compile(rb"\s+[\w.\[\]()]+\.cpu\(\)\s*(#|$|\n)"), ("offload",)),
-        Near(".to(", _TO_HOST, ("offload",)),
-        Near(".to(", _TO_SETTINGS, ("offload",)),
+        (".cpu(", "offload"),
+        (".to(", "offload"),
     )
 
     bad = (
@@ -272,7 +266,9 @@ def probe(cpu_offload: bool):
         value = module.value_of(subject)
         if value.kind is not Kind.MODULE or not value.sure or value.owner is not Owner.CALLER:
             return None
-        if call.func.attr == "to" and not _TO_HOST.match(f" {module.text(call)}".encode()):
+        given = module.argument(call, 0, "device")
+        asked = module.value_of(given).constant if given is not None else None
+        if call.func.attr == "to" and not isinstance(asked, str):
             return None
         target = module.value_of(call).placement.device
         names = [each.name for each in module.offload_settings(call)]
@@ -295,7 +291,7 @@ def probe(cpu_offload: bool):
         settings = module.offload_settings(call)
         if not settings:
             return
-        guards = [each for each in module.guards_of(call) if each.mentions("offload")]
+        guards = [each for each in module.guards_of(call) if is_about_offload(each)]
         shown = module.text(subject)
         if not guards:
             name = settings[0].name
@@ -319,14 +315,15 @@ def probe(cpu_offload: bool):
 
     def _sent_back(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         """`submodule.to(settings.device)` with no regard to whether anything was offloaded."""
-        if not isinstance(call.func, ast.Attribute) or call.func.attr != "to" or not call.args:
+        given = module.argument(call, 0, "device")
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "to" or given is None:
             return
         if not isinstance(module.parent(call), ast.Expr) or _verb_spoken(module, call):
             return
         value = module.value_of(call.func.value)
         if not is_part_of_argument(module, value.origins, value.path):
             return
-        target = call.args[0]
+        target = behind(module, given)
         inside = [*module.nodes(ast.Attribute, target)]
         for part in [target, *inside] if isinstance(target, ast.Attribute) else inside:
             held = module.text(part.value).endswith(("settings", "config", "options", "cfg"))
@@ -335,7 +332,7 @@ def probe(cpu_offload: bool):
             holder = module.value_of(part.value)
             facts = module.class_facts(holder.cls) if holder.cls else None
             names = sorted(name for name in facts.fields if "offload" in name) if facts else []
-            guarded = any(each.mentions("offload") for each in module.guards_of(call))
+            guarded = any(map(is_about_offload, module.guards_of(call)))
             if not names or guarded:
                 return
             condition = f"{module.text(part.value)}.{names[0]}"

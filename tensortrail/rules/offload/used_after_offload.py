@@ -65,8 +65,8 @@ class UsedAfterOffload(Rule):
         "MutableTorchTensorRTModule",
         "deallocate_module",
         "offload_module_to_cpu",
-        Near("cpu_offload(", re.compile(rb"[^\n]*(?<!\w)cpu_offload\(")),
-        Near("disk_offload(", re.compile(rb"[^\n]*(?<!\w)disk_offload\(")),
+        Near("cpu_offload", re.compile(rb"[^\n]*(?<!\w)cpu_offload(\(|[^\n]* as )")),
+        Near("disk_offload", re.compile(rb"[^\n]*(?<!\w)disk_offload(\(|[^\n]* as )")),
     )
 
     bad = (

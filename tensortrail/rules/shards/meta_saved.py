@@ -248,9 +248,11 @@ def _written(module: Module, call: ast.Call) -> ast.expr | None:
     """The model that a call writes to a file."""
     if _is_save_pretrained(call) and isinstance(call.func, ast.Attribute):
         return call.func.value
-    if module.qualified(call.func) not in _WRITERS or not call.args:
+    if module.qualified(call.func) not in _WRITERS:
         return None
-    given = call.args[0]
+    given = module.argument(call, 0, "obj") or module.argument(call, 0, "tensors")
+    if given is None:
+        return None
     origins = module.value_of(given).origins
     if isinstance(given, ast.Name) and len(origins) == 1:
         if _is_changed(module, given, call):
@@ -288,10 +290,12 @@ def _built_empty(module: Module, written: ast.expr, call: ast.Call) -> ast.expr 
     built = origins[0]
     if _FILLS.search(module.text(built)):
         return None
-    if not any(_EMPTY.search(module.text(each)) for each in module.contexts_of(built)):
+    around = [module.qualified(each) + module.text(each) for each in module.contexts_of(built)]
+    if not any(_EMPTY.search(each) for each in around):
         return None
     for use in module.later(built, ast.Name):
-        if use.id == written.id and use.lineno < call.lineno and not _only_reads(module, use):
+        before = (use.lineno, use.col_offset) < (call.lineno, call.col_offset)
+        if use.id == written.id and before and not _only_reads(module, use):
             return None
     return built
 

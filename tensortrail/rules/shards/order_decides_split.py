@@ -10,6 +10,7 @@ from tensortrail.rules.shards._saving import (
     conversions_in_shard_loops,
     is_split,
 )
+from tensortrail.rules.shared.origins import text_behind
 
 
 class OrderDecidesSplit(Rule):
@@ -94,7 +95,7 @@ def save(model, state_dict):
                 continue
             given = call.args[0]
             sources = [given, *module.value_of(given).origins]
-            if any("sort" in module.text(each) for each in sources):
+            if any("sort" in text_behind(module, each) for each in sources):
                 continue
             converted = next(conversions_in_shard_loops(module, function), None)
             if converted is None:

@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._call import collected, of_call
 from tensortrail.rules.shards._saving import is_onload, reads_back
+from tensortrail.rules.shared.origins import names_behind
 
 _DELETES = frozenset({"os.remove", "os.unlink", "shutil.rmtree"})
 _TEMPORARY = re.compile(r"(?i)te?mp|cache|\block")
@@ -116,7 +117,7 @@ def save(model, folder, names, source):
             read = next(
                 (each for each in module.later(call, ast.Call) if reads_back(module, each)), None
             )
-            if read is None:
+            if read is None or not _same_folder(module, call):
                 continue
             yield self.finding(
                 module,
@@ -153,6 +154,19 @@ def _elsewhere(folder: str) -> Setting:
         why=f"the offloaded weights are still read from {folder} while the new files are written",
         where="save_pretrained",
     )
+
+
+def _same_folder(module: Module, call: ast.Call) -> bool:
+    """What is removed lies where something is written later: the two have a name in common."""
+    removed = set().union(*(names_behind(module, each) for each in (call.func, *call.args)))
+    later = {
+        each.id
+        for other in module.later(call, ast.Call)
+        for given in (*other.args, *(each.value for each in other.keywords))
+        for each in ast.walk(given)
+        if isinstance(each, ast.Name)
+    }
+    return bool(removed & later)
 
 
 def _deletes(module: Module, call: ast.Call) -> bool:

@@ -160,8 +160,6 @@ def _is_weights(module: Module, node: ast.expr) -> bool:
 def _asks_names(module: Module, call: ast.Call) -> bool:
     """The names are compared: in an assert or a condition of the function."""
     function = module.function_of(call)
-    if function is None:
-        return False
     if any(called(each) == "keys" for each in module.nodes(ast.Call, function)):
         return True
     loop = next((up for up in module.ancestors(call) if isinstance(up, ast.For)), None)

@@ -20,3 +20,13 @@ def text_behind(module: Module, node: ast.expr) -> str:
     names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
     origins = [origin for each in names for origin in module.value_of(each).origins]
     return " ".join(module.text(each) for each in (node, *origins))
+
+
+def names_behind(module: Module, node: ast.expr, depth: int = 2) -> set[str]:
+    """The names in an expression, and in those that they were bound from."""
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+    found = {each.id for each in names}
+    for each in names if depth else ():
+        for origin in module.value_of(each).origins:
+            found |= names_behind(module, origin, depth - 1)
+    return found

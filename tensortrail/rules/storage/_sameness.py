@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from tensortrail.findings import Severity
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import only_logs
 
 SAVES = re.compile(
@@ -75,6 +76,7 @@ def _keeps_a_key(module: Module, statement: ast.stmt) -> bool:
 def is_move_of(module: Module, one: ast.expr, other: ast.expr) -> bool:
     """`one` was made by `other.to(...)`, `.cpu()` and the like."""
     made = [one, *module.value_of(one).origins] if isinstance(one, ast.Name) else [one]
+    made = [behind(module, each) for each in made]
     return any(
         isinstance(each, ast.Call)
         and isinstance(each.func, ast.Attribute)

@@ -10,6 +10,7 @@ from tensortrail.rules.shared.conditions import beside
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
+from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.storage._pointers import (
     ALSO_ASKED,
@@ -268,8 +269,8 @@ def local_storage_signature(tensor):
             top = up
         names = [module.text(each) for each in tensors]
         for guard in module.guards_of(node):
-            test = module.text(guard.test)
-            asked += test if any(name in test for name in names) else ""
+            test = text_behind(module, guard.test)
+            asked += test + _words(module, guard.test) if any(n in test for n in names) else ""
         return any(word in asked for word in ALSO_ASKED) or ("meta" in asked and meta_is_enough)
 
     def _grouped(self, module: Module, subscript: ast.Subscript) -> Iterator[Finding]:
@@ -337,6 +338,12 @@ def local_storage_signature(tensor):
                 severity=harm(timeline, event, why),
                 evidence={"seen": str(len(events))},
             )
+
+
+def _words(module: Module, test: ast.expr) -> str:
+    """Texts that names in the condition stand for."""
+    names = (each for each in ast.walk(test) if isinstance(each, ast.Name))
+    return " ".join(str(module.value_of(each).constant) for each in names)
 
 
 def _origin(module: Module, tensor: ast.expr) -> ast.expr | None:

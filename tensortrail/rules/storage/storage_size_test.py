@@ -10,6 +10,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timeline
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line, reader_of
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sizes import size
 
 _TORCH = f"{os.sep}torch{os.sep}"
@@ -47,12 +48,7 @@ class StorageSizeTest(Rule):
     name = "storage-size-test"
     severity = Severity.WARNING
     confidence = Confidence.LOW
-    triggers = (("untyped_storage()", "nbytes"), ("untyped_storage()", "size()"))
-    shape = (
-        re.compile(rb"storage\(\)\s*\.(nbytes|size)\(\)\s*[<>=!/]"),
-        re.compile(rb"[<>=!]=?\s*[\w.\[\]]+storage\(\)\."),
-    )
-
+    triggers = (("untyped_storage", "nbytes"), ("untyped_storage", ".size("))
     bad = (
         Bad(
             """\
@@ -92,20 +88,18 @@ def join(t: torch.Tensor, needed):
         if in_tests(module):
             return
         for compare in module.nodes(ast.Compare):
-            sides = [compare.left, *compare.comparators]
+            sides = [behind(module, each) for each in (compare.left, *compare.comparators)]
             sized = next((each for each in sides if _sized_tensor(each) is not None), None)
             tensor = _sized_tensor(sized) if sized is not None else None
             if sized is None or tensor is None or len(sides) != 2:
                 continue
             other = sides[1] if sized is sides[0] else sides[0]
-            if isinstance(other, ast.Constant) or _sized_tensor(other) is not None:
+            if _is_number(module, other) or _sized_tensor(other) is not None:
                 continue
             if not self._in_doubt(module, compare, tensor):
                 continue
-            statement = module.statement_of(compare)
-            body = statement.body if isinstance(statement, ast.If) else []
-            slow = any(_SLOW.search(module.text(each)) for each in body)
-            if slow and _asks_for_more(compare, sized):
+            slow, spared = _slow_path(module, compare, sized is sides[0])
+            if spared:
                 continue  # a copy that is made of what is too large: a wrapper never is
             text = module.text(tensor)
             yield self.finding(
@@ -165,10 +159,18 @@ def _is_size(node: ast.expr) -> bool:
     return isinstance(called, ast.Attribute) and called.attr in ("nbytes", "size")
 
 
-def _asks_for_more(compare: ast.Compare, sized: ast.expr) -> bool:
-    """The storage is larger than something."""
-    more = (ast.Gt, ast.GtE) if sized is compare.left else (ast.Lt, ast.LtE)
-    return isinstance(compare.ops[0], more)
+def _slow_path(module: Module, compare: ast.Compare, left: bool) -> tuple[bool, bool]:
+    """Whether a copy hangs on the test, and whether only storages that are too large get it."""
+    more = isinstance(compare.ops[0], (ast.Gt, ast.GtE) if left else (ast.Lt, ast.LtE))
+    for branch in module.branches(module.function_of(compare)):
+        guard = next((each for each in branch.guards if each.test is compare), None)
+        if guard is not None and any(_SLOW.search(module.text(each)) for each in branch.body):
+            return True, more == guard.holds
+    return False, False
+
+
+def _is_number(module: Module, node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or isinstance(module.value_of(node).constant, int)
 
 
 def _sized_tensor(node: ast.expr | None) -> ast.expr | None:

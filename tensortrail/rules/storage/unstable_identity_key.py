@@ -48,10 +48,10 @@ class UnstableIdentityKey(Rule):
     code = "STO205"
     name = "unstable-identity-key"
     severity = Severity.WARNING
-    triggers = ("{id(", "storage() is", ("WeakKeyDictionary", ".to("))
+    triggers = ("id(", ("untyped_storage", "is"), ("WeakKeyDictionary", ".to("))
     shape = (
-        re.compile(rb"\{id\([^)]*\)[^}]*\}"),
-        re.compile(rb"storage\(\)\s+is\b"),
+        re.compile(rb"\{\s*id\s*\("),
+        re.compile(rb"storage\(\s*\)\s*\)?\s*is\b"),
         re.compile(rb"WeakKeyDictionary"),
     )
 

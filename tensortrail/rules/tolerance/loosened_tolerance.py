@@ -175,10 +175,10 @@ def test_matmul(a, b):
             )
 
     def _is_round_trip(self, module: Module, call: ast.Call, function: ast.AST) -> bool:
-        compared = " ".join(module.text(each) for each in call.args[:2])
+        compared = " ".join(module.text(each) for each in _compared(call))
         origins = [
             module.text(origin)
-            for each in call.args[:2]
+            for each in _compared(call)
             for origin in module.value_of(each).origins
         ]
         name = getattr(function, "name", "")
@@ -197,6 +197,13 @@ def _number(module: Module, call: ast.Call, position: int, name: str) -> float |
     return float(value) if isinstance(value, (int, float)) else None
 
 
+def _compared(call: ast.Call) -> list[ast.expr]:
+    """The two values, by place or by name."""
+    tolerances = ("rtol", "atol", "msg", "equal_nan", "check_dtype", "check_device")
+    named = [each.value for each in call.keywords if each.arg not in tolerances]
+    return [*call.args[:2], *named][:2]
+
+
 def _last_name(func: ast.expr) -> str:
     return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
@@ -205,7 +212,7 @@ def _of_unit_size(module: Module, call: ast.Call, function: ast.AST) -> bool:
     """What is compared was made by `rand` or `randn`: its values are around one."""
     made = [
         module.qualified(origin.func)
-        for each in call.args[:2]
+        for each in _compared(call)
         for origin in module.value_of(each).origins
         if isinstance(origin, ast.Call)
     ]
