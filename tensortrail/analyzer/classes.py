@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from tensortrail.analyzer import known
-from tensortrail.analyzer.guards import branches
+from tensortrail.analyzer.guards import Guards
 from tensortrail.analyzer.names import dotted_name
 from tensortrail.analyzer.tree import SCOPES, Tree, in_order
 from tensortrail.rules.words import Branch, ClassFacts
@@ -208,7 +208,7 @@ def _rewraps_rest(file: ClassFile, dispatch: ast.FunctionDef | ast.AsyncFunction
         made = assigned.get(name.id) if isinstance(name, ast.Name) else None
         return (made,) if made is not None else ()
 
-    if any(_keeps_some_plain(each) for each in branches(file.tree, origins, dispatch)):
+    if any(_keeps_some_plain(each) for each in Guards(file.tree, origins).branches(dispatch)):
         return False
     if not isinstance(last, ast.Return) or last.value is None:
         return False
