@@ -18,7 +18,7 @@ MAY_USE = {
     "analyzer": {"findings", "files", "rules", "analyzer"},
     "tracer": {"findings", "files", "inert", "rules", "tracer"},
     "doctor": {"findings", "files", "inert", "rules", "doctor"},
-    "testing": {"findings", "rules", "analyzer", "doctor"},
+    "testing": {"findings", "rules", "analyzer", "doctor", "testing"},
     "cli": {
         "findings",
         "files",
