@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tensortrail.analyzer.judge import Judge, unopened
+from tensortrail.analyzer.judge import Judge, ended, unopened
 from tensortrail.analyzer.request import CheckRequest, FileResult, Progress
 from tensortrail.files import read
 
 if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
     from tensortrail.rules import Rule
 
 _WORTH_PROCESSES = 4_000_000
@@ -54,7 +57,7 @@ def judge_files(
 
     jobs = _jobs(request)
     if jobs > 1 and _besides_the_largest(todo) > _WORTH_PROCESSES:
-        return done + _in_processes(request, judge, todo, jobs, tick)
+        return done + _in_processes(request, todo, jobs, tick)
     return done + _here(judge, todo, tick)
 
 
@@ -91,28 +94,50 @@ def _here(judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None]) -> li
 
 def _in_processes(
     request: CheckRequest,
-    judge: Judge,
     todo: Sequence[_Job],
     jobs: int,
     tick: Callable[[int], None],
 ) -> list[FileResult]:
-    from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
 
     size = max(1, len(todo) // (jobs * _CHUNKS_PER_JOB))
     chunks = [todo[start : start + size] for start in range(0, len(todo), size)]
     results: list[FileResult] = []
-    fresh = get_context("spawn")  # a fork of a process with threads may hang
-    with ProcessPoolExecutor(max_workers=jobs, mp_context=fresh) as pool:
+    lost: list[_Job] = []
+    with _pool(jobs) as pool:
         futures = [pool.submit(_chunk, request, _sent(chunk)) for chunk in chunks]
         for chunk, future in zip(chunks, futures, strict=True):
             try:
                 results += future.result()
-            except BrokenProcessPool:  # a worker died: its files are done here
-                results += _here(judge, chunk, lambda count: None)
+            except BrokenProcessPool:  # a process died, and took the others' work along
+                lost += chunk
             tick(len(results))
+    return results + _one_by_one(request, lost)
+
+
+def _one_by_one(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]:
+    """A file that ends the process which judges it costs no other file its findings."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    results: list[FileResult] = []
+    rest = deque(todo)
+    while rest:
+        with _pool(1) as pool:
+            try:
+                while rest:
+                    job = rest.popleft()
+                    results += pool.submit(_chunk, request, _sent([job])).result()
+            except BrokenProcessPool:
+                results.append(ended(job.path))
     return results
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    fresh = get_context("spawn")  # a fork of a process with threads may hang
+    return ProcessPoolExecutor(max_workers=jobs, mp_context=fresh)
 
 
 def _sent(chunk: Sequence[_Job]) -> list[tuple[str, bytes]]:

@@ -78,6 +78,10 @@ def unopened(path: str, error: OSError) -> FileResult:
     return _only(UNREADABLE, message, Site(path, 1))
 
 
+def ended(path: str) -> FileResult:
+    return _only(CRASHED, "the process that judged this file was ended by it", Site(path, 1))
+
+
 def _only(code: str, message: str, site: Site) -> FileResult:
     return FileResult(site.file, (own_finding(code, message, site),))
 
