@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from dataclasses import fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,8 @@ from tensortrail.analyzer.request import CheckRequest, CheckResult
 from tensortrail.cli.console import counted, fail, say, wants_color, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_out import notes, why_nothing
-from tensortrail.cli.selection import codes_of, selected
-from tensortrail.config import Config, ConfigError, load
-from tensortrail.files import within
+from tensortrail.cli.request import configuration, refuse_mixed_up, requested, shown
+from tensortrail.config import Config, ConfigError
 
 if TYPE_CHECKING:
     from tensortrail.findings import Finding
@@ -29,12 +27,12 @@ def run(options: Namespace) -> int:
         from tensortrail.cli.places import show_places
 
         return show_places(paths)
-    _refuse_mixed_up(options, paths)
-    config = _config(options, paths[0])
+    refuse_mixed_up(options, paths)
+    config = configuration(options, paths[0])
     if options.show_settings:
-        write_text(_settings(config, paths), sys.stdout)
+        write_text(shown(config, paths), sys.stdout)
         return CLEAN
-    request = _request(config, options, paths)
+    request = requested(config, options, paths)
     result = _checked(request)
     if result.missing:
         for path in result.missing:
@@ -49,8 +47,6 @@ def run(options: Namespace) -> int:
 
 
 def _finish(request: CheckRequest, result: CheckResult, config: Config, options: Namespace) -> int:
-    from tensortrail.cli import fixing
-
     findings = result.findings
     if options.with_trail:
         from tensortrail.cli.with_trail import weighed
@@ -58,10 +54,14 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
         findings = weighed(findings, options.with_trail, request)
     fixed = 0
     if options.add_ignores:
+        from tensortrail.cli import fixing
+
         for message in fixing.add_ignores(result, findings):
             say(message)
         return CLEAN
     if options.fix or options.diff:
+        from tensortrail.cli import fixing
+
         if request.stdin is not None:
             outcome = fixing.fix_buffer(request, findings, config.unsafe_fixes)
         else:
@@ -147,92 +147,6 @@ def _checked(request: CheckRequest) -> CheckResult:
 
     with LateProgress() as progress:
         return check(request, progress)
-
-
-def _refuse_mixed_up(options: Namespace, paths: list[str]) -> None:
-    if options.add_ignores and (options.fix or options.diff):
-        raise ConfigError("--add-ignores cannot be combined with --fix or --diff: run them in turn")
-    if options.add_ignores and "-" in paths:
-        raise ConfigError("--add-ignores writes files: name one instead of - (standard input)")
-    if options.stdin_filename and paths != ["-"]:
-        raise ConfigError("--stdin-filename needs - (standard input) as the only path")
-    if options.jobs is not None and options.jobs < 0:
-        raise ConfigError(f"--jobs must be a whole number, not {options.jobs}")
-
-
-def _config(options: Namespace, first_path: str) -> Config:
-    start = first_path if os.path.isdir(first_path) else os.path.dirname(first_path) or "."
-    config = Config() if options.isolated else load(options.config, start)
-    given = {
-        "select": _listed(options.select),
-        "ignore": config.ignore + _listed(options.ignore) if options.ignore else None,
-        "extend_select": config.extend_select + _listed(options.extend_select)
-        if options.extend_select
-        else None,
-        "exclude": config.exclude + _listed(options.exclude) if options.exclude else None,
-        "output_format": options.output_format,
-        "cache_dir": options.cache_dir,
-        "jobs": options.jobs,
-        "unsafe_fixes": options.unsafe_fixes,
-        "siblings": False if options.no_siblings else None,
-        "respect_gitignore": False if options.no_respect_gitignore else None,
-    }
-    if options.select is None:
-        del given["select"]
-    return replace(config, **{name: value for name, value in given.items() if value is not None})
-
-
-def _request(config: Config, options: Namespace, paths: list[str]) -> CheckRequest:
-    stdin = None
-    if paths == ["-"]:
-        name = options.stdin_filename or "<stdin>"
-        stdin = (name, sys.stdin.buffer.read())
-    elif "-" in paths:
-        raise ConfigError("- (standard input) cannot be combined with other paths")
-    return CheckRequest(
-        paths=tuple(paths),
-        codes=selected(config),
-        per_file_ignores={
-            pattern: frozenset(codes_of(codes))
-            for pattern, codes in config.per_file_ignores.items()
-        },
-        exclude=config.exclude,
-        respect_gitignore=config.respect_gitignore,
-        cache_dir=None if options.no_cache else _cache_dir(config, options),
-        jobs=config.jobs,
-        siblings=config.siblings,
-        stdin=stdin,
-        root=config.root,
-    )
-
-
-def _cache_dir(config: Config, options: Namespace) -> str:
-    """Whoever runs the command may name any folder; a checkout only one of its own."""
-    folder = os.path.normpath(os.path.join(config.root, config.cache_dir))
-    if options.cache_dir is None and not within(
-        os.path.abspath(folder), os.path.abspath(config.root)
-    ):
-        raise ConfigError(
-            f"{config.file}: cache-dir = {config.cache_dir!r} lies outside of the project: "
-            "use a folder in it, or name that one with --cache-dir"
-        )
-    return folder
-
-
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
-
-
-def _settings(config: Config, paths: list[str]) -> str:
-    lines = [f"paths = {paths!r}", f"configuration = {config.file or 'none'!r}"]
-    lines += [
-        f"{each.name.replace('_', '-')} = {getattr(config, each.name)!r}"
-        for each in fields(config)
-        if each.name != "file"
-    ]
-    codes = selected(config)
-    chosen = codes_of(["DEFAULT"]) if codes is None else codes
-    return "\n".join([*lines, f"rules = {', '.join(sorted(chosen))}"])
 
 
 def _width() -> int:

@@ -1,0 +1,99 @@
+"""What a check is asked for: the options and the configuration, put together."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from dataclasses import fields, replace
+
+from tensortrail.analyzer.request import CheckRequest
+from tensortrail.cli.selection import codes_of, selected
+from tensortrail.config import Config, ConfigError, load
+from tensortrail.files import within
+
+
+def refuse_mixed_up(options: Namespace, paths: list[str]) -> None:
+    if options.add_ignores and (options.fix or options.diff):
+        raise ConfigError("--add-ignores cannot be combined with --fix or --diff: run them in turn")
+    if options.add_ignores and "-" in paths:
+        raise ConfigError("--add-ignores writes files: name one instead of - (standard input)")
+    if options.stdin_filename and paths != ["-"]:
+        raise ConfigError("--stdin-filename needs - (standard input) as the only path")
+    if options.jobs is not None and options.jobs < 0:
+        raise ConfigError(f"--jobs must be a whole number, not {options.jobs}")
+
+
+def configuration(options: Namespace, first_path: str) -> Config:
+    start = first_path if os.path.isdir(first_path) else os.path.dirname(first_path) or "."
+    config = Config() if options.isolated else load(options.config, start)
+    given = {
+        "select": _listed(options.select),
+        "ignore": config.ignore + _listed(options.ignore) if options.ignore else None,
+        "extend_select": config.extend_select + _listed(options.extend_select)
+        if options.extend_select
+        else None,
+        "exclude": config.exclude + _listed(options.exclude) if options.exclude else None,
+        "output_format": options.output_format,
+        "cache_dir": options.cache_dir,
+        "jobs": options.jobs,
+        "unsafe_fixes": options.unsafe_fixes,
+        "siblings": False if options.no_siblings else None,
+        "respect_gitignore": False if options.no_respect_gitignore else None,
+    }
+    if options.select is None:
+        del given["select"]
+    return replace(config, **{name: value for name, value in given.items() if value is not None})
+
+
+def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequest:
+    stdin = None
+    if paths == ["-"]:
+        name = options.stdin_filename or "<stdin>"
+        stdin = (name, sys.stdin.buffer.read())
+    elif "-" in paths:
+        raise ConfigError("- (standard input) cannot be combined with other paths")
+    return CheckRequest(
+        paths=tuple(paths),
+        codes=selected(config),
+        per_file_ignores={
+            pattern: frozenset(codes_of(codes))
+            for pattern, codes in config.per_file_ignores.items()
+        },
+        exclude=config.exclude,
+        respect_gitignore=config.respect_gitignore,
+        cache_dir=None if options.no_cache else _cache_dir(config, options),
+        jobs=config.jobs,
+        siblings=config.siblings,
+        stdin=stdin,
+        root=config.root,
+    )
+
+
+def _cache_dir(config: Config, options: Namespace) -> str:
+    """Whoever runs the command may name any folder; a checkout only one of its own."""
+    folder = os.path.normpath(os.path.join(config.root, config.cache_dir))
+    if options.cache_dir is None and not within(
+        os.path.abspath(folder), os.path.abspath(config.root)
+    ):
+        raise ConfigError(
+            f"{config.file}: cache-dir = {config.cache_dir!r} lies outside of the project: "
+            "use a folder in it, or name that one with --cache-dir"
+        )
+    return folder
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
+
+
+def shown(config: Config, paths: list[str]) -> str:
+    lines = [f"paths = {paths!r}", f"configuration = {config.file or 'none'!r}"]
+    lines += [
+        f"{each.name.replace('_', '-')} = {getattr(config, each.name)!r}"
+        for each in fields(config)
+        if each.name != "file"
+    ]
+    codes = selected(config)
+    chosen = codes_of(["DEFAULT"]) if codes is None else codes
+    return "\n".join([*lines, f"rules = {', '.join(sorted(chosen))}"])
