@@ -14,7 +14,7 @@ def show_places(paths: Sequence[str]) -> int:
     from tensortrail.analyzer.places.show import shown
     from tensortrail.analyzer.project import Project
     from tensortrail.analyzer.source import Unreadable
-    from tensortrail.inert import inert
+    from tensortrail.inert import inert, inert_path
 
     project, code = Project(), CLEAN
     for path in paths:
@@ -27,6 +27,6 @@ def show_places(paths: Sequence[str]) -> int:
             fail(f"{path}:{error.line}: {error}")
             code = FAILED
         else:
-            head = [f"{path}:"] if len(paths) > 1 else []
+            head = [f"{inert_path(path)}:"] if len(paths) > 1 else []
             write_text("\n".join([*head, *map(inert, text.splitlines())]), sys.stdout)
     return code
