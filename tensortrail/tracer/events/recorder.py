@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 import torch
+from torch.compiler import is_compiling
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import Focus
@@ -104,6 +105,10 @@ class Recorder:
         self._ops: dict[Any, int] = {}
         self._counts: dict[tuple[int, int], int] = {}
 
+    def is_watching(self) -> bool:
+        """Whether calls are looked at now: not those that are only traced for the compiler."""
+        return self.active and not is_compiling()
+
     # --- events --------------------------------------------------------------------------
     def note(
         self,
@@ -150,10 +155,10 @@ class Recorder:
             self.trouble(error)
         return None
 
-    def guarded(self, look: Any, *args: Any) -> Any:
+    def guarded(self, look: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Whatever goes wrong while looking, the program does not notice."""
         try:
-            return look(self, *args)
+            return look(self, *args, **kwargs)
         except Exception as error:
             self.trouble(error)
             return None

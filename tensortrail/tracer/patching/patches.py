@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 _MISSING = object()
 Around = Callable[..., Any]
+On = Callable[[], bool]
+"""Whether calls are looked at now."""
 
 
 class Depth:
@@ -31,10 +33,14 @@ class Compiled(threading.local):
         self.depth = Depth()
 
 
-def wrapper(original: Any, around: Around, compiled: Compiled, always: bool) -> Callable[..., Any]:
+def wrapper(
+    original: Any, around: Around, compiled: Compiled, always: bool, on: On | None = None
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if compiled.depth.within and not always:
+            return original(*args, **kwargs)
+        if on is not None and not on():
             return original(*args, **kwargs)
         try:
             return around(original, *args, **kwargs)
@@ -79,7 +85,8 @@ class Patch(NamedTuple):
 
 
 class Patches:
-    def __init__(self) -> None:
+    def __init__(self, on: On | None = None) -> None:
+        self._on = on
         self._all: list[Patch] = []
         self._lock = threading.Lock()
         self._pauses = 0
@@ -96,11 +103,14 @@ class Patches:
         around: Around,
         everywhere: bool = False,
         always: bool = False,
+        at_any_time: bool = False,
     ) -> None:
-        """Calls of `owner.name` become `around(original, *args, **kwargs)`.
+        """Calls of `owner.name` become `around(original, *args, **kwargs)`, while a recording is
+        on and nothing is traced for the compiler.
 
         `everywhere`: also where modules took the function by `from ... import`.
-        `always`: also while the compiler works."""
+        `always`: at any time, and the wrapper stays while the compiler works.
+        `at_any_time`: whether or not a recording is on."""
         original = getattr(owner, name, None)
         if original is None or (name in self._given and not always):
             return
@@ -108,7 +118,8 @@ class Patches:
         own = vars(owner).get(name)
         if isinstance(own, classmethod):
             original = own.__func__  # the class it is called on comes as the first argument
-        wrapped = wrapper(original, around, self.compiled, always)
+        on = None if always or at_any_time else self._on
+        wrapped = wrapper(original, around, self.compiled, always, on)
         self._originals[id(wrapped)] = self.original(original)
         kind = type(own) if isinstance(own, (classmethod, staticmethod)) else None
         self._add(owner, name, kind(wrapped) if kind else wrapped, always)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from torch.compiler import is_compiling
-
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.placed_models import note_placement
 from tensortrail.tracer.patching.patches import Around, Patches
@@ -25,8 +23,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _spreading(recorder: Recorder, name: str) -> Around:
     def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active or is_compiling():
-            return original(model, *args, **kwargs)
         onloads = recorder.onloads
         with recorder.phase(name), onloads.within(model), onloads.spreading() as outermost:
             result = original(model, *args, **kwargs)

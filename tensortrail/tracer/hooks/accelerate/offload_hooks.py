@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from torch.compiler import is_compiling
-
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.accelerate.offloaded_weights import (
@@ -18,6 +16,7 @@ from tensortrail.tracer.hooks.accelerate.offloaded_weights import (
     weights_of,
 )
 from tensortrail.tracer.hooks.shared.left_behind import note_held
+from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
 from tensortrail.tracer.hooks.shared.lost_writes import Brought, Written
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.onload_hooks import device_name
@@ -41,8 +40,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(align, "post_forward", _acting(recorder, _Leaving(told, written)))
     for owner, name in ((align, "detach_hook"), (whole, "init_hook"), (whole, "pre_forward")):
         patches.wrap(owner, name, _acting(recorder, _Look()))
-    patches.wrap(library, "add_hook_to_module", _adding(recorder), everywhere=True)
-    patches.wrap(library, "remove_hook_from_module", _removing(recorder), everywhere=True)
+    patches.wrap(library, "add_hook_to_module", looking_before(recorder, _adds), everywhere=True)
+    patches.wrap(
+        library, "remove_hook_from_module", looking_before(recorder, _removes), everywhere=True
+    )
     patches.wrap(OffloadedWeightsLoader, "__getitem__", _reading(recorder, told))
     recorder.onloads.learn(bringers)
 
@@ -109,8 +110,6 @@ def _is_original(recorder: Recorder, hook: Any, brought: Brought) -> bool:
 
 def _acting(recorder: Recorder, look: _Look) -> Around:
     def around(original: Any, hook: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active or is_compiling():
-            return original(hook, module, *args, **kwargs)
         offloads = bool(getattr(hook, "offload", False))
         recorder.guarded(lambda each: each.onloads.met(module, lambda: _path(hook)))
         before: list[Entry] = []
@@ -148,13 +147,8 @@ def _tell(
     return found
 
 
-def _adding(recorder: Recorder) -> Around:
-    def around(original: Any, module: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.active and not is_compiling():
-            recorder.guarded(lambda each: each.onloads.put(module, _path(hook)))
-        return original(module, hook, *args, **kwargs)
-
-    return around
+def _adds(recorder: Recorder, module: Any, hook: Any, *_: Any, **__: Any) -> None:
+    recorder.onloads.put(module, _path(hook))
 
 
 def _path(hook: Any) -> str:
@@ -162,16 +156,9 @@ def _path(hook: Any) -> str:
     return path_of_module(weights) if weights is not None else ""
 
 
-def _removing(recorder: Recorder) -> Around:
-    def around(original: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.active and not is_compiling() and "_hf_hook" in vars(module):
-            recorder.guarded(_removed, module)
-        return original(module, *args, **kwargs)
-
-    return around
-
-
-def _removed(recorder: Recorder, module: Any) -> None:
+def _removes(recorder: Recorder, module: Any, *_: Any, **__: Any) -> None:
+    if "_hf_hook" not in vars(module):
+        return
     path = recorder.onloads.shown(module)
     for bringer in bringers(module):
         facts = {"said": f"{bringer.hook} taken off {path}", "module": path}
@@ -180,13 +167,10 @@ def _removed(recorder: Recorder, module: Any) -> None:
 
 
 def _reading(recorder: Recorder, told: Counter[str]) -> Around:
-    def around(original: Any, loader: Any, key: str) -> Any:
-        tensor = original(loader, key)
-        if recorder.active and not is_compiling():
-            recorder.guarded(_read, loader, key, tensor, told)
-        return tensor
+    def read(recorder: Recorder, tensor: Any, loader: Any, key: str) -> None:
+        _read(recorder, loader, key, tensor, told)
 
-    return around
+    return looking_after(recorder, read)
 
 
 def _read(recorder: Recorder, loader: Any, key: str, tensor: Any, told: Counter[str]) -> None:

@@ -25,7 +25,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _warning(recorder: Recorder) -> Around:
     def around(original: Any, message: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.active and isinstance(message, str) and message.startswith(SAYS):
+        if isinstance(message, str) and message.startswith(SAYS):
             recorder.guarded(_asked, sys._getframe(2))
         # The line that warned is two of our frames further out.
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 2

@@ -21,6 +21,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
             return original(*args, **kwargs)
 
     for ending in ("", "_with_dict"):
-        patches.wrap(torch._C, f"_create_function_from_trace{ending}", tracing)
-        patches.wrap(torch._C.ScriptModule, f"_create_method_from_trace{ending}", tracing)
-    patches.wrap(torch._C, "_create_graph_by_tracing", tracing)
+        patches.wrap(torch._C, f"_create_function_from_trace{ending}", tracing, at_any_time=True)
+        patches.wrap(
+            torch._C.ScriptModule, f"_create_method_from_trace{ending}", tracing, at_any_time=True
+        )
+    patches.wrap(torch._C, "_create_graph_by_tracing", tracing, at_any_time=True)

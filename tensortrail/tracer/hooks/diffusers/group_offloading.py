@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from torch.compiler import is_compiling
-
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.left_behind import note_held
+from tensortrail.tracer.hooks.shared.looking import looking_before
 from tensortrail.tracer.hooks.shared.lost_writes import Brought, Written
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.storages import Entry
@@ -25,8 +24,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     written = Written(recorder)
     patches.wrap(library, "apply_group_offloading", _applying(recorder), everywhere=True)
-    patches.wrap(library.HookRegistry, "register_hook", _adding(recorder))
-    patches.wrap(library.HookRegistry, "remove_hook", _removing(recorder))
+    patches.wrap(library.HookRegistry, "register_hook", looking_before(recorder, _adds))
+    patches.wrap(library.HookRegistry, "remove_hook", looking_before(recorder, _removes))
     patches.wrap(library.ModuleGroup, "onload_", _onloading(recorder, written))
     patches.wrap(library.ModuleGroup, "offload_", _offloading(recorder, written))
     recorder.onloads.learn(bringers)
@@ -45,8 +44,6 @@ def bringers(module: Any) -> Iterator[Bringer]:
 
 def _applying(recorder: Recorder) -> Around:
     def around(original: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active or is_compiling():
-            return original(module, *args, **kwargs)
         with recorder.phase("apply_group_offloading"), recorder.onloads.within(module):
             recorder.guarded(lambda _: recorder.name_module(module))
             return original(module, *args, **kwargs)
@@ -54,32 +51,18 @@ def _applying(recorder: Recorder) -> Around:
     return around
 
 
-def _adding(recorder: Recorder) -> Around:
-    def around(original: Any, registry: Any, hook: Any, name: str) -> Any:
-        if recorder.active and not is_compiling() and name == GROUPED:
-            recorder.guarded(lambda each: each.onloads.put(registry._module_ref))
-        return original(registry, hook, name)
-
-    return around
+def _adds(recorder: Recorder, registry: Any, hook: Any, name: str) -> None:
+    if name == GROUPED:
+        recorder.onloads.put(registry._module_ref)
 
 
-def _removing(recorder: Recorder) -> Around:
-    def around(original: Any, registry: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        if recorder.active and not is_compiling() and name == GROUPED:
-            recorder.guarded(lambda _: _removed(recorder, registry._module_ref))
-        return original(registry, name, *args, **kwargs)
-
-    return around
-
-
-def _removed(recorder: Recorder, module: Any) -> None:
-    recorder.onloads.taken(module, recorder.user_here())
+def _removes(recorder: Recorder, registry: Any, name: str, *_: Any, **__: Any) -> None:
+    if name == GROUPED:
+        recorder.onloads.taken(registry._module_ref, recorder.user_here())
 
 
 def _onloading(recorder: Recorder, written: Written) -> Around:
     def around(original: Any, group: Any) -> Any:
-        if not recorder.active or is_compiling():
-            return original(group)
         with recorder.acts(f"ModuleGroup.onload_ of {_shown(recorder, group)}"):
             original(group)
         if _keeps_its_own(group):
@@ -91,8 +74,6 @@ def _onloading(recorder: Recorder, written: Written) -> Around:
 
 def _offloading(recorder: Recorder, written: Written) -> Around:
     def around(original: Any, group: Any) -> Any:
-        if not recorder.active or is_compiling():
-            return original(group)
         before = recorder.guarded(lambda _: _leaving(recorder, group, written)) or []
         shown = _shown(recorder, group)
         with recorder.acts(f"ModuleGroup.offload_ of {shown}"):

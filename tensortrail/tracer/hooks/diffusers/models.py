@@ -25,7 +25,7 @@ def _moving(recorder: Recorder) -> Around:
 
     def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         result = refused(original, model, *args, **kwargs)
-        if recorder.active and _asks_device(args, kwargs):
+        if _asks_device(args, kwargs):
             kind = _in_groups(model)
             recorder.guarded(note_refused, model, "diffusers", "to", lambda _: kind, "")
         return result

@@ -24,8 +24,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _offloading(recorder: Recorder, name: str) -> Around:
     def around(original: Any, pipeline: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active:
-            return original(pipeline, *args, **kwargs)
         with recorder.phase(name):
             recorder.guarded(lambda _: _named(recorder, pipeline))
             return original(pipeline, *args, **kwargs)

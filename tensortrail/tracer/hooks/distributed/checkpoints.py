@@ -48,8 +48,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _saving(recorder: Recorder, call: Call) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active:
-            return original(*args, **kwargs)
         with recorder.phase("checkpoint"):
             call.op, call.path = "dcp.save", _place(kwargs)
             try:
@@ -62,8 +60,6 @@ def _saving(recorder: Recorder, call: Call) -> Around:
 
 def _saving_later(recorder: Recorder, call: Call, pending: Pending, stagers: Stagers) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active:
-            return original(*args, **kwargs)
         call.path = path = _place(kwargs)
         save = recorder.guarded(lambda _: pending.begin(path))
         recorder.guarded(lambda _: stagers.watch_own(kwargs.get("async_stager")))
@@ -83,7 +79,7 @@ def _saving_later(recorder: Recorder, call: Call, pending: Pending, stagers: Sta
 def _gathering(recorder: Recorder, call: Call) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
         made = original(*args, **kwargs)
-        if recorder.active and call.op:
+        if call.op:
             recorder.guarded(note_saved, made, call.path, call.op)
         return made
 
@@ -92,8 +88,6 @@ def _gathering(recorder: Recorder, call: Call) -> Around:
 
 def _loading(recorder: Recorder, call: Call) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active:
-            return original(*args, **kwargs)
         with recorder.phase("load"):
             call.path, call.planned = _place(kwargs), Planned()
             try:
@@ -115,7 +109,7 @@ def _loaded(recorder: Recorder, data: Any, path: str, planned: Planned) -> None:
 
 def _planning(recorder: Recorder, call: Call) -> Around:
     def around(original: Any, planner: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        planned = call.planned if recorder.active else None
+        planned = call.planned
         if planned is not None:
             recorder.guarded(planned.before, state_dict)
         result = original(planner, state_dict, *args, **kwargs)

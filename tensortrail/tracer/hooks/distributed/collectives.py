@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.sites import frames
@@ -40,8 +39,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
     watched: list[str] = []
 
     def joining(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active:
-            return original(*args, **kwargs)
         if not watched:
             watched.extend(NAMES)
             recorder.guarded(lambda _: _watch(patches, around))
@@ -73,7 +70,7 @@ def _watch(patches: Patches, around: Around) -> None:
 
 def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if depth.inside or not recorder.active or is_compiling():
+        if depth.inside:
             return original(*args, **kwargs)
         depth.inside = True
         recorder.unwritten.given(_tensors(args, kwargs))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling
 from torch.nn import Module
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
@@ -29,7 +28,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(
         _fully_shard,
         "fully_shard",
-        looking_before(recorder, lambda _, module: shards.name(module)),
+        looking_before(recorder, lambda _, module, *__, **___: shards.name(module)),
         everywhere=True,
     )
     patches.wrap(FSDPParam, "_init_sharded_param", _sharding(recorder, shards))
@@ -37,14 +36,14 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(
         FSDPParamGroup,
         "unshard",
-        looking_before(recorder, lambda _, group: shards.before_gathering(group)),
+        looking_before(recorder, lambda _, group, *__, **___: shards.before_gathering(group)),
     )
     for method, op in CHANGES.items():
         patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, op))
     patches.wrap(Module, "to_empty", looking_after(recorder, _emptied))
 
     def stepping(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if recorder.active and not is_compiling():
+        if recorder.is_watching():
             recorder.guarded(lambda _: shards.before_step(optimizer))
 
     recorder.at_close.append(register_optimizer_step_pre_hook(stepping).remove)
@@ -52,8 +51,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _sharding(recorder: Recorder, shards: Shards) -> Around:
     def around(original: Any, sharded: Any, param: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active or is_compiling():
-            return original(sharded, param, *args, **kwargs)
         whole = recorder.storages.entries(param)
         result = original(sharded, param, *args, **kwargs)
         recorder.guarded(lambda _: shards.sharded(sharded, whole))
@@ -64,8 +61,6 @@ def _sharding(recorder: Recorder, shards: Shards) -> Around:
 
 def _resetting(recorder: Recorder, shards: Shards) -> Around:
     def around(original: Any, sharded: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active or is_compiling():
-            return original(sharded, *args, **kwargs)
         before = recorder.guarded(lambda _: shards.held(sharded))
         with recorder.unwritten.looking_away():
             result = original(sharded, *args, **kwargs)
@@ -78,8 +73,6 @@ def _resetting(recorder: Recorder, shards: Shards) -> Around:
 
 def _changing(recorder: Recorder, shards: Shards, op: str) -> Around:
     def around(original: Any, group: Any) -> Any:
-        if not recorder.active or is_compiling():
-            return original(group)
         was = group._sharded_state
         result = original(group)
         if group._sharded_state is not was:
@@ -89,7 +82,7 @@ def _changing(recorder: Recorder, shards: Shards, op: str) -> Around:
     return around
 
 
-def _emptied(recorder: Recorder, module: Module) -> None:
+def _emptied(recorder: Recorder, result: Any, module: Module, **options: Any) -> None:
     for _, tensor in owned(module):
         if isinstance(tensor, torch.distributed.tensor.DTensor):
             recorder.unwritten.made_shard(tensor)

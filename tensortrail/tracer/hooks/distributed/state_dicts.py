@@ -26,8 +26,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _around(recorder: Recorder, phase: str, gathers: bool) -> Around:
     def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active:
-            return original(model, *args, **kwargs)
         recorder.guarded(_name, model)
         with recorder.phase(phase):
             result = original(model, *args, **kwargs)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.looking import looking_after
 from tensortrail.tracer.hooks.torch.save_and_load import path_of
 from tensortrail.tracer.patching.patches import Around, Patches
 
@@ -29,13 +30,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _writing(recorder: Recorder, written: dict[str, int]) -> Around:
-    def around(original: Any, tensors: Any, filename: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(tensors, filename, *args, **kwargs)
-        if recorder.active and (path := path_of(filename)):
+    def look(
+        recorder: Recorder, _: Any, tensors: Any, filename: Any, *more: Any, **ks: Any
+    ) -> None:
+        if path := path_of(filename):
             written[path] = recorder.site_here()
-        return result
 
-    return around
+    return looking_after(recorder, look)
 
 
 def _compare(recorder: Recorder, written: dict[str, int]) -> None:

@@ -37,8 +37,7 @@ def refusing(recorder: Recorder, owner: str, why: Callable[[Any], str]) -> Aroun
         try:
             return original(model, *args, **kwargs)
         except (RuntimeError, ValueError) as error:
-            if recorder.active:
-                recorder.guarded(note_refused, model, owner, original.__name__, why, str(error))
+            recorder.guarded(note_refused, model, owner, original.__name__, why, str(error))
             raise
 
     return around

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from torch.compiler import is_compiling
 from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.looking import looking_after
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.patching.patches import Around, Patches
 
@@ -79,22 +79,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
             watch(owner, name, told, phase, _of_function(function))
     mutable = getattr(sys.modules.get(MUTABLE), MUTABLE_CLASS, None)
     if mutable is not None:
-        patches.wrap(mutable, "__init__", _making(recorder))
+        patches.wrap(mutable, "__init__", looking_after(recorder, _made))
         for name, phase in PHASES.items():
             watch(mutable, name, name, phase, _of_mutable)
 
 
-def _making(recorder: Recorder) -> Around:
-    def around(original: Any, wrapper: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(wrapper, *args, **kwargs)
-        if recorder.active and not is_compiling():
-            recorder.guarded(_made, wrapper)
-        return result
-
-    return around
-
-
-def _made(recorder: Recorder, wrapper: Any) -> None:
+def _made(recorder: Recorder, _: Any, wrapper: Any, *args: Any, **kwargs: Any) -> None:
     """Where the settings of a wrapper were given: what is called on it later does not tell."""
     module, value = _of_mutable((wrapper,), {})
     name = MUTABLE_CLASS
@@ -113,8 +103,6 @@ def _called(path: str, name: str) -> str:
 
 def _watching(recorder: Recorder, calls: Open, name: str, phase: str, asked: Asked) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active or is_compiling():
-            return original(*args, **kwargs)
         call = recorder.guarded(_begun, name, asked, args, kwargs)
         if call is None:
             return original(*args, **kwargs)

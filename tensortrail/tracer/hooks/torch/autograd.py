@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.patching.patches import Patches
@@ -16,8 +15,6 @@ LIBRARY = "torch.autograd"
 
 def install(recorder: Recorder, patches: Patches) -> None:
     def running(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not recorder.active:
-            return original(*args, **kwargs)
         if kwargs.get("accumulate_grad"):
             recorder.guarded(lambda each: each.trains())
         with kept_on(recorder):

@@ -22,4 +22,4 @@ def install(recorder: Recorder, patches: Patches) -> None:
         with stepped_aside(TrailMode):
             return original(operands)
 
-    patches.wrap(torch.overrides, "has_torch_function", asking)
+    patches.wrap(torch.overrides, "has_torch_function", asking, at_any_time=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling
 from torch.nn import Module
 
 from tensortrail.tracer.events.recorder import Recorder
@@ -30,7 +29,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 def _applying(recorder: Recorder) -> Around:
     def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
         local = recorder.local
-        if is_compiling() or not recorder.active or local.inside_module:
+        if local.inside_module:
             return original(module, *args, **kwargs)
         before = recorder.guarded(_look, module) or []
         local.inside_module += 1
@@ -57,15 +56,13 @@ def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
         note_moved(recorder, type(module).__name__, before, after, more)
 
 
-def _emptied(recorder: Recorder, module: Module) -> None:
+def _emptied(recorder: Recorder, result: Any, module: Module, **options: Any) -> None:
     for _, tensor in owned(module):
         recorder.unwritten.made(tensor, LOOKS_FOR_A_MODULE)
 
 
 def _swapping(recorder: Recorder) -> Around:
     def around(original: Any, first: Any, second: Any) -> Any:
-        if is_compiling() or not recorder.active:
-            return original(first, second)
         old = recorder.guarded(_entry, first)
         result = original(first, second)
         recorder.guarded(_swapped, old, first)

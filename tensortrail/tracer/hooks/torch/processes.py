@@ -15,8 +15,8 @@ AFTER_ALL_OTHERS = -1000
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    patches.wrap(process.BaseProcess, "start", _starting(recorder))
-    patches.wrap(os, "_exit", _leaving(recorder))
+    patches.wrap(process.BaseProcess, "start", _starting(recorder), at_any_time=True)
+    patches.wrap(os, "_exit", _leaving(recorder), at_any_time=True)
     util.register_after_fork(recorder, _close_at_exit)
 
 

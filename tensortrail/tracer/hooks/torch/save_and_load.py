@@ -51,7 +51,7 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
     """Around a writer whose argument `what` holds the tensors and `where` names the file."""
 
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active or WITHIN.depth:
+        if WITHIN.depth:
             return original(*args, **kwargs)
         data = args[what] if len(args) > what else _first(kwargs, "obj", "tensors", "model")
         path = args[where] if len(args) > where else _first(kwargs, "f", "filename")
@@ -96,7 +96,7 @@ def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
 
 def loading(recorder: Recorder, op: str) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active or WITHIN.depth:
+        if WITHIN.depth:
             return original(*args, **kwargs)
         with recorder.phase("load"):
             result = original(*args, **kwargs)
@@ -156,7 +156,7 @@ def tensors_below(data: Any, key: str = "", depth: int = 0) -> Iterator[tuple[st
 def _state_dict(recorder: Recorder) -> Around:
     def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
         local = recorder.local
-        if not recorder.active or local.inside_module or torch.compiler.is_compiling():
+        if local.inside_module:
             return original(module, *args, **kwargs)
         recorder.guarded(_name, module)
         local.inside_module += 1
@@ -170,8 +170,6 @@ def _state_dict(recorder: Recorder) -> Around:
 
 def _load_state_dict(recorder: Recorder) -> Around:
     def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.active or torch.compiler.is_compiling():
-            return original(module, *args, **kwargs)
         recorder.guarded(_name, module)
         assigns = bool(kwargs.get("assign") or (len(args) > 2 and args[2]))
         before = recorder.guarded(_entries, module) if assigns else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.looking import looking_after
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
@@ -26,7 +26,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         patches.wrap(torch, name, _sharing(recorder, name))
 
     def overridden(owner: type) -> None:
-        patches.wrap(owner, "untyped_storage", _giving(recorder))
+        patches.wrap(owner, "untyped_storage", looking_after(recorder, _giving))
 
     def sizes_asked() -> None:
         for name in ("nbytes", "size"):
@@ -36,38 +36,19 @@ def install(recorder: Recorder, patches: Patches) -> None:
     recorder.wrappers.sizes_asked = sizes_asked
 
 
-def _giving(recorder: Recorder) -> Around:
-    def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        storage = original(tensor, *args, **kwargs)
-        if recorder.active and not is_compiling():
-            recorder.guarded(_given_away, tensor, storage)
-        return storage
-
-    return around
-
-
-def _given_away(recorder: Recorder, tensor: Any, storage: Any) -> None:
+def _giving(recorder: Recorder, storage: Any, tensor: Any, *_: Any, **__: Any) -> None:
     recorder.wrappers.storage("Tensor.untyped_storage", tensor, storage)
 
 
 def _sizing(recorder: Recorder, name: str) -> Around:
-    def around(original: Any, storage: Any) -> Any:
-        nbytes = original(storage)
-        if recorder.active and not is_compiling():
-            recorder.guarded(_sized, name, storage, nbytes)
-        return nbytes
+    def sized(recorder: Recorder, nbytes: int, storage: Any) -> None:
+        recorder.wrappers.size(f"UntypedStorage.{name}", storage, nbytes)
 
-    return around
-
-
-def _sized(recorder: Recorder, name: str, storage: Any, nbytes: int) -> None:
-    recorder.wrappers.size(f"UntypedStorage.{name}", storage, nbytes)
+    return looking_after(recorder, sized)
 
 
 def _resizing(recorder: Recorder) -> Around:
     def around(original: Any, storage: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not recorder.active:
-            return original(storage, *args, **kwargs)
         before = storage.nbytes()
         result = original(storage, *args, **kwargs)
         recorder.guarded(_resized, storage, before)
@@ -85,26 +66,21 @@ def _resized(recorder: Recorder, storage: Any, before: int) -> None:
 
 
 def _moving(recorder: Recorder, name: str) -> Around:
-    def around(original: Any, storage: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(storage, *args, **kwargs)
-        if recorder.active and not is_compiling() and result is not storage:
-            recorder.guarded(_moved, storage, result, name)
-        return result
+    def moved(recorder: Recorder, new: Any, old: Any, *_: Any, **__: Any) -> None:
+        if new is old:
+            return
+        before = recorder.storages.of_storage(old)
+        after = recorder.storages.add(new)
+        if before is not None and after is not None:
+            did = Did.MOVE if before.device != after.device else Did.COPY
+            recorder.note(did, after, before, f"UntypedStorage.{name}")
 
-    return around
-
-
-def _moved(recorder: Recorder, old: Any, new: Any, name: str) -> None:
-    before = recorder.storages.of_storage(old)
-    after = recorder.storages.add(new)
-    if before is not None and after is not None:
-        did = Did.MOVE if before.device != after.device else Did.COPY
-        recorder.note(did, after, before, f"UntypedStorage.{name}")
+    return looking_after(recorder, moved)
 
 
 def _setting(recorder: Recorder) -> Around:
     def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not recorder.active or _pretends():
+        if _pretends():
             return original(tensor, *args, **kwargs)
         old = recorder.guarded(_entry, tensor)
         empty = bool(args) and recorder.guarded(_is_empty, args[0])
@@ -140,15 +116,8 @@ def _given(recorder: Recorder, tensor: Any) -> None:
 
 
 def _sharing(recorder: Recorder, name: str) -> Around:
-    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        tensor = original(*args, **kwargs)
-        if recorder.active and not is_compiling():
-            recorder.guarded(_shared, tensor, name)
-        return tensor
+    def shared(recorder: Recorder, tensor: Any, *_: Any, **__: Any) -> None:
+        if entry := recorder.storages.entry(tensor):
+            recorder.note(Did.CREATE, entry, op=f"torch.{name}")
 
-    return around
-
-
-def _shared(recorder: Recorder, tensor: Any, name: str) -> None:
-    if entry := recorder.storages.entry(tensor):
-        recorder.note(Did.CREATE, entry, op=f"torch.{name}")
+    return looking_after(recorder, shared)

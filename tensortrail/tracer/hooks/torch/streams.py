@@ -8,6 +8,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.looking import looking_after
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
@@ -30,15 +31,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _waiting(recorder: Recorder, op: str) -> Around:
-    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
-        if recorder.active:
-            recorder.guarded(_waited, op)
-        return result
+    def waited(recorder: Recorder, *_: Any, **__: Any) -> None:
+        if not recorder.often(Did.SYNC, op, MOST_AT_A_LINE):
+            recorder.note(Did.SYNC, op=op)
 
-    return around
-
-
-def _waited(recorder: Recorder, op: str) -> None:
-    if not recorder.often(Did.SYNC, op, MOST_AT_A_LINE):
-        recorder.note(Did.SYNC, op=op)
+    return looking_after(recorder, waited)

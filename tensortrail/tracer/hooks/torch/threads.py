@@ -27,7 +27,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             lambda: recorder.guarded(disarm),
         )
 
-    patches.wrap(threading.Thread, "start", starting)
+    patches.wrap(threading.Thread, "start", starting, at_any_time=True)
 
 
 def _starts(recorder: Recorder, thread: threading.Thread) -> Place | None:

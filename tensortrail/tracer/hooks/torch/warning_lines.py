@@ -21,7 +21,7 @@ BEYOND = 1 << 30
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    patches.wrap(warnings, "warn", _warn, everywhere=True)
+    patches.wrap(warnings, "warn", _warn, everywhere=True, at_any_time=True)
     if type(warnings) is ModuleType:
         warnings.__class__ = Warnings
         recorder.at_close.append(_restore)

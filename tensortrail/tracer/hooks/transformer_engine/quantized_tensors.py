@@ -33,7 +33,7 @@ def _moving(recorder: Recorder) -> Around:
 
     def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         moved = original(tensor, *args, **kwargs)
-        if recorder.active and type(moved) is not type(tensor):
+        if type(moved) is not type(tensor):
             recorder.guarded(_came_plain, tensor, moved)
         return moved
 

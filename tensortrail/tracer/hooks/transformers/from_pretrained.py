@@ -47,7 +47,7 @@ def _choosing(loading: Loading) -> Around:
 def _loading(recorder: Recorder, loading: Loading) -> Around:
     def around(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
         declared = kwargs.get("device_map")
-        if not recorder.active or declared is None:
+        if declared is None:
             return original(cls, *args, **kwargs)
         loading.chosen.append(None)
         try:

@@ -37,7 +37,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _saving(recorder: Recorder, saves: Saves) -> Around:
     def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
-        save = recorder.guarded(_begun, original, model, args, kwargs) if recorder.active else None
+        save = recorder.guarded(_begun, original, model, args, kwargs)
         if save is None:
             return original(model, *args, **kwargs)
         facts = {"path": save.folder, "max_shard_size": save.limit}
@@ -63,7 +63,7 @@ def _begun(recorder: Recorder, original: Any, model: Any, args: Any, kwargs: Any
 def _splitting(recorder: Recorder, saves: Saves) -> Around:
     def around(original: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(state_dict, *args, **kwargs)
-        if (save := saves.last) is not None and recorder.active:
+        if (save := saves.last) is not None:
 
             def again(limit: int) -> Any:
                 return original(state_dict, *args, **{**kwargs, "max_shard_size": limit})
@@ -97,7 +97,7 @@ def _note_cut(recorder: Recorder, save: Save) -> None:
 # --- converting ------------------------------------------------------------------------------
 def _converting(recorder: Recorder, saves: Saves) -> Around:
     def around(original: Any, model: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        save = saves.last if recorder.active else None
+        save = saves.last
         if save is None:
             return original(model, state_dict, *args, **kwargs)
         if save.files:
@@ -143,7 +143,7 @@ def _converted_empty(recorder: Recorder, save: Save, empty: Any, result: Any) ->
 # --- reading back ----------------------------------------------------------------------------
 def _reading_back(recorder: Recorder, saves: Saves) -> Around:
     def around(original: Any, model: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        save = saves.last if recorder.active else None
+        save = saves.last
         if save is not None:
             recorder.guarded(_reads_back, save, name)
         result = original(model, name, *args, **kwargs)
@@ -178,7 +178,7 @@ def _note_lost(
 # --- with a guard: before the first file is touched --------------------------------------------
 def _writing(recorder: Recorder, saves: Saves) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if (save := saves.last) is not None and recorder.active:
+        if (save := saves.last) is not None:
             _before_files_change(recorder, save)
         return original(*args, **kwargs)
 
@@ -187,7 +187,7 @@ def _writing(recorder: Recorder, saves: Saves) -> Around:
 
 def _removing(recorder: Recorder, saves: Saves) -> Around:
     def around(original: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
-        if (save := saves.last) is not None and recorder.active:
+        if (save := saves.last) is not None:
             place = path_of(path)
             if os.path.dirname(place) == save.folder:
                 _before_files_change(recorder, save)
