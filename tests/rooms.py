@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,28 +70,37 @@ def _reached(arrows: Graph, module: str) -> set[str]:
 def room_of(module: str) -> str:
     """`tracer.hooks`, `rules`; "" for the package itself."""
     parts = module.split(".")[1:]
-    inside = parts[0:1] == [DIVIDED] and len(parts) > 2
+    inside = parts[0:1] == [DIVIDED] and (ROOT / "/".join(parts[:2])).is_dir()
     return ".".join(parts[: 2 if inside else 1])
 
 
 def picture() -> str:
-    """The rooms as mermaid draws them, with the number of imports at each arrow."""
-    arrows = Counter(
-        (room_of(module), room_of(other))
-        for module, others in graph().items()
-        for other in others
-        if room_of(module) != room_of(other)
-    )
-    drawn = {pair: count for pair, count in arrows.items() if all(map(_is_drawn, pair))}
-    rooms = sorted({room for pair in drawn for room in pair})
-    inside = [room for room in rooms if room.startswith(f"{DIVIDED}.")]
+    """The rooms as mermaid draws them. What follows from other arrows has none of its own."""
+    arrows: Graph = {}
+    for module, others in graph().items():
+        for one, other in ((room_of(module), room_of(each)) for each in others):
+            if one != other and _is_drawn(one) and _is_drawn(other):
+                arrows.setdefault(one, set()).add(other)
+                arrows.setdefault(other, set())
+    drawn = [(one, other) for one in sorted(arrows) for other in sorted(_nearest(arrows, one))]
+    inside = [room for room in sorted(arrows) if room.startswith(f"{DIVIDED}.")]
     lines = ["```mermaid", "flowchart TD"]
-    lines += [f"  {room}" for room in rooms if room not in inside]
+    lines += [f"  {room}" for room in sorted(arrows) if room not in inside]
     lines += [f"  subgraph {DIVIDED}"]
-    lines += [f"    {room}[{room.partition('.')[2]}]" for room in inside]
+    lines += [f"    {_id(room)}[{room.partition('.')[2]}]" for room in inside]
     lines += ["  end"]
-    lines += [f"  {one} -->|{count}| {other}" for (one, other), count in sorted(drawn.items())]
+    lines += [f"  {_id(one)} --> {_id(other)}" for one, other in drawn]
     return "\n".join([*lines, "```", ""])
+
+
+def _id(room: str) -> str:
+    return room.replace(".", "_")
+
+
+def _nearest(arrows: Graph, room: str) -> set[str]:
+    """What the room imports, without what is imported on the way there as well."""
+    further = [_reached(arrows, other) for other in arrows[room]]
+    return arrows[room].difference(*further)
 
 
 def _is_drawn(room: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rooms import ROOT, circles, graph, imports, room_of
+from tests.rooms import PAGE, ROOT, circles, graph, imports, page_with, picture, room_of
 
 MAY_USE = {
     "findings": set[str](),
@@ -112,3 +112,8 @@ def test_half_of_the_files_are_short() -> None:
 def test_no_file_is_longer_than_anyone_wants_to_read() -> None:
     long = {path.name: n for path in FILES if (n := len(path.read_text().splitlines())) > 400}
     assert not long
+
+
+def test_the_picture_of_the_rooms_is_current() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == page_with(picture(), page), "python -m tests.rooms draws it"
