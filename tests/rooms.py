@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def module_of(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
+@functools.cache
 def graph() -> Graph:
     """Each module of the package with those it imports."""
     files = {module_of(path): path for path in ROOT.rglob("*.py")}

@@ -1,4 +1,4 @@
-"""Runs a script or module as `python` itself would."""
+"""A script or module runs as `python` itself would run it."""
 
 from __future__ import annotations
 

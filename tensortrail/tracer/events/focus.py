@@ -1,4 +1,4 @@
-"""What of a run is recorded: `--focus device=cuda,size>=1MB,name=embed`."""
+"""A focus says what of a run is recorded: `--focus device=cuda,size>=1MB,name=embed`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names for what is alive at the end: by the modules that own it."""
+"""Storages that are alive at the end get names from the modules that own them."""
 
 from __future__ import annotations
 

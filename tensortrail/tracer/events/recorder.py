@@ -1,4 +1,4 @@
-"""The recorder: what hooks and the mode tell their observations to. One a process at most."""
+"""The recorder writes what hooks and the mode observe as events. A process has at most one."""
 
 from __future__ import annotations
 

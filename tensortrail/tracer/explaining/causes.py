@@ -1,4 +1,4 @@
-"""Known causes: what usually lies behind a message about devices, storages or checkpoints."""
+"""A known cause is what usually lies behind a message about devices, storages or checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why it failed: the operands behind an exception, who put them there, what mends it."""
+"""An explanation tells why a program failed: the operands, who put them there, what mends it."""
 
 from __future__ import annotations
 

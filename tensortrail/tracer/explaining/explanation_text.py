@@ -1,4 +1,4 @@
-"""An explanation as lines for a terminal."""
+"""An explanation is written as lines for a terminal."""
 
 from __future__ import annotations
 

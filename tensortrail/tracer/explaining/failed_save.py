@@ -1,4 +1,4 @@
-"""A save that failed: what the findings of the run say of it, which is more than its message."""
+"""A save that failed is explained by the findings of its run, which say more than its message."""
 
 from __future__ import annotations
 

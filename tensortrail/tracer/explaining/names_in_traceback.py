@@ -1,6 +1,6 @@
-"""The scene of a failure: what the frames of its traceback call things.
+"""The frames of a traceback have names for the operands of a failure.
 
-Looked at only when the exception is on its way out of the program: the frames are over."""
+They are looked at only when the exception is on its way out of the program: the frames are over."""
 
 from __future__ import annotations
 

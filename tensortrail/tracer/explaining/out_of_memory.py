@@ -1,4 +1,4 @@
-"""Out of memory: how many bytes were missing, what lies there, and what makes room for them."""
+"""Memory ran out: this tells how many bytes were missing, what lies there, and what makes room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page that needs nothing else: no network, no server, no build."""
+"""The HTML export is one page that needs nothing else: no network, no server, no build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON lines: an object a line, an event an object."""
+"""The JSON lines export has a line for each event, and an object on each line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The placement of models in a run, as rows people read."""
+"""The placement of models in a run is shown as rows."""
 
 from __future__ import annotations
 

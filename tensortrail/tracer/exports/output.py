@@ -1,4 +1,4 @@
-"""Where an export goes: a path, or something open already."""
+"""An export goes to a path, or to something that is open already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page knows of a run, small: strings and places are told once and then by number."""
+"""The page gets small data: strings and places are written once and then named by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which storages have room on the page, and what happened to them."""
+"""The page has room for some storages; this chooses them and tells what happened to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet, for DuckDB, Polars, Spark and notebooks."""
+"""The Parquet export is for DuckDB, Polars, Spark and notebooks."""
 
 from __future__ import annotations
 

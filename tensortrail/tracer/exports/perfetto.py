@@ -1,5 +1,7 @@
-"""Chrome trace events, for ui.perfetto.dev: a process is a process, a thread a track, a phase a
-slice; what happened to tensors are instants; live bytes are a counter for each device."""
+"""The Perfetto export holds Chrome trace events, for ui.perfetto.dev.
+
+A process is a process, a thread a track, a phase a slice; what happened to tensors are instants;
+live bytes are a counter for each device."""
 
 from __future__ import annotations
 

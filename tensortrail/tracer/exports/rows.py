@@ -1,4 +1,4 @@
-"""Events as flat rows: the columns of JSON lines and of Parquet. docs/trail.md tells of them."""
+"""Events become flat rows, for JSON lines and Parquet; docs/trail.md describes the columns."""
 
 from __future__ import annotations
 

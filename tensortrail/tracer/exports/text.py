@@ -1,4 +1,4 @@
-"""A run for people at a terminal."""
+"""The text report tells a run to people at a terminal."""
 
 from __future__ import annotations
 

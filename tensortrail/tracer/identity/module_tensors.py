@@ -1,4 +1,4 @@
-"""What a module owns."""
+"""A module owns its parameters and buffers, and those of the modules below it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose line is it: the user's frame and the library's frame behind an event."""
+"""A site is the user's frame and the library's frame behind an event."""
 
 from __future__ import annotations
 

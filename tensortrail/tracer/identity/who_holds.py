@@ -1,4 +1,4 @@
-"""Who still holds a storage that should have gone: looked up only when it matters."""
+"""This finds who still holds a storage that should have gone. It is costly, so it is rare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operands were when an operation raised, kept for the explanation."""
+"""The operands of an operation that raised are kept for the explanation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fresh memory (`empty`, `to_empty`) that is read before anybody wrote into it.
+"""Fresh memory (`empty`, `to_empty`) is noticed when it is read before anybody wrote into it.
 
 Tensors are known by `id` and storage together, without a reference. A view, an address or the
 storage of such a tensor given away could be written through: it is then no longer watched.

@@ -1,4 +1,4 @@
-"""The first meeting of operands on different devices at a place, and reads of fresh memory."""
+"""Operands on different devices are noticed where they first meet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model was to lie, and where its weights are: told once it is loaded or dispatched."""
+"""A device map says where a model was to lie; this compares it with where its weights lie."""
 
 from __future__ import annotations
 

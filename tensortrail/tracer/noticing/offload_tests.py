@@ -1,5 +1,6 @@
-"""Tests for offloading that were wrong about a model: looked for in the functions that run when a
-weight turns out not to have been brought."""
+"""Code that tests whether a model is offloaded may be wrong about it.
+
+Such tests are looked for in the functions that run when a weight was not brought."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Hooks that bring weights when a module is called: where they are, and why one did not act.
+"""Hooks bring weights when a module is called; this finds why one of them did not.
 
-Looked at only when a weight was found in the wrong place; until then modules are merely noted."""
+Modules are merely noted until a weight is found in the wrong place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrapper subclasses and empty addresses: answers that are not what their callers think."""
+"""Wrapper subclasses and empty addresses may give answers that are not what their callers think."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compiled code is called without our modes.
 
-Compiled code is guarded by the stack of modes: with one of ours on it, a function that was compiled
+It is guarded by the stack of modes: with one of ours on the stack, a function that was compiled
 before would be compiled again, and once more without it."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hooks for libraries that the program imports later than the recording begins."""
+"""Hooks are put on libraries that the program imports after the recording began."""
 
 from __future__ import annotations
 

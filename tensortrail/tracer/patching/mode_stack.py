@@ -1,4 +1,4 @@
-"""The running thread's stack of function modes: ours stands below the user's.
+"""Each thread has a stack of function modes; the recording's mode stands below the user's.
 
 There, whatever the user puts on is taken off again by its owner and not ours in its place, and
 ours sees calls as the user's modes leave them. Only `torch.set_default_device` is lower: it

@@ -1,4 +1,4 @@
-"""Wrappers put around functions and methods, and taken off again."""
+"""Functions and methods get wrappers, which are taken off again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exceptions that signal handlers raise: they are the program's, wherever they strike."""
+"""Exceptions that signal handlers raise belong to the program, wherever they strike."""
 
 from __future__ import annotations
 

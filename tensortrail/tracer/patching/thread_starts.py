@@ -1,4 +1,4 @@
-"""Something to do at the beginning and the end of each thread that is started."""
+"""Each thread that is started gets something to do at its beginning and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recorded run in, findings out; and what a run says of findings in its source."""
+"""Rules judge a recorded run; the run also tells what it saw of findings in its source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From when to when each storage lived, and how many bytes that made on every device.
+"""Each storage lived from one time to another; this sums their bytes on every device.
 
 Made for millions of events: one pass over the rows of a part, and no Event is built."""
 

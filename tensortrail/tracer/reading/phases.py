@@ -1,4 +1,4 @@
-"""The phases of a run, from the events of their beginnings and ends."""
+"""The phases of a run are made from the events of their beginnings and ends."""
 
 from __future__ import annotations
 

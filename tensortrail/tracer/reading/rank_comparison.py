@@ -1,4 +1,4 @@
-"""What the ranks of a run have in common, and where one of them went another way."""
+"""The ranks of a run are compared: what they share, and where one of them went another way."""
 
 from __future__ import annotations
 

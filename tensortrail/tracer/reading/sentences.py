@@ -1,4 +1,4 @@
-"""Events in plain words."""
+"""Events are told in plain sentences."""
 
 from __future__ import annotations
 

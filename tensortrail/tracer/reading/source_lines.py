@@ -1,4 +1,4 @@
-"""Source lines behind events, and places in them that can be edited."""
+"""Events have source lines behind them, and some have places that can be edited."""
 
 from __future__ import annotations
 

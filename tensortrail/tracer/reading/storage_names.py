@@ -1,4 +1,4 @@
-"""The names of all storages at once; `Timeline.name` answers for one."""
+"""All storages get their names at once; `Timeline.name` answers for one."""
 
 from __future__ import annotations
 

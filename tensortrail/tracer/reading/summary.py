@@ -1,4 +1,4 @@
-"""What a run comes to: who moved what, what lies where, in which phases, and what went wrong.
+"""A summary tells who moved what, what lies where, in which phases, and what went wrong.
 
 Times are seconds since the run began."""
 

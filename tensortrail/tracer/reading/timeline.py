@@ -1,4 +1,4 @@
-"""A run read back: the Timeline that rules, reports and explanations work on."""
+"""A Timeline is a run read back: rules, reports and explanations work on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line on standard error now and then, so that a long run shows that it is recorded."""
+"""A line on standard error now and then shows that a long run is recorded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""In a child process that was spawned: begins to record once it has torch, as its parent does.
+"""A child process that was spawned begins to record once it has torch, as its parent does.
 
-Pickled by the parent with the child, and without torch itself: a child may never need it."""
+The parent pickles this with the child, and without torch itself: a child may never need it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping a program before a step that is known to destroy data."""
+"""The program can be stopped before a step that is known to destroy data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts a rehearsal on, and takes every trace of it off again."""
+"""A rehearsal is put on, and every trace of it is taken off again."""
 
 from __future__ import annotations
 

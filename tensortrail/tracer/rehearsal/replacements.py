@@ -1,4 +1,4 @@
-"""What is replaced while a rehearsal is on, and put back as it was."""
+"""Functions are replaced while a rehearsal is on, and put back as they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rehearsal that is on, and what simulated tensors ask of it."""
+"""This holds the rehearsal that is on, for what simulated tensors ask of it."""
 
 from __future__ import annotations
 

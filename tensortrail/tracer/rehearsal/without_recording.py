@@ -1,4 +1,4 @@
-"""A rehearsal without a recording: what a recording does for it in threads and backward passes."""
+"""A rehearsal without a recording arms threads and backward passes itself."""
 
 from __future__ import annotations
 

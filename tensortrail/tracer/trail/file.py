@@ -1,4 +1,4 @@
-"""The file under a trail: appended to in frames, and never anybody else's."""
+"""The file under a trail is appended to in frames, and is never anybody else's."""
 
 from __future__ import annotations
 

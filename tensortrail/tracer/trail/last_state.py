@@ -1,7 +1,7 @@
-"""Where a process stands, beside its trail: one small record, written over and over.
+"""A small record beside the trail says where a process stands; it is written over and over.
 
-A rank that hangs makes no more events, and what led there may wait to be written. This is with
-the kernel at once, so it is there also after a kill."""
+A rank that hangs makes no more events, and what led there may wait to be written. This record is
+with the kernel at once, so it is there also after a kill."""
 
 from __future__ import annotations
 

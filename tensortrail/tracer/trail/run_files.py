@@ -1,4 +1,4 @@
-"""Finding the trail files of a run."""
+"""This finds the trail files of a run."""
 
 from __future__ import annotations
 

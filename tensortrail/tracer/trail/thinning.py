@@ -1,4 +1,4 @@
-"""What is kept when a trail nears its size limit: the first and last event of every storage."""
+"""A trail that nears its size limit keeps the first and last event of every storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting the mode on in a thread, taking it off, and keeping it on where torch takes it off."""
+"""The mode is put on in a thread, taken off, and kept on where torch takes it off."""
 
 from __future__ import annotations
 

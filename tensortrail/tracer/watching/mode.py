@@ -1,4 +1,4 @@
-"""The function mode: sees every call of torch's Python API in a thread, and acts on few."""
+"""The function mode sees every call of torch's Python API in a thread, and acts on few."""
 
 from __future__ import annotations
 

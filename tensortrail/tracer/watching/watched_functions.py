@@ -1,4 +1,4 @@
-"""The functions the mode acts on, with what is looked at before and told after the call.
+"""This table says which functions the mode acts on, and what is looked at before and noted after.
 
 Whatever a watch does, the program gets the result of its call: faults are caught outside."""
 

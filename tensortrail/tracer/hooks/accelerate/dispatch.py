@@ -1,4 +1,4 @@
-"""accelerate's functions that spread a model over devices and put its hooks on."""
+"""accelerate has functions that spread a model over devices and put its hooks on."""
 
 from __future__ import annotations
 

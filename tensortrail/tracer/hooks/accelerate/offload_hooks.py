@@ -1,4 +1,4 @@
-"""accelerate's hooks: weights that are elsewhere, and come only while their module runs."""
+"""accelerate's hooks keep weights elsewhere and bring them only while their module runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What accelerate's hooks bring, and where they keep it."""
+"""accelerate's hooks bring weights; this tells which, and where they are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that may not be moved any more: what accelerate says when somebody tries."""
+"""accelerate warns when somebody moves a model that may not be moved any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the compiler works: a phase of the trail, in which nothing of ours stands in its way."""
+"""The compiler's work is a phase of the trail, in which nothing of ours stands in its way."""
 
 from __future__ import annotations
 

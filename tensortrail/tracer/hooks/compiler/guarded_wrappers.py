@@ -1,4 +1,4 @@
-"""Compiled code that is guarded by functions we wrapped: the wrappers give way.
+"""Compiled code may be guarded by functions that we wrapped: the wrappers give way.
 
 A guard remembers a function it saw, by identity. Code that saves a checkpoint or moves a module
 inside of a compiled region would be compiled again for each wrapper that comes or goes."""

@@ -1,5 +1,4 @@
-"""torch.jit.trace names the values of its graph by the variables of the frames it comes from:
-ours must not be among them."""
+"""torch.jit.trace names values by the variables of the frames it comes from: not by our frames."""
 
 from __future__ import annotations
 

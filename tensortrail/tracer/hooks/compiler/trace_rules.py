@@ -1,4 +1,4 @@
-"""What the compiler remembers of torch for ever: it must not remember our wrappers."""
+"""The compiler remembers functions of torch for ever: it must not remember our wrappers."""
 
 from __future__ import annotations
 

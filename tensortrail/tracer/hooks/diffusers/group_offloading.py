@@ -1,4 +1,4 @@
-"""diffusers' group offloading: blocks or leaves of a model that come to the device by turns."""
+"""diffusers' group offloading brings blocks or leaves of a model to the device by turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""diffusers' models: a group-offloaded one is not moved by `.to()`, and only a warning says so."""
+"""diffusers does not move a group-offloaded model by `.to()`, and only a warning says so."""
 
 from __future__ import annotations
 

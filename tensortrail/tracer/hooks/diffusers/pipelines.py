@@ -1,4 +1,4 @@
-"""diffusers' pipelines: offloading a whole pipeline is a phase, and some may not be moved."""
+"""Offloading a whole pipeline of diffusers is a phase; some pipelines may not be moved."""
 
 from __future__ import annotations
 

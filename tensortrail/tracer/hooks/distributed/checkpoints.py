@@ -1,4 +1,4 @@
-"""Distributed checkpoints: save, asynchronous save with its staging, load."""
+"""Distributed checkpoints are saved, staged for an asynchronous save, and loaded."""
 
 from __future__ import annotations
 

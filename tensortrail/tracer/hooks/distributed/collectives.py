@@ -1,4 +1,4 @@
-"""Collectives: who is in which, so that a rank that waits for another can be told."""
+"""A record says which rank is in which collective, so that one that waits can be named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FSDP2: which parameters are sharded, gathered and freed, and whose memory it goes on with."""
+"""FSDP2 shards, gathers and frees parameters; this notes which, and whose memory it uses."""
 
 from __future__ import annotations
 

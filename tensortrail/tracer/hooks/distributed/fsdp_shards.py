@@ -1,4 +1,4 @@
-"""The shards of FSDP2: what is said of them, and where a parameter's holders come apart.
+"""A shard of FSDP2 and the parameter in its module may come apart.
 
 A parameter of a sharded module is a DTensor around memory to which FSDP2 keeps a reference of its
 own. Whoever puts another tensor into the module, or has kept the one that was there before, works

@@ -1,4 +1,4 @@
-"""What a distributed checkpoint holds for the tensors it is loaded into."""
+"""A distributed checkpoint holds values for the tensors it is loaded into, or lacks them."""
 
 from __future__ import annotations
 

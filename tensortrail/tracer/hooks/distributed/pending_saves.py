@@ -1,4 +1,4 @@
-"""Asynchronous saves whose result nobody waited for yet."""
+"""An asynchronous save is pending until somebody waits for its result."""
 
 from __future__ import annotations
 

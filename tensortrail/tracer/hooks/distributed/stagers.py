@@ -1,4 +1,4 @@
-"""Stagers: the copies from which an asynchronous save is written."""
+"""A stager makes the copies from which an asynchronous save is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The helpers that gather and spread the state of sharded models and optimizers."""
+"""torch has helpers that gather and spread the state of sharded models and optimizers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index of a checkpoint against the files it speaks of, when the recording ends."""
+"""The index of a checkpoint is compared with the files it names when the recording ends."""
 
 from __future__ import annotations
 

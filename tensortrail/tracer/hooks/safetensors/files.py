@@ -1,4 +1,4 @@
-"""safetensors: written and read by Rust, unseen by every mode."""
+"""safetensors writes and reads in Rust, which no mode sees."""
 
 from __future__ import annotations
 

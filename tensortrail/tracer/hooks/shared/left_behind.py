@@ -1,4 +1,4 @@
-"""What a move of weights left behind, and who holds it there."""
+"""A move of weights may leave storages behind; this tells which, and who holds them there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights written while a hook had brought them: the hook throws what was written away."""
+"""Weights that are written while a hook has brought them are lost: the hook throws them away."""
 
 from __future__ import annotations
 

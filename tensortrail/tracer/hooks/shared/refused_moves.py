@@ -1,4 +1,4 @@
-"""Moves of modules whose place is their hooks' business."""
+"""Libraries refuse to move models whose place is their hooks' business."""
 
 from __future__ import annotations
 

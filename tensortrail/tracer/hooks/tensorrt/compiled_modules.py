@@ -1,7 +1,7 @@
-"""Torch-TensorRT: what compiling, refitting and reloading do to the module they were given.
+"""Torch-TensorRT compiles, refits and reloads a module, and may move what it was given.
 
 The module is the caller's, and so are its parameters: a call that leaves them on another device
-is told, with what the setting about it said."""
+is noted, with what the setting about it said."""
 
 from __future__ import annotations
 

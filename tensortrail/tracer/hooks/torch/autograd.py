@@ -1,4 +1,4 @@
-"""The backward pass: hooks, custom functions and recomputation run inside of it."""
+"""The backward pass runs hooks, custom functions and recomputation, which are recorded too."""
 
 from __future__ import annotations
 

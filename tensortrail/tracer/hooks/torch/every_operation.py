@@ -1,4 +1,4 @@
-"""Every operation, in the steps that were asked for: a dispatch mode that is on only then.
+"""A dispatch mode records every operation in the steps that were asked for, and is on only then.
 
 A step ends with an optimizer's step; a program without one has a single step."""
 

@@ -1,7 +1,8 @@
-"""Where torch chooses another computation because some function mode is on.
+"""Torch may choose another computation because a function mode is on; here it does not.
 
 `nn.MultiheadAttention` and the transformer layers leave their fast path, with other results in
-the last bits, if `torch.overrides.has_torch_function` says so. Ours is none that counts."""
+the last bits, if `torch.overrides.has_torch_function` says so. The recording's mode must not
+count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moves of whole modules, and the names of their parameters."""
+"""Whole modules are moved at once; their parameters get names here."""
 
 from __future__ import annotations
 

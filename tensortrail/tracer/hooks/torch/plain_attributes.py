@@ -1,4 +1,4 @@
-"""Tensors that are plain attributes of a module: its moves leave them where they are."""
+"""Tensors that are plain attributes of a module stay behind when it is moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child processes: forked ones go on in a file of their own, spawned ones begin one."""
+"""Forked child processes go on in a file of their own, and spawned ones begin one."""
 
 from __future__ import annotations
 

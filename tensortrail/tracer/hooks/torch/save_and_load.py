@@ -1,4 +1,4 @@
-"""torch.save, torch.load, state dicts: what is written and read, and from where."""
+"""torch.save, torch.load and state dicts write and read tensors; this notes what, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods of UntypedStorage and `set_`: no mode sees them."""
+"""No mode sees the methods of UntypedStorage, or `set_`."""
 
 from __future__ import annotations
 

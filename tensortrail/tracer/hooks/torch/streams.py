@@ -1,4 +1,4 @@
-"""Streams, events and devices that are waited for: no mode sees them."""
+"""No mode sees streams, events, or waiting for a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torch's own `TestCase` looks for modes that a test left on: ours is none of them.
+"""Torch's own `TestCase` looks for modes that a test left on; the recording's mode must not count.
 
 Tests whose `setUp` does not call torch's are compared with what the class says."""
 

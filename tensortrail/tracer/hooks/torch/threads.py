@@ -1,4 +1,4 @@
-"""Threads: modes belong to one thread, so each new one gets its own."""
+"""A mode belongs to one thread, so each new thread gets its own."""
 
 from __future__ import annotations
 

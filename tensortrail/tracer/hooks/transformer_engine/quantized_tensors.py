@@ -1,4 +1,4 @@
-"""TransformerEngine: what its quantized tensors are made of. They do not take themselves apart."""
+"""TransformerEngine's quantized tensors do not say what they are made of; this says it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`from_pretrained`: the device map that was asked for, and where the weights are then."""
+"""`from_pretrained` is asked for a device map; this notes it, and where the weights are then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which weights transformers joins into one when it saves them in their original format."""
+"""transformers joins some weights into one when it saves them in their original format."""
 
 from __future__ import annotations
 

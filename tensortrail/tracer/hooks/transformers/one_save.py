@@ -1,4 +1,4 @@
-"""One `save_pretrained` of transformers: what it needs, and what will become of it."""
+"""One `save_pretrained` needs weights from files and may destroy them; this knows both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""transformers: what `save_pretrained` cuts, reads back, converts and hides."""
+"""transformers' `save_pretrained` cuts, reads back, converts and hides; each is noted here."""
 
 from __future__ import annotations
 

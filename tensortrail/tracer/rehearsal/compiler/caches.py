@@ -1,4 +1,4 @@
-"""What torch remembers of compiled code; what it learned in a rehearsal goes with it."""
+"""Torch remembers compiled code; what it learned in a rehearsal goes with the rehearsal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Plain Python between two compiled graphs runs without our function mode, by which compiled code
-is guarded. There simulated tensors ask for themselves, as subclasses may."""
+"""Plain Python between two compiled graphs runs without our function mode: it would be a guard.
+
+There simulated tensors ask for themselves, as subclasses may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What met when the compiler refused to trace a call: the stand-ins, and whose place they take."""
+"""The compiler may refuse to trace a call; this tells which operands met there."""
 
 from __future__ import annotations
 

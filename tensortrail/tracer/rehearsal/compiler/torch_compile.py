@@ -1,4 +1,4 @@
-"""torch.compile: it traces as on a machine with GPUs, and no code for a GPU is made."""
+"""torch.compile traces as on a machine with GPUs, and makes no code for a GPU."""
 
 from __future__ import annotations
 

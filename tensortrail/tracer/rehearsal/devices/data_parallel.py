@@ -1,4 +1,4 @@
-"""Several devices in one process: what DataParallel asks of a CUDA build."""
+"""DataParallel uses several devices in one process, and asks a CUDA build for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which devices there are, which is current, and what names of devices mean."""
+"""This knows which devices are simulated, which is current, and what their names mean."""
 
 from __future__ import annotations
 

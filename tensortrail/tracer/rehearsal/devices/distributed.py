@@ -1,4 +1,4 @@
-"""Distributed training: gloo carries between processes what nccl would between GPUs."""
+"""In distributed training gloo carries between processes what nccl would between GPUs."""
 
 from __future__ import annotations
 

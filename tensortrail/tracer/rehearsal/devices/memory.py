@@ -1,4 +1,4 @@
-"""What lies on each simulated device: accounted by storage, with a limit if one was asked for."""
+"""Each simulated device has memory, accounted by storage, with a limit if one was asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statistics of a GPU's allocator, as `torch.cuda.memory_stats` reads them.
+"""`torch.cuda.memory_stats` reads the statistics of a GPU's allocator.
 
 Nothing is cached on a simulated device: what is reserved is what is allocated."""
 

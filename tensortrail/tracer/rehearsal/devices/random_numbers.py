@@ -1,6 +1,6 @@
-"""Generators of random numbers that say they are a GPU's.
+"""Generators of random numbers say that they are a GPU's.
 
-Their numbers are the host's, so that a rehearsed run draws what a run without a GPU draws."""
+Their numbers are the CPU's, so that a rehearsed run draws what a run without a GPU draws."""
 
 from __future__ import annotations
 

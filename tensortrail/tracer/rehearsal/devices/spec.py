@@ -1,4 +1,4 @@
-"""`cuda:2x24GiB`: which devices are simulated."""
+"""A text like `cuda:2x24GiB` says which devices are simulated."""
 
 from __future__ import annotations
 

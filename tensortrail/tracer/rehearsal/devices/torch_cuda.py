@@ -1,4 +1,4 @@
-"""`torch.cuda` and `torch.accelerator` as a machine with these devices has them.
+"""`torch.cuda` and `torch.accelerator` answer as on a machine with these devices.
 
 What torch's C++ would answer is put where `torch.cuda` asks for it: its own Python code runs."""
 

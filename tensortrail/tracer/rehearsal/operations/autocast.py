@@ -1,7 +1,8 @@
-"""Autocast of a simulated device.
+"""A simulated device has autocast, as a GPU has.
 
-Torch keeps the state ("cuda" on, to float16). Its kernels know simulated tensors as the host's: for
-each call on them the host's autocast is on too, and what a GPU computes in float32 is widened."""
+Torch keeps the state ("cuda" on, to float16). Its kernels take simulated tensors for the CPU's:
+for each call on them the CPU's autocast is on too, and what a GPU computes in float32 is
+widened."""
 
 from __future__ import annotations
 

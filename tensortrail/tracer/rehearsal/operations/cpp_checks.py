@@ -1,4 +1,4 @@
-"""What torch's C++ checks before the dispatcher, where simulated tensors pass for the host's."""
+"""Torch's C++ checks some calls before the dispatcher: simulated tensors pass for the CPU's there."""
 
 from __future__ import annotations
 

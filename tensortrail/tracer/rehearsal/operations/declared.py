@@ -1,6 +1,6 @@
-"""How a GPU build declares its operations, read from the list that torch ships.
+"""A GPU build declares its operations; this reads how, from the list that torch ships.
 
-Asked only when operands lie on two devices: most runs never read the list."""
+The list is read only when operands lie on two devices: most runs never read it."""
 
 from __future__ import annotations
 

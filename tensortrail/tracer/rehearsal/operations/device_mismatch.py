@@ -1,4 +1,4 @@
-"""Which operands may meet on a GPU, and what torch says when they may not."""
+"""Some operands may not meet on a GPU; this says which, in torch's own words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fourier transforms in half precision, as cuFFT has them: sizes that are powers of two."""
+"""cuFFT transforms half precision only in sizes that are powers of two, and so does a rehearsal."""
 
 from __future__ import annotations
 

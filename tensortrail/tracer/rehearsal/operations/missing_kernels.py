@@ -1,4 +1,4 @@
-"""Kernels a GPU has and the CPU lacks: computed in a wider type, rounded to the asked one."""
+"""Kernels that a GPU has and the CPU lacks are computed in a wider type, and rounded."""
 
 from __future__ import annotations
 

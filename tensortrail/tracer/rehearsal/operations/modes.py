@@ -1,4 +1,4 @@
-"""The two modes of a rehearsal: one knows what Python asks for, one what is computed."""
+"""A rehearsal has two modes: one knows what Python asks for, one what is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operation was given."""
+"""An operation is given tensors, some of them in lists."""
 
 from __future__ import annotations
 

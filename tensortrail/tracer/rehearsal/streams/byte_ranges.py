@@ -1,4 +1,4 @@
-"""Which bytes of a storage a tensor covers, and whether two tensors meet there."""
+"""A tensor covers some bytes of a storage; two tensors may meet there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work on two streams that nobody ordered: reads, writes, and memory that is given away again.
+"""Work on two streams races if nobody ordered it: reads, writes, and memory that is reused.
 
 Nothing is looked at before there is a second stream. What was made until then is taken as written
 where it was made."""

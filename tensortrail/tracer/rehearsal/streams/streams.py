@@ -1,7 +1,7 @@
-"""Streams and events: on the simulated device all work is done at once, in order.
+"""A simulated device does all work of its streams and events at once, in order.
 
-What can still be seen is whether somebody waited (see `order`): for a copy to the host that is
-read (`pending`), and for what another stream did (`races`)."""
+What can still be seen is whether somebody waited (see `clocks`): for a copy to the CPU that is
+read (`unwaited_copies`), and for what another stream did (`races`)."""
 
 from __future__ import annotations
 

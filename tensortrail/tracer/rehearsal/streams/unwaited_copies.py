@@ -1,4 +1,4 @@
-"""Copies to the host that nobody waited for: reading one is a race on a GPU."""
+"""A copy to the CPU that nobody waited for is pending: reading it is a race on a GPU."""
 
 from __future__ import annotations
 

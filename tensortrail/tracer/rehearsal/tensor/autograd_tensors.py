@@ -1,4 +1,4 @@
-"""The formulas of autograd: C++ that takes the tensors it works on for the host's."""
+"""Autograd's formulas are C++ that takes the tensors it works on for the CPU's."""
 
 from __future__ import annotations
 

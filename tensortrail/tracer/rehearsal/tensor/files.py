@@ -1,4 +1,4 @@
-"""Files: what is saved from a simulated device says `cuda:0`, and is loaded back onto it."""
+"""A file that is saved from a simulated device says `cuda:0`, and is loaded back onto it."""
 
 from __future__ import annotations
 

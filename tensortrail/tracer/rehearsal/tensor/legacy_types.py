@@ -1,4 +1,4 @@
-"""`torch.cuda.FloatTensor` and its like, and the default tensor type."""
+"""`torch.cuda.FloatTensor`, its like and the default tensor type work on simulated devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tensor that becomes another, on another device, and stays the same object."""
+"""A tensor becomes another, on another device, and stays the same object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Host memory that says it is pinned."""
+"""Memory of the CPU says that it is pinned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tensor that says it lies on a GPU, and holds its values on the CPU.
+"""A simulated tensor says it lies on a GPU, and holds its values on the CPU.
 
 To torch's C++ it is a CPU tensor without memory of its own; every operation on it comes to
 `__torch_dispatch__`. What Python asks of it directly is answered here as a GPU's would be."""
