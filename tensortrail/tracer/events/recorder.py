@@ -164,7 +164,7 @@ class Recorder:
             return None
 
     def changed(self) -> None:
-        """Of what decides whether operations are looked at."""
+        """What decides whether operations are looked at has changed."""
         self.alert = self.meetings.possible or self.unwritten.some
 
     def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
@@ -321,7 +321,7 @@ class Recorder:
 
     # --- life ----------------------------------------------------------------------------
     def forked(self, writer: TrailWriter) -> None:
-        """In the child: go on in a file of its own, where the parent's thread was."""
+        """The child goes on in a file of its own, where the parent's thread was."""
         self.writer = writer
         self._sites.clear()
         self._ops.clear()

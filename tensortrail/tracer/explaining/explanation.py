@@ -259,7 +259,7 @@ def _settings(
     timeline: Timeline | None,
     failure: Failure | None,
 ) -> Iterator[Setting]:
-    """Of libraries that this program uses, and without what the run had set so already."""
+    """Settings of libraries that this program uses, but none that the run had set so already."""
     operands = failure.operands if failure and timeline else ()
     calls = [_taken_by(timeline, each["storage"]) for each in operands if timeline]
     used = {facts.get("setting") for facts in calls if facts.get("value") is False}
@@ -270,7 +270,7 @@ def _settings(
 
 
 def filled(setting: Setting, found: Mapping[str, str]) -> Iterator[Setting]:
-    """With what the message says in the places of `{device}` and the like; not without it."""
+    """The setting with what the message says for `{device}` and the like; nothing without it."""
     wanted = _SAID.findall(setting.value)
     if all(name in found for name in wanted):
         value = _SAID.sub(lambda match: found[match[1]], setting.value)

@@ -41,7 +41,7 @@ class Chosen:
 
 
 def choose(summary: Summary, most: int = MOST) -> list[Chosen]:
-    """Those that errors and meetings speak of, the busiest, the largest with and without names."""
+    """The storages of errors and meetings, the busiest, the largest with and without a name."""
     wanted = set(_spoken_of(summary, most // 4))
     wanted |= {s.key for use in summary.alive_by_device for s in use.largest[:ALIVE_BY_DEVICE]}
     counts = {

@@ -76,7 +76,7 @@ def _flat(event: Event, name: str | None) -> Flat:
 
 
 def to_json(value: Any) -> str:
-    """In ASCII, and of nothing but what every JSON reader knows."""
+    """The line is ASCII, and has nothing but what every JSON reader knows."""
     return json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
 
 

@@ -194,7 +194,7 @@ def inner_tensors(tensor: Any, outer: str = "", depth: int = 0) -> Iterator[tupl
 
 
 def _part_names(kind: type, tensor: Any) -> Iterable[str] | None:
-    """Of the tensors a wrapper is made of; None for what is no wrapper."""
+    """The names of the tensors a wrapper is made of; None for what is no wrapper."""
     flatten = getattr(kind, "__tensor_flatten__", None)
     if flatten is not None:
         return flatten(tensor)[0]  # type: ignore[no-any-return]

@@ -101,5 +101,5 @@ class Meetings:
 
 
 def _is_number(tensor: torch.Tensor) -> bool:
-    """On the CPU and without a dimension: it may meet anything."""
+    """A tensor on the CPU without a dimension may meet anything."""
     return device_of(tensor) == CPU and not computes(tensor) and not tensor.dim()

@@ -103,12 +103,12 @@ class Onloads:
             self._here.depth -= 1
 
     def put(self, module: Module, path: str = "") -> None:
-        """It got a hook. The path is that in the model, "" for the model itself."""
+        """The module got a hook. The path is that in the model, "" for the model itself."""
         path = path or self._here.paths.get(id(module), "") or self.path(module)
         self._known[id(module)] = Known(weakref.ref(module), path, self._here.root)
 
     def met(self, module: Module, path: Callable[[], str]) -> None:
-        """Its hook acts; it may have had it before anything was recorded."""
+        """The module's hook acts; it may have had it before anything was recorded."""
         if self._put_on(module) is None:
             self.put(module, path())
 
@@ -126,7 +126,7 @@ class Onloads:
         return self.path(module) or type(module).__name__
 
     def hooks(self, root: Module) -> Iterator[tuple[str, Module, Bringer]]:
-        """Those on the module and below it, with the paths of their modules."""
+        """The hooks on the module and below it, with the paths of their modules."""
         for module in root.modules() if self._known else ():
             if (known := self._put_on(module)) is not None and known.removed is None:
                 for bringer in self.of(module):

@@ -204,7 +204,7 @@ class Wrappers:
         self._note(self._notes.storages.entry(tensor), func, facts, *key)
 
     def _note(self, entry: Any, func: Any, facts: dict[str, Any], *key: Any) -> None:
-        """Once at each place."""
+        """Each answer is noted once at each place."""
         key = (*key, self._notes.site_here())
         if key in self._said or len(self._said) > MOST_TYPES:
             return

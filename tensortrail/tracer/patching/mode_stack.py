@@ -59,7 +59,7 @@ def _default_device() -> TorchFunctionMode | None:
 
 @contextmanager
 def stepped_aside(kind: type[TorchFunctionMode]) -> Iterator[None]:
-    """Without the mode of this kind for a while."""
+    """The mode of this kind is off for a while."""
     mode = ours(kind)
     if mode is None:
         yield

@@ -194,7 +194,7 @@ class Patches:
             self._all = [each for each in self._all if each not in leaving]
 
     def forked(self) -> None:
-        """In a child: a thread that held the lock is not here to let it go."""
+        """A child gets a new lock: a thread that held the old one is not here to let it go."""
         self._lock = threading.Lock()
 
     def undo(self) -> None:

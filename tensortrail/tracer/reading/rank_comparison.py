@@ -25,7 +25,7 @@ MOST_NAMES = 3
 
 
 def ranks_of(timeline: RunTimeline) -> list[RunTimeline]:
-    """Without the process that only started them."""
+    """The ranks, without the process that only started them."""
     return [each for each in timeline.by_rank() if each.rank is not None]
 
 

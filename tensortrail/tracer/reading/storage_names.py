@@ -9,7 +9,7 @@ _LINEAGE = frozenset(CODE[did] for did in LINEAGE)
 
 
 def names(process: Process) -> dict[int, str]:
-    """Those that were given one, and those their bytes were moved to."""
+    """Storages that were given a name have one, and those their bytes were moved to."""
     part = process.part
     found = {number: part.text(given[-1]) for number, given in part.names.items()}
     for row in part.rows:

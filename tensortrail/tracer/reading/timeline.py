@@ -114,13 +114,13 @@ class RunTimeline:
 
     @property
     def rank(self) -> int | None:
-        """Of its first process."""
+        """The rank of its first process."""
         rank = self.processes[0].part.header.get("rank")
         return rank if isinstance(rank, int) else None
 
     @property
     def label(self) -> str:
-        """Of a rank and its children."""
+        """The label of a rank and its children."""
         return self.processes[0].label if self.rank is None else f"rank {self.rank}"
 
     def by_rank(self) -> list[RunTimeline]:

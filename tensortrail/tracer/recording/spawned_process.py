@@ -43,7 +43,7 @@ class Armed:
 
 
 def resume(directory: str, header: Mapping[str, Any], focus: Focus) -> Session | None:
-    """In a spawned child: record into the parent's run."""
+    """A spawned child records into the parent's run."""
     from tensortrail.rules.timeline import Did
     from tensortrail.tracer.identity.sites import LIBRARY, OWNERS
     from tensortrail.tracer.recording.running import Session

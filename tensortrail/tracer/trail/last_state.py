@@ -56,7 +56,7 @@ class Standing:
             self._write((*said, False))
 
     def forget(self, trail: str) -> None:
-        """In a forked child: the record is the parent's."""
+        """A forked child leaves the record to its parent."""
         with contextlib.suppress(OSError):
             if self._file >= 0 and self._is_ours():
                 os.close(self._file)

@@ -194,7 +194,7 @@ class TrailWriter:
                 self._lock.release()
 
     def abandon(self) -> None:
-        """In a forked child: the file is the parent's."""
+        """A forked child leaves the file to its parent."""
         self._file.close()
         self._rows.clear()
 
@@ -258,7 +258,7 @@ def _squeezed(packed: bytes) -> bytes:
 
 
 def _type_name(thing: Any) -> str:
-    """Of what msgpack does not know, and of integers that are too large for it."""
+    """The type's name, for what msgpack does not know and integers that are too large for it."""
     return type(thing).__name__
 
 

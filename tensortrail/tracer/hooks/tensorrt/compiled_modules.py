@@ -221,7 +221,7 @@ def _of_function(function: Any) -> Asked:
 
 
 def _of_mutable(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Its own fields only: for others it asks the module that it wraps."""
+    """Only the wrapper's own fields are read: for others it asks the module that it wraps."""
     own = getattr(args[0], "__dict__", {}) if args else {}
     settings = own.get("additional_settings")
     value = bool(settings.get(SETTING, False)) if isinstance(settings, dict) else None

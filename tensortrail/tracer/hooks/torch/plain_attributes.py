@@ -16,7 +16,7 @@ MOST = 50
 def left_behind(
     recorder: Recorder, module: Module, left: Collection[str], kept: Collection[int]
 ) -> dict[str, Any]:
-    """Those on the devices that the module left. What shares memory with it is its own matter."""
+    """Plain attributes on the devices that the module left, but none that shares its memory."""
     found: list[int] = []
     for path, each in module.named_modules():
         for key, value in vars(each).items():

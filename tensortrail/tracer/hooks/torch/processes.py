@@ -52,5 +52,5 @@ def _leaving(recorder: Recorder) -> Around:
 
 
 def _close_at_exit(recorder: Recorder) -> None:
-    """In a forked child of multiprocessing, which leaves without `atexit`."""
+    """A forked child of multiprocessing leaves without `atexit`: its file is closed here."""
     util.Finalize(None, recorder.close, exitpriority=AFTER_ALL_OTHERS)

@@ -65,7 +65,7 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
 
 
 def _ask(recorder: Recorder, stop: MayStop, place: str, empty: bool) -> None:
-    """It truncates the file before it writes."""
+    """`torch.save` truncates the file before it writes."""
     if place in recorder.mapped:
         stop.ask("STO206")
     if empty and os.path.exists(place):

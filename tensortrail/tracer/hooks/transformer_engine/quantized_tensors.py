@@ -29,7 +29,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _moving(recorder: Recorder) -> Around:
-    """It has a `cpu()` of its own, which no mode sees."""
+    """A quantized tensor has a `cpu()` of its own, which no mode sees."""
 
     def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         moved = original(tensor, *args, **kwargs)

@@ -54,7 +54,7 @@ class Save:
 
 
 class Saves(threading.local):
-    """Those that run in this thread."""
+    """The saves that run in this thread."""
 
     def __init__(self) -> None:
         self.open: list[Save] = []

@@ -114,7 +114,7 @@ def _converting(recorder: Recorder, saves: Saves) -> Around:
 
 
 def _converts_part(recorder: Recorder, save: Save, state_dict: Any) -> None:
-    """Of a group that is cut, only what this file has."""
+    """A file has a part of a group that is cut, and only that part is converted."""
     for target in save.cut.get("groups", ()):
         names = save.groups[target]
         if any(name in state_dict for name in names):

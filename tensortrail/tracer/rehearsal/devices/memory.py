@@ -72,7 +72,7 @@ class Memory:
         self._lock = threading.RLock()
 
     def index_of(self, storage: Any) -> int | None:
-        """Which device the storage lies on; None for the host."""
+        """The device the storage lies on; None for the CPU."""
         held = self._held.get(storage._cdata)
         return held.index if held is not None else None
 

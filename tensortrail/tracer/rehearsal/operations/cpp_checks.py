@@ -1,4 +1,4 @@
-"""Torch's C++ checks some calls before the dispatcher: simulated tensors pass for the CPU's there."""
+"""Torch's C++ checks calls before the dispatcher; simulated tensors pass for the CPU's there."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ DEPENDS_ON_VALUES = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_ou
 
 
 def by_autograd(device: Any) -> bool:
-    """Its C++ takes the tensors it works on for the host's, and asks for more like them."""
+    """Autograd's C++ takes the tensors it works on for the CPU's, and asks for more like them."""
     return bool(device == state.HOST and torch._C._current_graph_task_id() != -1)
 
 
@@ -27,7 +27,7 @@ def inner_of(tensor: Any) -> Any:
 
 
 def unwrapped(value: Any) -> Any:
-    """With the inner tensors; operations nest their operands in lists at most."""
+    """The value with the inner tensors; operations nest their operands in lists at most."""
     if isinstance(value, SimTensor):
         return value.inner
     if type(value) in (list, tuple):

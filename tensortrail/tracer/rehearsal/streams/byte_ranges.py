@@ -44,7 +44,7 @@ def region(tensor: Tensor) -> Region:
 
 
 def _without_repeats(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Of a tensor with as many elements as places: each place is used once."""
+    """A tensor with as many elements as places uses each place once."""
     expected = 1
     for stride, size in sorted(zip(strides, sizes, strict=True)):
         if size != 1 and stride != expected:

@@ -80,7 +80,7 @@ class Streams:
             self._devices.device = stream.device_index
 
     def catch_up(self) -> None:
-        """With autograd."""
+        """The current stream follows autograd's."""
         if not self._threads:
             return
         here = self._here

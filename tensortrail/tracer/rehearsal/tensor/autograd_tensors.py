@@ -47,7 +47,7 @@ def _before_its_python() -> bool:
 
 
 def _inside(tensor: Tensor) -> Tensor:
-    """Without what `grad`, `jvp` and `vmap` put around it."""
+    """The tensor without what `grad`, `jvp` and `vmap` put around it."""
     while functorch.is_functorch_wrapped_tensor(tensor):
         tensor = functorch.get_unwrapped(tensor)
     return tensor

@@ -276,6 +276,6 @@ def type_name(dtype: torch.dtype) -> str:
 
 
 def dtype_named(kind: Any) -> torch.dtype:
-    """Of `"torch.cuda.FloatTensor"` and `torch.cuda.FloatTensor`."""
+    """The dtype of `"torch.cuda.FloatTensor"` and `torch.cuda.FloatTensor`."""
     name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
     return torch.empty(0).type(name.replace("torch.cuda.", "torch.")).dtype
