@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from tensortrail.analyzer import edits, functions, hints, known
+from tensortrail.analyzer import edits, functions, hints, known, signatures
 from tensortrail.analyzer.attributes import Attributes, joined
 from tensortrail.analyzer.calls import argument_named
 from tensortrail.analyzer.class_lookup import Classes
@@ -276,6 +276,9 @@ class PythonModule(AsksForPlaces):
                     self.tree.qualname_of(node), node, flow, self.guards_of, self.path, is_method
                 )
         return self._function_facts[node]
+
+    def parameters_of(self, call: ast.Call) -> tuple[str, ...]:
+        return signatures.parameters_of(self, call)
 
     def parameters_of_callee(self, call: ast.Call) -> tuple[str, ...]:
         dotted = self.qualified(call.func)

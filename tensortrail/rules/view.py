@@ -96,6 +96,10 @@ class Module(Protocol):
     def function_facts(self, call: ast.Call) -> FunctionFacts | None:
         """What the called function does to its arguments, when it is known."""
 
+    def parameters_of(self, call: ast.Call) -> tuple[str, ...]:
+        """Names of the parameters of the called function or constructor, in order and without
+        `self`; empty if it is not known or takes `*args`."""
+
     def argument(self, call: ast.Call, position: int, name: str) -> ast.expr | None:
         """The argument passed at that position or by that keyword."""
 

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import unpacks
+
+_ABOUT_PLACES = re.compile(r"device|offload|pin(ned)?_|memmap|mmap|non_blocking|stream|cpu|cuda")
+
+
+class MisplacedArgument(Rule):
+    """An argument about devices or offloading is passed where another one is expected.
+
+    ## What it does
+    Compares the names of positional arguments with the parameters of the function they go to.
+    Reports a name that is itself a parameter of the function, at another position, and is given
+    nowhere else; and `offload_param_config=offload_optimizer_config`, a keyword that is given the
+    variable named like its sibling.
+
+    ## Why is this bad?
+    A device is always true, and `False` is accepted as a device index: nothing raises. Weights are
+    pinned although the user said no, or swapped by the settings of another part.
+
+    ## Example
+    ```python
+    def offloader(blocks, device, use_pinned_memory): ...
+
+    offloader(blocks, use_pinned_memory, device)
+    ```
+    Use instead:
+    ```python
+    offloader(blocks, device=device, use_pinned_memory=use_pinned_memory)
+    ```
+
+    ## Fix safety
+    No fix is offered: the variable may be named badly and passed rightly.
+
+    ## References
+    - kohya-ss/musubi-tuner: `use_pinned_memory` and `device` were swapped
+    - deepspeedai/DeepSpeed #3420: the optimizer's settings were used for the parameters
+    """
+
+    code = "OFF112"
+    name = "misplaced-argument"
+    severity = Severity.ERROR
+    triggers = ("device", "offload", "mmap", "memmap", "pin_", "pinned_")
+
+    bad = (
+        Bad(
+            """\
+class Offloader:
+    def __init__(self, blocks, device, use_pinned_memory=False):
+        self.blocks = blocks
+
+def enable(blocks, use_pinned_memory, device):
+    return Offloader(blocks, use_pinned_memory, device)
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+def load(path, dtype, device="cpu", disable_mmap=False):
+    return path
+
+def run(args, path, dtype):
+    return load(path, dtype, args.disable_mmap)
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+def start(make, offload_optimizer_config):
+    return make(offload_param_config=offload_optimizer_config)
+""",
+            lines=(2,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+class Offloader:
+    def __init__(self, blocks, device, use_pinned_memory=False):
+        self.blocks = blocks
+
+def enable(blocks, use_pinned_memory, device):
+    return Offloader(blocks, device, use_pinned_memory)
+"""
+        ),
+        Good(
+            """\
+def move(tensor, source_device, device):
+    return tensor
+
+def back(tensor, device):
+    return move(tensor, device, device=tensor.device)
+"""
+        ),
+        Good(
+            """\
+def copy(source, target_device):
+    return source
+
+def run(device, cpu_device):
+    return copy(device, target_device=cpu_device)
+"""
+        ),
+        Good(
+            """\
+def start(make, offload_optimizer_config, offload_param_config):
+    return make(
+        offload_param_config=offload_param_config,
+        offload_optimizer_config=offload_optimizer_config,
+    )
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.nodes(ast.Call):
+            yield from self._by_position(module, call)
+            yield from self._by_keyword(module, call)
+
+    def _by_position(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        names = [_last(each) for each in call.args]
+        if unpacks(call) or not any(_ABOUT_PLACES.search(name) for name in names):
+            return
+        params = module.parameters_of(call)
+        keywords = {each.arg for each in call.keywords}
+        for position, name in enumerate(names):
+            expected = params[position] if position < len(params) else ""
+            if not _ABOUT_PLACES.search(name) or expected in ("", name) or name not in params:
+                continue
+            if name in keywords or _is_at_home(name, names, params):
+                continue
+            yield self.finding(
+                module,
+                call.args[position],
+                f"`{module.text(call.args[position])}` is passed as `{expected}`; the parameter "
+                f"`{name}` of `{module.text(call.func)}` is another one"
+                + (
+                    f", and gets `{names[params.index(name)]}`"
+                    if _gets(name, names, params)
+                    else ""
+                ),
+            )
+            return
+
+    def _by_keyword(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        for each in call.keywords:
+            given = _last(each.value)
+            if each.arg is None or "offload" not in each.arg or "offload" not in given:
+                continue
+            if _are_siblings(each.arg, given):
+                yield self.finding(
+                    module,
+                    each.value,
+                    f"`{given}` is passed as `{each.arg}`: the settings of another part",
+                    confidence=Confidence.MEDIUM,
+                )
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_at_home(name: str, names: Sequence[str], params: Sequence[str]) -> bool:
+    """It is also passed where it belongs."""
+    at = params.index(name)
+    return at < len(names) and names[at] == name
+
+
+def _gets(name: str, names: Sequence[str], params: Sequence[str]) -> bool:
+    at = params.index(name)
+    return at < len(names) and bool(names[at])
+
+
+def _are_siblings(expected: str, given: str) -> bool:
+    """`offload_param_config` and `offload_optimizer_config`: one word of three differs."""
+    left, right = expected.split("_"), given.split("_")
+    differing = sum(a != b for a, b in zip(left, right, strict=False))
+    return len(left) == len(right) >= 3 and differing == 1

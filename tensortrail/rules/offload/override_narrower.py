@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, receiver, unpacks
+from tensortrail.rules.view import FunctionNode
+
+_GIVES_ITSELF = frozenset(
+    "to cuda cpu xpu half float double bfloat16 to_empty _apply requires_grad_ train eval".split()
+)
+_CHECKED = _GIVES_ITSELF | {"state_dict", "load_state_dict"}
+_TAKES = {
+    "register_buffer": ("name", "tensor", "persistent"),
+    "register_parameter": ("name", "param"),
+    "load_state_dict": ("state_dict", "strict", "assign"),
+    "state_dict": ("destination", "prefix", "keep_vars"),
+    "_apply": ("fn", "recurse"),
+    "to_empty": ("device", "recurse"),
+}
+"""What methods of `torch.nn.Module` accept besides `self`."""
+
+_CALLS_SUPER = re.compile(
+    rb"super\s*\([^()]*\)\s*\.\s*(?:" + "|".join(sorted(_CHECKED)).encode() + rb")\s*\("
+)
+_PATCHES = re.compile(rb"\.\s*(?:" + "|".join(_TAKES).encode() + rb")\s*=[^=]")
+
+
+class OverrideNarrower(Rule):
+    """A method replaces one of `torch.nn.Module` and does less than its callers rely on.
+
+    ## What it does
+    Finds, for methods that move or save a module,
+
+    - an override of `to`, `cuda`, `_apply` and the like that does the work and returns nothing;
+    - an override that accepts an argument, never reads it, and calls `super()` without it;
+    - a function put in the place of a method (`nn.Module.register_buffer = mine`) that accepts
+      fewer arguments;
+    - `super().state_dict(destination, prefix, keep_vars)` by position, as a note: torch announces
+      that it will stop accepting that.
+
+    ## Why is this bad?
+    `model = model.to(device)` is how modules are moved: it gives None. torch itself passes
+    `persistent`, `recurse` or `keep_vars` when it walks through children; a replacement without
+    them raises there, or drops what was asked for.
+
+    ## Example
+    ```python
+    def to(self, *args, **kwargs):
+        super().to(*args, **kwargs)
+        self.table = self.table.to(*args, **kwargs)
+    ```
+    Use instead:
+    ```python
+    def to(self, *args, **kwargs):
+        super().to(*args, **kwargs)
+        self.table = self.table.to(*args, **kwargs)
+        return self
+    ```
+
+    ## Fix safety
+    No fix is offered.
+
+    ## References
+    - huggingface/accelerate: a patched `register_buffer` did not know `persistent`
+    - pytorch/pytorch documentation of `torch.nn.Module`
+    """
+
+    code = "OFF111"
+    name = "override-narrower"
+    severity = Severity.ERROR
+    triggers = ("super", *_TAKES)
+    shape = (_CALLS_SUPER, _PATCHES)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+class Rotary(torch.nn.Module):
+    def to(self, *args, **kwargs):
+        super().to(*args, **kwargs)
+        self.table = self.table.to(*args, **kwargs)
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Wrapper(torch.nn.Module):
+    def cuda(self, device=None):
+        super().cuda()
+        return self
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+import torch
+
+def patch(device):
+    old = torch.nn.Module.register_buffer
+
+    def register_empty(module, name, buffer):
+        old(module, name, buffer.to(device))
+
+    torch.nn.Module.register_buffer = register_empty
+""",
+            lines=(9,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Joined(torch.nn.Module):
+    def state_dict(self, destination=None, prefix="", keep_vars=False):
+        return super().state_dict(destination, prefix, keep_vars)
+""",
+            lines=(5,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+class Rotary(torch.nn.Module):
+    def to(self, *args, **kwargs):
+        super().to(*args, **kwargs)
+        self.table = self.table.to(*args, **kwargs)
+        return self
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Fixed(torch.nn.Module):
+    def to(self, *args, **kwargs):
+        raise NotImplementedError("it stays where it is")
+"""
+        ),
+        Good(
+            """\
+class Queue:
+    def to(self, device):
+        self.device = device
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def patch(device):
+    old = torch.nn.Module.register_buffer
+
+    def register_empty(module, name, buffer, *args, **kwargs):
+        old(module, name, buffer.to(device), *args, **kwargs)
+
+    torch.nn.Module.register_buffer = register_empty
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Wrapper(torch.nn.Module):
+    def cuda(self, device=None):
+        return super().cuda(device)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in module.nodes(ast.FunctionDef):
+            cls = module.parent(function)
+            if function.name in _CHECKED and isinstance(cls, ast.ClassDef):
+                yield from self._method(module, cls, function)
+        yield from self._patched(module)
+
+    def _method(
+        self, module: Module, cls: ast.ClassDef, function: FunctionNode
+    ) -> Iterator[Finding]:
+        inherited = [call for call in module.nodes(ast.Call, function) if _is_super(call, function)]
+        facts = module.class_facts(cls) if inherited else None
+        if facts is None or not facts.is_module:
+            return
+        if function.name in _GIVES_ITSELF and not _gives(module, function):
+            yield self.finding(
+                module,
+                function,
+                f"`{cls.name}.{function.name}` returns None: `x = x.{function.name}(...)` loses "
+                "the module",
+            )
+        for name in _unread(module, function):
+            if not any(unpacks(call) for call in inherited):
+                yield self.finding(
+                    module,
+                    function,
+                    f"`{cls.name}.{function.name}` accepts `{name}` and does nothing with it",
+                    severity=Severity.WARNING,
+                    trail=[(inherited[0], "the inherited method is called without it")],
+                )
+        for call in inherited:
+            if function.name == "state_dict" and call.args and not unpacks(call):
+                yield self.finding(
+                    module,
+                    call,
+                    "torch accepts these arguments of `state_dict` by position for now, and warns",
+                    severity=Severity.NOTE,
+                    confidence=Confidence.HIGH,
+                )
+
+    def _patched(self, module: Module) -> Iterator[Finding]:
+        for assign in module.nodes(ast.Assign):
+            target = assign.targets[0]
+            if not isinstance(target, ast.Attribute) or target.attr not in _TAKES:
+                continue
+            if module.qualified(target) != f"torch.nn.Module.{target.attr}":
+                continue
+            given = _function_named(module, assign.value)
+            missing = _missing(given, _TAKES[target.attr]) if given is not None else ""
+            if given is not None and missing:
+                yield self.finding(
+                    module,
+                    assign,
+                    f"`{given.name}` takes the place of `{target.attr}` and does not accept "
+                    f"`{missing}`: whoever passes it gets an error",
+                    trail=[(given, "the replacement")],
+                )
+
+
+def _is_super(call: ast.Call, function: FunctionNode) -> bool:
+    """`super().to(...)` inside `to`."""
+    owner = receiver(call)
+    return (
+        isinstance(owner, ast.Call) and called(owner) == "super" and called(call) == function.name
+    )
+
+
+def _gives(module: Module, function: FunctionNode) -> bool:
+    own = [each for each in module.nodes(ast.Return, function)
+           if module.function_of(each) is function]  # fmt: skip
+    raises = any(isinstance(each, ast.Raise) for each in function.body)
+    return raises or any(each.value is not None for each in own)
+
+
+def _unread(module: Module, function: FunctionNode) -> list[str]:
+    arguments = function.args
+    names = [each.arg for each in (*arguments.args, *arguments.kwonlyargs)][1:]
+    read = {each.id for each in module.nodes(ast.Name, function)}
+    return [name for name in names if name not in read and not name.startswith("_")]
+
+
+def _function_named(module: Module, node: ast.expr) -> ast.FunctionDef | None:
+    if not isinstance(node, ast.Name):
+        return None
+    found = (each for each in module.nodes(ast.FunctionDef) if each.name == node.id)
+    return next(found, None)
+
+
+def _missing(function: ast.FunctionDef, names: tuple[str, ...]) -> str:
+    """The first argument that a caller may pass by name or position and that is not accepted."""
+    arguments = function.args
+    if arguments.vararg is not None or arguments.kwarg is not None:
+        return ""
+    count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
+    return names[count - 1] if 0 < count <= len(names) else ""
