@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shards._wrapped import PREFIXES, is_saved, renames_keys, wrapped_by
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.objects import receiver
 
 LOAD = "Module.load_state_dict"
 WRAPPERS = {
@@ -23,8 +27,10 @@ class WrapperPrefix(Rule):
     ## What it does
     Reports a `load_state_dict` that failed because every key carries the name under which a
     wrapper holds its module: `_orig_mod.` of `torch.compile`, `module.` of data parallelism and
-    others. The message names the line that saved the wrapper, if the run saw it. Found in
-    recorded runs only.
+    others. The message names the line that saved the wrapper, if the run saw it. In code it
+    reports `torch.save(m.state_dict(), ...)` and `save_file(m.state_dict(), ...)` where `m` was
+    made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function and
+    nothing renames the keys.
 
     ## Why is this bad?
     The checkpoint can only be loaded into a module that is wrapped in the same way. With
@@ -51,6 +57,82 @@ class WrapperPrefix(Rule):
     code = "SHD409"
     name = "wrapper-prefix"
     severity = Severity.ERROR
+    triggers = (("state_dict", "compile"), ("state_dict", "DataParallel"))
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def train(model, path):
+    model = torch.compile(model)
+    model.fit()
+    torch.save(model.state_dict(), path)
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def train(model, path):
+    wrapped = DDP(model)
+    weights = wrapped.state_dict()
+    torch.save({"model": weights}, path)
+""",
+            lines=(6,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def train(model, path):
+    compiled = torch.compile(model)
+    compiled.fit()
+    torch.save(model.state_dict(), path)
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def train(model, path):
+    wrapped = DDP(model)
+    torch.save(wrapped.module.state_dict(), path)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def train(model, path):
+    model = torch.compile(model)
+    weights = {k.replace("_orig_mod.", ""): v for k, v in model.state_dict().items()}
+    torch.save(weights, path)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls("state_dict"):
+            owner = receiver(call)
+            made = wrapped_by(module, owner) if isinstance(owner, ast.Name) else None
+            if made is None or not is_saved(module, call) or renames_keys(module, call):
+                continue
+            yield self.finding(
+                module,
+                call,
+                f"every key of this state dict begins with `{PREFIXES[module.qualified(made.func)]}`"
+                ": a model that is not wrapped the same way finds none of its weights",
+                severity=Severity.WARNING,
+                trail=[(made, "wrapped here")],
+            )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.ERROR):

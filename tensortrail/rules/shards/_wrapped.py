@@ -1,0 +1,52 @@
+"""State dicts of wrappers, whose keys carry the name under which the wrapper holds its module."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules import Module
+from tensortrail.rules.shared.objects import called
+
+PREFIXES = {
+    "torch.compile": "_orig_mod.",
+    "torch.nn.DataParallel": "module.",
+    "torch.nn.parallel.DataParallel": "module.",
+    "torch.nn.parallel.DistributedDataParallel": "module.",
+    "torch.nn.parallel.distributed.DistributedDataParallel": "module.",
+}
+_WRITERS = ("save", "save_file", "safe_save_file", "save_model")
+_UNWRAPS = ("unwrap", "extract_model", "removeprefix", "replace", "consume_prefix", "_orig_mod")
+
+
+def wrapped_by(module: Module, name: ast.Name) -> ast.Call | None:
+    """The call that made the wrapper, if it is one on every path."""
+    origins = module.value_of(name).origins
+    made = [
+        each
+        for each in origins
+        if isinstance(each, ast.Call) and module.qualified(each.func) in PREFIXES
+    ]
+    return made[0] if made and len(made) == len(origins) else None
+
+
+def is_saved(module: Module, call: ast.Call) -> bool:
+    """The result is given to a writer, at once or through a variable."""
+    if any(called(up) in _WRITERS for up in module.ancestors(call) if isinstance(up, ast.Call)):
+        return True
+    assign = module.parent(call)
+    if not isinstance(assign, ast.Assign) or not isinstance(assign.targets[0], ast.Name):
+        return False
+    name = assign.targets[0].id
+    writers = (each for each in module.later(assign, ast.Call) if called(each) in _WRITERS)
+    given = (argument for each in writers for argument in each.args)
+    return any(
+        isinstance(each, ast.Name) and each.id == name
+        for argument in given
+        for each in ast.walk(argument)
+    )
+
+
+def renames_keys(module: Module, call: ast.Call) -> bool:
+    function = module.function_of(call)
+    text = module.text(function) if function is not None else ""
+    return any(word in text for word in _UNWRAPS)
