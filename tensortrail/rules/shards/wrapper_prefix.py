@@ -125,11 +125,12 @@ def train(model, path):
             made = wrapped_by(module, owner) if isinstance(owner, ast.Name) else None
             if made is None or not is_saved(module, call) or renames_keys(module, call):
                 continue
+            prefix = PREFIXES[module.qualified(made.func)]
             yield self.finding(
                 module,
                 call,
-                f"every key of this state dict begins with `{PREFIXES[module.qualified(made.func)]}`"
-                ": a model that is not wrapped the same way finds none of its weights",
+                f"every key of this state dict begins with `{prefix}`: a model that is not "
+                "wrapped the same way finds none of its weights",
                 severity=Severity.WARNING,
                 trail=[(made, "wrapped here")],
             )
