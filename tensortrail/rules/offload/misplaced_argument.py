@@ -29,6 +29,7 @@ class MisplacedArgument(Rule):
     ```python
     def offloader(blocks, device, use_pinned_memory): ...
 
+
     offloader(blocks, use_pinned_memory, device)
     ```
     Use instead:
