@@ -20,7 +20,7 @@ _LEGACY = frozenset(f"torch.{name}" for name in ("Tensor", "FloatTensor", "LongT
 def overwritten_devices(module: Module, function: FunctionNode) -> Iterator[ast.Assign]:
     """`kwargs["device"] = d` over what the caller asked for, where `d` is not made of it."""
     rest = function.args.kwarg
-    if rest is None:
+    if rest is None or not _stands_in(module, function):
         return
     for statement in module.nodes(ast.Assign, function):
         target = statement.targets[0]
@@ -33,10 +33,15 @@ def overwritten_devices(module: Module, function: FunctionNode) -> Iterator[ast.
                 yield statement
 
 
+def _stands_in(module: Module, function: FunctionNode) -> bool:
+    """It is registered for an operation of torch, whose keyword arguments it is given."""
+    return any("aten." in module.text(each) for each in function.decorator_list)
+
+
 def dropped_devices(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
     """Factories in what stands in for an operation of torch, which has `device` in its kwargs."""
     rest = function.args.kwarg
-    if rest is None or not any("aten." in module.text(e) for e in function.decorator_list):
+    if rest is None or not _stands_in(module, function):
         return
     if any(each.id == rest.arg for each in module.nodes(ast.Name, function)):
         return

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.findings import Fix, Safety
 from tensortrail.rules.shared.operations import Operation
 from tensortrail.rules.shared.tensor_origin import Decides, Origin, is_factory, origin_of
 from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.words import Kind
 
 
 def has_candidate(module: Module, function: FunctionNode) -> bool:
@@ -22,7 +24,7 @@ def met(module: Module, operation: Operation) -> tuple[ast.Call, ast.expr] | Non
     """The factory call and the argument whose tensors meet in the operation."""
     origins = [origin_of(module, each) for each in operation.tensors]
     made = first(origins, Decides.DEFAULT)
-    given = first(origins, Decides.GIVEN)
+    given = first(origins, Decides.GIVEN) or first(origins, Decides.OWN)
     if not isinstance(made, ast.Call) or given is None or under_device(module, made):
         return None
     if is_on_cpu(module, made, given):
@@ -86,3 +88,18 @@ def returned(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
 def under_device(module: Module, made: ast.AST) -> bool:
     """Inside `with torch.device(...)` or another block that may set the default device."""
     return any("device" in module.text(each) for each in module.contexts_of(made))
+
+
+def with_device(module: Module, made: ast.Call, device: str) -> Fix | None:
+    """The call with the device in it."""
+    if module.qualified(made.func).rpartition(".")[2][:1].isupper():
+        return None  # torch.LongTensor takes no device worth having
+    if module.kind_of(made) is Kind.MODULE or not (made.args or made.keywords):
+        return None
+    given = next((each for each in made.keywords if each.arg == "device"), None)
+    if given is not None:
+        edit = module.replace(given.value, device)
+    else:
+        last = made.keywords[-1].value if made.keywords else made.args[-1]
+        edit = module.insert_after(last, f", device={device}")
+    return module.fix("make it where it is needed", Safety.UNSAFE, edit)

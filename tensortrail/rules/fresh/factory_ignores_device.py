@@ -3,8 +3,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.fresh._factories import (
     dropped_devices,
     legacy_parameters,
@@ -20,6 +20,7 @@ from tensortrail.rules.fresh._meetings import (
     met,
     returned,
     under_device,
+    with_device,
 )
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -72,8 +73,8 @@ class FactoryIgnoresDevice(Rule):
     severity = Severity.ERROR
     triggers = (
         "arange(", "zeros(", "ones(", "tensor(", "Tensor(", "full(", "linspace(", "randn(",
-        "rand(", "empty(", "eye(", "randint(", "randperm(", "tri", "empty_strided(",
-        ("device", "kwargs"), ("device", "**"),
+        "rand(", "empty(", "eye(", "randint(", "randperm(", "_indices(", "empty_strided(",
+        ("device", "aten."),
     )  # fmt: skip
 
     bad = (
@@ -96,6 +97,37 @@ class Rotary(nn.Module):
     def forward(self, x: torch.Tensor):
         positions = torch.arange(x.shape[1], device=x.device)
         return x * positions.float().unsqueeze(-1)
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.embed = nn.Embedding(size, size)
+        self.scale = nn.Parameter(torch.ones(size))
+
+    def forward(self, ids):
+        hidden = self.embed(ids) + torch.arange(0, 8)
+        return hidden + torch.eye(8) * self.scale
+""",
+            lines=(11, 12),
+            fixed="""\
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.embed = nn.Embedding(size, size)
+        self.scale = nn.Parameter(torch.ones(size))
+
+    def forward(self, ids):
+        hidden = self.embed(ids) + torch.arange(0, 8)
+        return hidden + torch.eye(8, device=self.scale.device) * self.scale
 """,
         ),
         Bad(
@@ -181,6 +213,15 @@ def blank(tensor: torch.Tensor):
         ),
     )
     good = (
+        Good(
+            """\
+def on(device, make):
+    def wrapper(*args, **kwargs):
+        kwargs["device"] = device
+        return make(*args, **kwargs)
+    return wrapper
+"""
+        ),
         Good(
             """\
 import torch
@@ -284,7 +325,7 @@ def total(mask):
                 f"`{_short(module, made)}` has the shape of `{module.text(source)}` and not its "
                 "device",
                 severity=Severity.NOTE,
-                fixes=[_with_device(module, made, f"{module.text(source)}.device")],
+                fixes=[with_device(module, made, f"{module.text(source)}.device")],
             )
         parameter = device_parameter(module, function)
         in_forward = is_run_by_forward(module, function)
@@ -326,15 +367,18 @@ def total(mask):
     def _meets(
         self, module: Module, made: ast.Call, given: ast.expr, where: ast.AST, in_forward: bool
     ) -> Finding:
-        shown = module.text(given)
+        shown, where_from = _short(module, given), "where the caller put it"
+        named = isinstance(given, (ast.Name, ast.Attribute))
+        if not isinstance(given, ast.Name):
+            where_from = "where the weights of the module are"
         return self.finding(
             module,
             made,
             f"`{_short(module, made)}` is made on the default device and meets `{shown}`, "
-            "which is where the caller put it",
+            f"which is {where_from}",
             severity=Severity.ERROR if in_forward else Severity.WARNING,
             trail=[(where, f"it meets `{shown}` here")],
-            fixes=[_with_device(module, made, f"{shown}.device")],
+            fixes=[with_device(module, made, f"{shown}.device")] if named else [],
         )
 
     def _comes_back(self, module: Module, made: ast.Call, parameter: str) -> Finding:
@@ -345,22 +389,8 @@ def total(mask):
             "this function was given, and returned",
             severity=Severity.WARNING,
             confidence=Confidence.MEDIUM,
-            fixes=[_with_device(module, made, parameter)],
+            fixes=[with_device(module, made, parameter)],
         )
-
-
-def _with_device(module: Module, made: ast.Call, device: str) -> Fix | None:
-    if module.qualified(made.func).rpartition(".")[2][:1].isupper():
-        return None  # torch.LongTensor takes no device worth having
-    if module.kind_of(made) is Kind.MODULE or not (made.args or made.keywords):
-        return None
-    given = next((each for each in made.keywords if each.arg == "device"), None)
-    if given is not None:
-        edit = module.replace(given.value, device)
-    else:
-        last = made.keywords[-1].value if made.keywords else made.args[-1]
-        edit = module.insert_after(last, f", device={device}")
-    return module.fix("make it where it is needed", Safety.UNSAFE, edit)
 
 
 def _short(module: Module, node: ast.AST) -> str:

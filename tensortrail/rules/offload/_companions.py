@@ -19,6 +19,7 @@ from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 MOVES = frozenset({"to", "cuda", "cpu", "xpu", "_apply"})
+_BUILDING = frozenset({"__init__", "__post_init__", "post_init", "reset_parameters"})
 _LIVING = frozenset({"forward", "__call__", "step"})
 _ASKED = frozenset("to device cuda cpu is_cuda is_meta data_ptr shape dtype numel".split())
 _EVERYTHING = ("__dict__", "vars(", "__slots__", "fields(", "super()._apply", "tree_map", "getattr")
@@ -39,13 +40,16 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
     facts = module.class_facts(cls)
     if facts is None or not facts.is_module:
         return
+    read = set(_read_elsewhere(module, cls))
     kept = {
         name: stores
         for name, stores in _stores(module, cls).items()
-        if name not in facts.registered
-        and all(_is_table(module, cls, name, each) or _is_none(each.value) for each in stores)
+        if name in read
+        and name not in facts.registered
+        and not any(_is_plain(each.value) and not _is_none(each.value) for each in stores)
         and not all(_is_none(each.value) for each in stores)
         and not _follows(module, cls, name)
+        and all(_is_table(module, cls, name, each) or _is_none(each.value) for each in stores)
     }
     if not kept:
         return
@@ -60,6 +64,15 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
                 stores = kept.pop(met[0])
                 first = next(each for each in stores if not _is_none(each.value))
                 yield Companion(first, met[0], met[1], operation.node, len(stores) == 1)
+
+
+def _read_elsewhere(module: Module, cls: ast.ClassDef) -> Iterator[str]:
+    """Attributes that a method other than the building ones reads."""
+    for function in _methods(cls):
+        if function.name not in _BUILDING:
+            for node in module.nodes(ast.Attribute, function):
+                if is_self(node.value) and isinstance(node.ctx, ast.Load):
+                    yield node.attr
 
 
 def _stores(module: Module, cls: ast.ClassDef) -> dict[str, list[ast.Assign]]:
@@ -184,7 +197,7 @@ def _reads(module: Module, function: FunctionNode, kept: dict[str, list[ast.Assi
 
 def _builds(module: Module, function: FunctionNode, kept: dict[str, list[ast.Assign]]) -> bool:
     """The method is where the attributes are made."""
-    if function.name in ("__init__", "__post_init__", "post_init", "reset_parameters"):
+    if function.name in _BUILDING:
         return True
     return any(module.function_of(each) is function for stores in kept.values() for each in stores)
 
@@ -202,7 +215,7 @@ def _met(
     for each in origins:
         if each.node is None or _attribute(each) in kept:
             continue
-        if each.decides is Decides.GIVEN or _attribute(each) in registered:
+        if each.decides in (Decides.GIVEN, Decides.OWN) or _attribute(each) in registered:
             return names[0], each.node
     return None
 

@@ -41,10 +41,16 @@ def moved_alone(module: Module, function: FunctionNode) -> Iterator[Alone]:
                 continue
             for other in operation.tensors:
                 left = _left(module, function, other, name)
-                if left and left.partition(".")[0] not in module.text(origin.node):
+                if left and left.partition(".")[0] not in _said(module, origin.node):
                     moved = module.statement_of(origin.node)
                     yield Alone(moved, name, left, operation.node)
                     return
+
+
+def _said(module: Module, device: ast.expr) -> str:
+    """The device as it is written, with what its name was assigned from."""
+    sources = (device, *module.value_of(device).origins)
+    return " ".join(module.text(each) for each in sources)
 
 
 def _is_move_of(value: ast.expr, name: str) -> bool:

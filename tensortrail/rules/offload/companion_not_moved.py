@@ -212,6 +212,11 @@ def scaled(x: torch.Tensor, scale: torch.Tensor, device):
     x = x.to(device)
     scale = scale.to(device)
     return x * scale
+
+def followed(x: torch.Tensor, scale: torch.Tensor):
+    device = x.device
+    scale = scale.to(device)
+    return x.flatten() * scale
 """
         ),
         Good(

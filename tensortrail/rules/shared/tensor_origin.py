@@ -176,7 +176,9 @@ class _Walk:
             here = self.module.function_of(node)
             if sources and all(self.module.function_of(each) is here for each in sources):
                 return _either([self._assigned(each, depth) for each in sources])
-            return Origin(Decides.ATTRIBUTE, node)
+            value = self.module.value_of(node)
+            own = value.kind is Kind.PARAMETER and value.sure
+            return Origin(Decides.OWN if own else Decides.ATTRIBUTE, node)
         return _UNKNOWN
 
     def _subscript(self, node: ast.Subscript, depth: int) -> Origin:
@@ -195,8 +197,17 @@ class _Walk:
         if dotted in _PLAIN_CALLS:
             return _NOBODY
         if isinstance(node.func, ast.Attribute):
+            if self._is_submodule(node.func):
+                return Origin(Decides.OWN, node)
             return self._of_method(node, node.func, depth)
         return _UNKNOWN
+
+    def _is_submodule(self, func: ast.Attribute) -> bool:
+        """`self.proj` of `self.proj(x)`."""
+        if not (isinstance(func.value, ast.Name) and func.value.id == "self"):
+            return False
+        value = self.module.value_of(func)
+        return value.kind is Kind.MODULE and value.sure
 
     def _made(self, node: ast.Call, name: str, depth: int) -> Origin:
         if any(each.arg in (None, "out") for each in node.keywords):
