@@ -16,6 +16,7 @@ from tensortrail.rules.devices._at_hand import (
 )
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 _NEEDS_A_GPU = frozenset(
@@ -255,7 +256,7 @@ def both(x, device):
                 yield self.finding(
                     module,
                     call,
-                    f"`{module.text(call.func)}` raises where there is no GPU, and the device "
+                    f"`{one_line(module, call.func)}` raises where there is no GPU, and the device "
                     f"is `{shown}`, which may be the CPU",
                     confidence=Confidence.MEDIUM,
                     trail=[(at_hand, f"`{shown}` is at hand")],

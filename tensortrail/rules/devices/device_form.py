@@ -16,6 +16,7 @@ from tensortrail.rules.devices._forms import (
     made_device,
 )
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 
 _NUMBERED = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "mlu", "musa"})
 """Devices of which a tensor always names the number: `cuda:0`, never `cuda`."""
@@ -208,7 +209,8 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 compare,
-                f"`{module.text(other)}` is the number of a device: it never equals a torch.device",
+                f"`{one_line(module, other)}` is the number of a device: it never equals a "
+                "torch.device",
                 severity=Severity.ERROR,
             )
             return
@@ -221,8 +223,8 @@ def f(device: Union[str, torch.device]):
                 yield self.finding(
                     module,
                     compare,
-                    f"`{module.text(tensors)}` names a number, as in `{given.value}:0`: it never "
-                    f'equals `torch.device("{given.value}")`',
+                    f"`{one_line(module, tensors)}` names a number, as in `{given.value}:0`: it "
+                    f'never equals `torch.device("{given.value}")`',
                     severity=Severity.ERROR,
                     fixes=[_by_type(module, compare, tensors, str(given.value))],
                 )
@@ -230,8 +232,8 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 compare,
-                f'`{module.text(given)}` may be "cuda", without a number, and '
-                f"`{module.text(tensors)}` always has one: they are then not equal",
+                f'`{one_line(module, given)}` may be "cuda", without a number, and '
+                f"`{one_line(module, tensors)}` always has one: they are then not equal",
                 confidence=Confidence.MEDIUM,
             )
 
@@ -282,7 +284,7 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 node,
-                f'`{module.text(node)}` is None where "cuda" was given without a number',
+                f'`{one_line(module, node)}` is None where "cuda" was given without a number',
                 trail=[(made, "the device is made here")],
             )
 
@@ -351,7 +353,7 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 said,
-                f"`{module.text(said)}` is a context manager, not a device",
+                f"`{one_line(module, said)}` is a context manager, not a device",
                 severity=Severity.ERROR,
                 fixes=[module.fix("make a device", Safety.UNSAFE, edit)] if number else [],
             )

@@ -17,6 +17,7 @@ from tensortrail.rules.devices._weights import (
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.operations import operations
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 from tensortrail.rules.view import FunctionNode
 
@@ -258,8 +259,8 @@ class Loader:
                     yield self.finding(
                         module,
                         place,
-                        f"`{module.text(place)}` is where weights are, and this meets "
-                        f"`{module.text(given)}`: while weights are offloaded, inputs are "
+                        f"`{one_line(module, place)}` is where weights are, and this meets "
+                        f"`{one_line(module, given)}`: while weights are offloaded, inputs are "
                         "elsewhere",
                         severity=Severity.NOTE,
                         trail=[(operation.node, "they meet here")],
@@ -305,7 +306,7 @@ class Loader:
             yield self.finding(
                 module,
                 said,
-                f"`{module.text(said)}` is where the weights wait while they are offloaded: "
+                f"`{one_line(module, said)}` is where the weights wait while they are offloaded: "
                 f"`{called}` computes on `self._execution_device`",
             )
 

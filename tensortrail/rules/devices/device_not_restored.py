@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 
 _SETTERS = {
     "torch.cuda.set_device": ("torch.cuda.current_device",),
@@ -133,7 +134,7 @@ def build(make):
                 yield self.finding(
                     module,
                     call,
-                    f"`{module.text(back)}` does not run if the work in between raises or "
+                    f"`{one_line(module, back)}` does not run if the work in between raises or "
                     "returns: the setting stays changed for the whole process",
                     trail=[(back, "it is put back here")],
                 )

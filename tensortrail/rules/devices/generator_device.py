@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 from tensortrail.rules.view import FunctionNode
 
@@ -135,11 +136,11 @@ def _asks(module: Module, function: FunctionNode, generator: str) -> bool:
 def _where(module: Module, call: ast.Call) -> str:
     device = next((each.value for each in call.keywords if each.arg == "device"), None)
     if device is not None:
-        return "" if isinstance(device, ast.Constant) else f"made on `{module.text(device)}`"
+        return "" if isinstance(device, ast.Constant) else f"made on `{one_line(module, device)}`"
     above = module.parent(call)
     moved = module.parent(above) if isinstance(above, ast.Attribute) else None
     if isinstance(moved, ast.Call) and isinstance(above, ast.Attribute) and above.attr == "to":
         origin = origin_of(module, moved)
         if origin.decides is Decides.MOVED and origin.node is not None:
-            return f"made on the default device, then moved to `{module.text(origin.node)}`"
+            return f"made on the default device, then moved to `{one_line(module, origin.node)}`"
     return ""

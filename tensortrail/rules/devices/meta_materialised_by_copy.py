@@ -12,6 +12,7 @@ from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.operands import called
+from tensortrail.rules.shared.sentences import one_line
 
 
 class MetaMaterialisedByCopy(Rule):
@@ -135,8 +136,8 @@ def cast(weight):
                 yield self.finding(
                     module,
                     call,
-                    f"`{module.text(func.value)}` is on meta here: there is nothing to copy, and "
-                    "this raises",
+                    f"`{one_line(module, func.value)}` is on meta here: there is nothing to "
+                    "copy, and this raises",
                     trail=[(test, "the condition says so")],
                 )
 

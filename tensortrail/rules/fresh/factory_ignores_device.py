@@ -25,6 +25,7 @@ from tensortrail.rules.fresh._meetings import (
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.operations import operations
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 _BUILDING = frozenset({"__init__", "__new__", "__post_init__", "reset_parameters", "init_weights"})
@@ -301,15 +302,15 @@ def total(mask):
             yield self.finding(
                 module,
                 made,
-                f"`{_short(module, made)}`{more}: `with torch.device(...)` and the default device "
-                "are ignored, where `torch.empty` would follow them",
+                f"`{one_line(module, made)}`{more}: `with torch.device(...)` and the default "
+                "device are ignored, where `torch.empty` would follow them",
                 severity=Severity.NOTE,
             )
         for made in passed_to_modules(module, function):
             yield self.finding(
                 module,
                 made,
-                f"`{_short(module, made)}` is made on the default device and passed to a module, "
+                f"`{one_line(module, made)}` is made on the default device and passed to a module, "
                 "whose weights may be on another",
                 severity=Severity.WARNING,
                 confidence=Confidence.MEDIUM,
@@ -322,8 +323,8 @@ def total(mask):
             yield self.finding(
                 module,
                 made,
-                f"`{_short(module, made)}` has the shape of `{module.text(source)}` and not its "
-                "device",
+                f"`{one_line(module, made)}` has the shape of `{one_line(module, source)}` and "
+                "not its device",
                 severity=Severity.NOTE,
                 fixes=[with_device(module, made, f"{module.text(source)}.device")],
             )
@@ -360,21 +361,21 @@ def total(mask):
             yield self.finding(
                 module,
                 made,
-                f"`{_short(module, made)}` drops the `device` that the operation is given",
+                f"`{one_line(module, made)}` drops the `device` that the operation is given",
                 severity=Severity.WARNING,
             )
 
     def _meets(
         self, module: Module, made: ast.Call, given: ast.expr, where: ast.AST, in_forward: bool
     ) -> Finding:
-        shown, where_from = _short(module, given), "where the caller put it"
+        shown, where_from = one_line(module, given), "where the caller put it"
         named = isinstance(given, (ast.Name, ast.Attribute))
         if not isinstance(given, ast.Name):
             where_from = "where the weights of the module are"
         return self.finding(
             module,
             made,
-            f"`{_short(module, made)}` is made on the default device and meets `{shown}`, "
+            f"`{one_line(module, made)}` is made on the default device and meets `{shown}`, "
             f"which is {where_from}",
             severity=Severity.ERROR if in_forward else Severity.WARNING,
             trail=[(where, f"it meets `{shown}` here")],
@@ -385,14 +386,9 @@ def total(mask):
         return self.finding(
             module,
             made,
-            f"`{_short(module, made)}` is made on the default device, not on the `{parameter}` "
+            f"`{one_line(module, made)}` is made on the default device, not on the `{parameter}` "
             "this function was given, and returned",
             severity=Severity.WARNING,
             confidence=Confidence.MEDIUM,
             fixes=[with_device(module, made, parameter)],
         )
-
-
-def _short(module: Module, node: ast.AST) -> str:
-    text = " ".join(module.text(node).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
