@@ -84,30 +84,37 @@ def stay_inside(path: str) -> None:
         raise OSError(errno.EPERM, f"a link here leads out of the project, to {outside}")
 
 
-def leads_out(path: str) -> str:
-    """Where the path ends if a link on it leads out of the project it lies in, else ""."""
+def leads_out(path: str, project: str = os.curdir) -> str:
+    """Where the path ends if a link on it leads out of the project it lies in, else "".
+
+    A project is a repository, or `project`. A folder that is a link elsewhere is the user's own:
+    a home that lies on another disk, say."""
     path = os.path.abspath(path)
+    project = os.path.realpath(project)
     here, rest = os.path.splitdrive(path)
     here += os.sep
-    for part in filter(None, rest.split(os.sep)):
+    parts = [part for part in rest.split(os.sep) if part]
+    for number, part in enumerate(parts, 1):
         lies_in, here = here, os.path.join(here, part)
-        if os.path.islink(here):
-            here = os.path.realpath(here)
-            if lies_in not in _SYSTEM and not within(here, project_root(lies_in)):
-                return os.path.realpath(path)
+        if not os.path.islink(here):
+            continue
+        here = os.path.realpath(here)
+        root = repository(lies_in)
+        foreign = root or within(lies_in, project) or number == len(parts)
+        if foreign and lies_in not in _SYSTEM and not within(here, root or lies_in):
+            return os.path.realpath(path)
     return ""
 
 
-def project_root(folder: str) -> str:
-    """The repository the folder lies in; the folder itself if it lies in none."""
-    above = folder
+def repository(folder: str) -> str:
+    """The root of the repository that the folder lies in; "" if it lies in none."""
     while True:
-        if any(os.path.lexists(os.path.join(above, name)) for name in _REPOSITORY):
-            return above
-        parent = os.path.dirname(above)
-        if parent == above:
+        if any(os.path.lexists(os.path.join(folder, name)) for name in _REPOSITORY):
             return folder
-        above = parent
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return ""
+        folder = parent
 
 
 def within(path: str, folder: str) -> bool:

@@ -31,7 +31,7 @@ class Cache:
     that it costs next to nothing."""
 
     def __init__(self, folder: str | None, root: str, fingerprint: str) -> None:
-        self.problem = refused(folder) if folder is not None else ""
+        self.problem = refused(folder, root) if folder is not None else ""
         """Why the cache is not used, or is begun anew."""
         self._folder = folder if not self.problem else None
         self._fingerprint = fingerprint
@@ -126,10 +126,10 @@ class Cache:
         return self._stamps[path]
 
 
-def refused(folder: str) -> str:
+def refused(folder: str, root: str) -> str:
     """Why this folder cannot be the cache; "" if it can."""
     file = os.path.join(folder, FILE)
-    if outside := leads_out(file):
+    if outside := leads_out(file, root):
         return f"{folder}: no cache is kept: a link here leads out of the project, to {outside}"
     if os.path.lexists(file) and (os.path.islink(file) or not os.path.isfile(file)):
         return f"{file}: no cache is kept: this is no regular file"

@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tensortrail.files import project_root, within
+from tensortrail.files import repository, within
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.gitignore import IgnoreFile
@@ -163,7 +163,8 @@ class _Walk:
 
     def _leads_out(self, link: str) -> bool:
         if not self._tree:
-            self._tree = project_root(os.path.realpath(self._top))
+            top = os.path.realpath(self._top)
+            self._tree = repository(top) or top
         return not within(os.path.realpath(link), self._tree)
 
     def _left_out(

@@ -28,7 +28,7 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
     return CheckResult(
         _collect(request, results, found.files),
         tuple(found.files),
-        tuple(problems),
+        tuple(dict.fromkeys(problems)),
         outside=tuple(found.outside),
         left_out=tuple(found.left_out),
         digests={each.path: each.digest for each in results if each.digest},

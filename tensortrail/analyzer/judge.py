@@ -15,6 +15,9 @@ from tensortrail.analyzer.triggers import Triggers
 from tensortrail.findings import Finding, Site
 from tensortrail.rules import Rule, all_rules
 
+_LARGEST = 20_000_000
+"""Bytes of a file that is judged; parsing takes a hundred times as much memory."""
+
 OnCrash = Callable[[Rule, Exception], Finding]
 """What to report of a rule that raises."""
 
@@ -36,8 +39,9 @@ class Judge:
         self._project = Project()
 
     def rules_for(self, data: bytes) -> list[type[Rule]]:
-        """Those whose trigger words the file has."""
-        return self._triggers.rules_for(data) if self._request.use_triggers else self._selected
+        """Those whose trigger words the file has; all for one that is too large to look at."""
+        filtered = self._request.use_triggers and len(data) <= _LARGEST
+        return self._triggers.rules_for(data) if filtered else self._selected
 
     def forget(self, path: str) -> None:
         """The file is about to change."""
@@ -58,6 +62,8 @@ class Judge:
             return _only(CRASHED, what, Site(path, 1))
 
     def _judged(self, path: str, data: bytes, rules: Sequence[type[Rule]]) -> FileResult:
+        if len(data) > _LARGEST:
+            raise Unreadable(f"larger than {_LARGEST // 1_000_000} MB: not judged")
         module = PythonModule(path, data, self._project)
         found = _found(module, [rule() for rule in rules], _crashed(path))
         kept = apply_suppressions(

@@ -29,9 +29,23 @@ def test_a_cache_file_that_is_a_link_is_not_written(attacked: Attacked, target: 
     assert attacked.nothing_happened_outside()
 
 
-def test_a_cache_folder_that_is_a_link_is_not_written(attacked: Attacked) -> None:
+@pytest.mark.parametrize("repository", [True, False])
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_cache_folder_that_is_a_link_is_not_written(
+    attacked: Attacked, monkeypatch: pytest.MonkeyPatch, repository: bool, elsewhere: bool
+) -> None:
+    if not repository:
+        (attacked.project / ".git").rmdir()
     attacked.write("bad.py", BAD)
+    attacked.write("pyproject.toml", "[tool.tensortrail]\n")
     (attacked.project / CACHE).symlink_to(attacked.outside)
+    if elsewhere:
+        monkeypatch.chdir("/")
+        done = attacked.check(str(attacked.project), cache=True)
+        assert "DEV501" in done.out
+        assert "no cache is kept" in done.out
+        assert attacked.nothing_happened_outside()
+        return
     done = attacked.check(".", cache=True)
     assert done.found("bad.py") == ["DEV501"]
     assert "no cache is kept" in done.out
@@ -131,3 +145,16 @@ def test_a_chain_that_leaves_and_comes_back(attacked: Attacked) -> None:
     (attacked.outside / "back").symlink_to(attacked.project)
     (attacked.project / "way").symlink_to(attacked.outside)
     assert leads_out("way/back/a.py")
+
+
+def test_a_project_behind_a_link_of_the_user_is_as_any_other(
+    attacked: Attacked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home on another disk, a folder of projects that is a link."""
+    attacked.write("bad.py", BAD)
+    home = attacked.outside.parent / "home"
+    home.symlink_to(attacked.project, target_is_directory=True)
+    monkeypatch.chdir("/")
+    done = attacked.check(str(home), *FIX, cache=True)
+    assert "no cache" not in done.out + done.err
+    assert (attacked.project / "bad.py").read_text() == FIXED
