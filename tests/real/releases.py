@@ -41,6 +41,11 @@ TRANSFORMER_ENGINE_NEEDS = (
     "typing-inspection==0.4.5",
 )
 PINNED = {
+    "helpers of suites 1.0": (
+        "parameterized==0.9.0",
+        "compressed-tensors==0.18.0",
+        "loguru==0.7.3",
+    ),
     "torch-tensorrt 2.8.0": ("torch-tensorrt==2.8.0", "dllist==2.0.0"),
     "torch-tensorrt 2.14.0": ("torch-tensorrt==2.14.0", "dllist==2.0.0"),
     "transformer-engine 2.15.0": ("transformer-engine==2.15.0", *TRANSFORMER_ENGINE_NEEDS),
