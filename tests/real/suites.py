@@ -62,7 +62,7 @@ SUITES = {
         ),
         Suite(
             "compressed-tensors",
-            files=("tests/test_offload", "tests/test_compressors", "tests/test_quantization"),
+            files=("tests/test_compressors", "tests/test_quantization"),
             for_gpus=("tests/test_offload", "tests/test_compressors", "tests/test_quantization"),
             tag="{}",
             version="0.18.0",

@@ -14,7 +14,8 @@ KERNELS = (
 SAID: tuple[tuple[type[BaseException], str, str], ...] = (
     (
         ImportError,
-        rf"No module named '({KERNELS})\b|cannot import name .* from '({KERNELS})\b",
+        rf"No module named '({KERNELS})\b|cannot import name .* from '({KERNELS})\b"
+        rf"|[Rr]equires? ({KERNELS})\b",
         "{} is not installed here, and its kernels need a GPU",
     ),
     (
@@ -24,7 +25,7 @@ SAID: tuple[tuple[type[BaseException], str, str], ...] = (
     ),
     (
         NotImplementedError,
-        r"Could not run '((?!aten::)\w+::[\w.]+)' with arguments from the 'CPU' backend",
+        r"Could not run '((?!aten::record_stream)\w+::[\w.]+)' with arguments from the 'CPU' ",
         "{} has a kernel for GPUs only",
     ),
     (
