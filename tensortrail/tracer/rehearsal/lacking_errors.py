@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tensortrail.tracer.rehearsal.lacks import NotRehearsed, NotShared
+from tensortrail.tracer.rehearsal.lacks import Lacking
 
 KERNELS = (
     "triton|flash_attn|flash_attn_interface|flash_attn_3|mslk|fbgemm_gpu|xformers|bitsandbytes|"
@@ -15,7 +15,7 @@ SAID: tuple[tuple[type[BaseException], str, str], ...] = (
     (
         ImportError,
         rf"No module named '({KERNELS})\b|cannot import name .* from '({KERNELS})\b"
-        rf"|[Rr]equires? ({KERNELS})\b",
+        rf"|[Rr]equires? ({KERNELS})\b|(nvidia-ml-py)",
         "{} is not installed here, and its kernels need a GPU",
     ),
     (
@@ -44,7 +44,7 @@ SAID: tuple[tuple[type[BaseException], str, str], ...] = (
 def lack_behind(error: BaseException) -> str:
     """What the error says a rehearsal lacks; empty if it says something else."""
     for each in _chain(error):
-        if isinstance(each, (NotRehearsed, NotShared)):
+        if isinstance(each, Lacking):
             return str(each)
         for kind, pattern, said in SAID:
             if isinstance(each, kind) and (found := re.search(pattern, str(each))):

@@ -28,7 +28,7 @@ def taken() -> list[Lack]:
     return found
 
 
-class NotRehearsed(NotImplementedError, SkipTest):
+class Lacking(SkipTest):
     """Raised where a rehearsal cannot do what a GPU does: runners of tests skip the test."""
 
     def __init__(self, what: str = "") -> None:
@@ -36,9 +36,13 @@ class NotRehearsed(NotImplementedError, SkipTest):
         note(what, certain=True)
 
 
-class NotShared(BufferError, SkipTest):
+class NotRehearsed(Lacking, NotImplementedError):
+    """It is not simulated."""
+
+
+class NotShared(Lacking, BufferError):
     """The memory of a simulated device is asked for by another library."""
 
-    def __init__(self, what: str = "") -> None:
-        super().__init__(what)
-        note(what, certain=True)
+
+class HostTooSmall(Lacking, MemoryError):
+    """This machine has less memory than the simulated device."""

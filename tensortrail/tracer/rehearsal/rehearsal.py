@@ -34,6 +34,7 @@ from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.streams.races import Listener, Use
 from tensortrail.tracer.rehearsal.tensor import files, legacy_types, pinned_memory, storages
 from tensortrail.tracer.rehearsal.tensor.simulated import (
+    ANSWERS,
     SimParameter,
     SimTensor,
     parameter,
@@ -172,5 +173,8 @@ class Rehearsal:
             "_allowed_methods",
             [*UNSHAPED._allowed_methods, tensor_to, tensor_cuda],
         )
+        # Torch's C++ looks them up by name when a mode above has called the original.
+        put(ANSWERS, tensor_to, ANSWERS[to])
+        put(ANSWERS, tensor_cuda, ANSWERS[to_gpu])
         put(Tensor, "to", tensor_to)
         put(Tensor, "cuda", tensor_cuda)

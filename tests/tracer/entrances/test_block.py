@@ -115,3 +115,12 @@ def test_a_block_can_be_rehearsed(tmp_path: Path) -> None:
     (move,) = run.timeline().events(Did.MOVE)
     assert move.storage is not None
     assert move.storage.device == "cuda:1"
+
+
+def test_a_copy_on_the_host_has_bytes_of_its_own(tmp_path: Path) -> None:
+    with tensortrail.trace(tmp_path / "run", rehearse="cuda"):
+        source = torch.ones(3, device="cuda")
+        for copied in (source.to(device="cpu"), source.to("cpu"), source.cpu()):
+            assert copied.data_ptr() != source.data_ptr()
+            copied.zero_()
+        assert source.sum().item() == 3

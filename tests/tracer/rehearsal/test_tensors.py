@@ -180,3 +180,17 @@ def test_safetensors(tmp_path: Path) -> None:
         loaded = safetensors.load_file(path, device=device)
         assert str(loaded["a"].device) == expected
         assert loaded["a"].tolist() == [[0, 1], [2, 3]]
+
+
+def test_a_moved_tensor_is_given_the_class_and_attributes_of_another() -> None:
+    for made in (torch.ones(3), torch.nn.Parameter(torch.ones(3), requires_grad=False)):
+        for source, device in ((made, "cuda"), (made.cuda(), "cpu")):
+            source.note = "kept"
+            moved = source.to(device)
+            moved.__class__ = source.__class__
+            moved.__dict__ = source.__dict__.copy()
+            assert moved.device.type == device
+            assert moved.note == "kept"
+            assert torch.equal(moved.cpu(), torch.ones(3))
+    with pytest.raises(NotImplementedError, match="cannot become"):
+        torch.ones(3, device="cuda").__class__ = type("Own", (torch.Tensor,), {})

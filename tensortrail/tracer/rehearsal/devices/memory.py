@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from tensortrail.tracer.rehearsal.lacks import HostTooSmall
 from tensortrail.tracer.rehearsal.streams.clocks import Order
 
 BLOCK = 512
@@ -92,7 +93,7 @@ class Memory:
             return None
         if self.bytes[index].current + _blocks(int(found[1])) > self.size:
             return self._refused(index, int(found[1]))
-        return MemoryError(f"this machine has too little memory for the rehearsal: {error}")
+        return HostTooSmall(f"this machine has too little memory for the rehearsal: {error}")
 
     def hold(self, storage: Any, index: int, tensor: torch.Tensor | None) -> None:
         """The tensor says what the bytes are; they may come before it."""

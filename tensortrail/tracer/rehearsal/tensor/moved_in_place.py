@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.utils._mode_utils import no_dispatch
 
-from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
+from tensortrail.tracer.rehearsal.tensor.simulated import REAL_CLASS, SimParameter, SimTensor
 
 LAZY = (
     "a lazy module without its shapes cannot move in a rehearsal: run a first batch through it on "
@@ -41,7 +41,9 @@ def become(tensor: Tensor, value: Tensor) -> None:
     attributes = {key: item for key, item in vars(tensor).items() if key not in ("inner", "index")}
     grad = tensor.grad if tensor.is_leaf else None
     torch._C._swap_tensor_impl(tensor, made)
-    tensor.__class__, made.__class__ = type(made), type(tensor)
+    kinds = type(made), type(tensor)
+    for each, kind in zip((tensor, made), kinds, strict=True):
+        REAL_CLASS.__set__(each, kind)
     ours, theirs = dict(vars(tensor)), dict(vars(made))
     vars(tensor).clear()
     vars(tensor).update(attributes)

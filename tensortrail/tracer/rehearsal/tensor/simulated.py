@@ -15,13 +15,15 @@ from torch.nn import Parameter
 from torch.overrides import handle_torch_function
 
 from tensortrail.tracer.rehearsal import state
-from tensortrail.tracer.rehearsal.lacks import NotShared
+from tensortrail.tracer.rehearsal.lacks import NotRehearsed, NotShared
 
 NOT_SHARED = (
     "the memory of a simulated device lies on the host: it cannot be given to other libraries for "
     "GPUs in a rehearsal"
 )
 LAYOUT = torch.ops.prim.layout.default
+REAL_CLASS: Any = vars(object)["__class__"]
+ATTRIBUTES: Any = vars(Tensor)["__dict__"]
 ANSWERS: dict[Any, Callable[..., Any]] = {}
 """What torch's own method is -> how a simulated tensor answers it."""
 
@@ -84,6 +86,28 @@ class SimTensor(Tensor):  # type: ignore[misc]
         if func is LAYOUT:
             return args[0].inner.layout
         return state.required().run(func, args, kwargs or {})
+
+    # --- what others may write on it -----------------------------------------------------
+    # Libraries give a moved tensor the class and the attributes of the one it was moved from.
+    @property
+    def __class__(self) -> Any:
+        return Parameter if issubclass(type(self), Parameter) else Tensor
+
+    @__class__.setter
+    def __class__(self, kind: Any) -> None:
+        kinds = {Tensor: SimTensor, SimTensor: SimTensor, torch.nn.Buffer: SimTensor,
+                 Parameter: SimParameter, SimParameter: SimParameter}  # fmt: skip
+        if kind not in kinds:
+            raise NotRehearsed(f"a simulated tensor cannot become a {kind.__name__}")
+        REAL_CLASS.__set__(self, kinds[kind])
+
+    @property
+    def __dict__(self) -> Any:
+        return ATTRIBUTES.__get__(self)
+
+    @__dict__.setter
+    def __dict__(self, attributes: dict[str, Any]) -> None:
+        ATTRIBUTES.__set__(self, {**attributes, "inner": self.inner, "index": self.index})
 
     # --- what it says of itself ----------------------------------------------------------
     @property
