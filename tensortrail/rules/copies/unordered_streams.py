@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line, line_of, where
+from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sizes import size
 from tensortrail.rules.timeline import Storage
 
@@ -19,7 +22,8 @@ class UnorderedStreams(Rule):
     what another one wrote, or writes what another one reads, and nothing puts one after the other;
     and when memory goes back to the stream it came from, and is given to the next tensor there,
     while another stream may still use it. Found in rehearsed runs (`tensortrail trace --rehearse`),
-    where all work is done in order and the race is still seen.
+    where all work is done in order and the race is still seen. In code it reports
+    `wait_stream` with the default stream where the current one is meant.
 
     ## Why is this bad?
     Streams run side by side. `torch.cuda.Stream()` does not wait for the default stream, nor the
@@ -54,6 +58,74 @@ class UnorderedStreams(Rule):
     code = "XFR603"
     name = "unordered-streams"
     severity = Severity.ERROR
+    triggers = (("wait_stream", "default_stream"),)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+class Reducer:
+    def add(self, parameter):
+        self.side.wait_stream(torch.cuda.default_stream())
+        with torch.cuda.stream(self.side):
+            self.bucket.copy_(parameter.grad)
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+class Reducer:
+    def add(self, parameter):
+        self.side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.side):
+            self.bucket.copy_(parameter.grad)
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+class Reducer:
+    def add(self, parameter):
+        self.side.wait_stream(torch.cuda.current_stream())
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def start(side):
+    main = torch.cuda.default_stream()
+    with torch.cuda.stream(main):
+        main.wait_stream(side)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        """The default stream is waited for, or made to wait, where the current one is meant."""
+        if in_tests(module):
+            return
+        for call in module.calls("wait_stream"):
+            for stream in (*call.args, receiver(call)):
+                if isinstance(stream, ast.Call) and called(stream) == "default_stream":
+                    yield self._default(module, call, stream)
+
+    def _default(self, module: Module, call: ast.Call, stream: ast.Call) -> Finding:
+        does = "waits for the default stream" if stream in call.args else (
+            "makes the default stream wait"
+        )  # fmt: skip
+        return self.finding(
+            module,
+            call,
+            f"this {does}; work of a caller whose current stream is another one is not ordered "
+            "by it",
+            severity=Severity.WARNING,
+            fixes=[_current(module, stream)],
+        )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in by_line(timeline.events(Did.RACE)):
@@ -90,6 +162,12 @@ class UnorderedStreams(Rule):
         )
         at = line_of(use) if use else None
         return replace(found, site=at or found.site)
+
+
+def _current(module: Module, stream: ast.Call) -> Fix | None:
+    text = module.text(stream.func).removesuffix("default_stream") + "current_stream"
+    edit = module.replace(stream.func, text)
+    return module.fix("wait for the current stream", Safety.UNSAFE, edit)
 
 
 def _used(timeline: Timeline, event: Event, *does: str) -> Event | None:

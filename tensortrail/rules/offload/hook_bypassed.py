@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tensortrail.findings import Confidence, Finding, Fix, Setting, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.offload._captured import captured, onloads
 from tensortrail.rules.shared.device_maps import kept_on
 from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.mends import brought_around
 from tensortrail.rules.shared.operands import Operand, not_brought, operands
@@ -20,7 +22,8 @@ class HookBypassed(Rule):
     operation gets a weight that its hook has left elsewhere: because only a part of the module
     was used, because the hook had been taken off, or because the module's forward was replaced.
     Also speaks of a weight that was written while its hook had brought it, and whose new values
-    the hook throws away. Found in recorded runs only.
+    the hook throws away. In code it reports a weight
+    that is bound to a name before its module is onloaded, and used after it.
 
     ## Why is this bad?
     A hook brings the weight before the forward of the module it belongs to and takes it away
@@ -51,6 +54,65 @@ class HookBypassed(Rule):
     name = "hook-bypassed"
     severity = Severity.ERROR
     explains = ("DEV502", "DEV507", "DEV508", "OFF102")
+
+    triggers = ("pre_forward", "align_module", "onload_module")
+
+    bad = (
+        Bad(
+            """\
+def observe(module, observer):
+    order = getattr(module, "weight_g_idx", None)
+    offloaded = is_module_offloaded(module)
+    if offloaded:
+        module._hf_hook.pre_forward(module)
+    return observer(module.weight, order)
+""",
+            lines=(2,),
+        ),
+        Bad(
+            """\
+def scaled(layer, factor):
+    weight = layer.weight
+    with align_module_device(layer):
+        return weight * factor
+""",
+            lines=(2,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def scaled(layer, factor):
+    with align_module_device(layer):
+        weight = layer.weight
+        return weight * factor
+"""
+        ),
+        Good(
+            """\
+def scaled(layer, factor):
+    weight = layer.weight
+    rows = weight.shape[0]
+    with align_module_device(layer):
+        return layer.weight * factor / rows
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for onload, subject in onloads(module):
+            for assign, use in captured(module, onload, subject):
+                yield self.finding(
+                    module,
+                    assign,
+                    f"`{module.text(assign.targets[0])}` is read before line {onload.lineno} "
+                    f"brings the weights of `{module.text(subject)}`: if it is offloaded, line "
+                    f"{use.lineno} uses a placeholder without values",
+                    severity=Severity.WARNING,
+                    trail=[(onload, "brought here"), (use, "used here")],
+                )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in by_line(timeline.events(Did.ERROR, Did.MEET)):
