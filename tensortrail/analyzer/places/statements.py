@@ -10,11 +10,13 @@ from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.expressions import Expressions
 from tensortrail.analyzer.places.joins import join, join_environments
 from tensortrail.analyzer.places.parameters import parameters_of
+from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.tree import SCOPES
-from tensortrail.rules.places import UNKNOWN_HELD, Held, What
+from tensortrail.rules.places import UNKNOWN_HELD, Held, What, opposite
 from tensortrail.rules.view import FunctionNode
 
 _TRY: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
+_CONDITIONS = (ast.Compare, ast.BoolOp, ast.UnaryOp)
 _DEEPEST_LOOP = 2
 """Loops nested deeper run once."""
 
@@ -26,11 +28,20 @@ class Inference(Expressions):
     end: Environment | None = None
     _loops = 0
 
+    def __init__(self, world: World, cls: ast.ClassDef | None) -> None:
+        super().__init__(world, cls)
+        self._tests: dict[str, ast.expr] = {}
+
     def run(self, function: FunctionNode, outer: Environment | None = None) -> None:
         env = outer.copy() if outer is not None else Environment()
         for name, held in parameters_of(function, self.cls, self.world).items():
             env.values[name] = held
         self.end = self._block(function.body, env)
+
+    def _remember(self, name: str, value: ast.expr) -> None:
+        self._tests.pop(name, None)
+        if isinstance(value, _CONDITIONS):
+            self._tests[name] = value
 
     def run_top(self, body: Sequence[ast.stmt]) -> None:
         self.end = self._block(body, Environment())
@@ -47,6 +58,8 @@ class Inference(Expressions):
             held = self.value(node.value, env)
             for target in node.targets:
                 self.bind(target, held, env)
+                if isinstance(target, ast.Name):
+                    self._remember(target.id, node.value)
         elif isinstance(node, ast.AnnAssign):
             if node.value is not None:
                 self.bind(node.target, self.value(node.value, env), env)
@@ -97,12 +110,14 @@ class Inference(Expressions):
     # --- ways ----------------------------------------------------------------------------
     def _if(self, node: ast.If, env: Environment) -> Environment | None:
         self.value(node.test, env)
-        condition = condition_of(node.test)
+        test = self._named(node.test)
+        condition = condition_of(test)
         yes, no = env.copy(), env.copy()
-        narrow(node.test, True, yes)
-        narrow(node.test, False, no)
+        narrow(test, True, yes)
+        narrow(test, False, no)
         yes.conditions += (condition,)
-        about_devices = is_about_devices(node.test)
+        no.conditions += (opposite(condition),)
+        about_devices = is_about_devices(test)
         self.meetings.quiet += about_devices
         after_yes, after_no = self._block(node.body, yes), self._block(node.orelse, no)
         self.meetings.quiet -= about_devices
@@ -112,6 +127,10 @@ class Inference(Expressions):
         if joined is not None and after_yes is not None and after_no is not None:
             joined.conditions = env.conditions
         return joined
+
+    def _named(self, test: ast.expr) -> ast.expr:
+        """The condition that a name was given just for being asked."""
+        return self._tests.get(test.id, test) if isinstance(test, ast.Name) else test
 
     def _loop(
         self, node: ast.For | ast.AsyncFor | ast.While, env: Environment

@@ -46,8 +46,10 @@ def knows_hooks(module: Module, function: FunctionNode) -> bool:
 
 
 def tests_meta(module: Module, function: FunctionNode) -> bool:
-    text = module.text(function)
-    return "meta" in text
+    if "meta" in module.text(function):
+        return True
+    names = (each for each in module.nodes(ast.Name, function) if each.id.isupper())
+    return any(module.value_of(each).constant == "meta" for each in names)
 
 
 def has_buffers_only(module: Module, node: ast.AST) -> bool:

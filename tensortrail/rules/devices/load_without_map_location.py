@@ -160,10 +160,8 @@ def _was_just_saved(module: Module, call: ast.Call) -> bool:
         source = source.args[0]
     name = module.text(source).partition(".")[0]
     function = module.function_of(call)
-    return any(
-        len(each.args) > 1 and module.text(each.args[1]) == name
-        for each in module.calls("torch.save", inside=function)
-    )
+    saved = (module.argument(each, 1, "f") for each in module.calls("torch.save", inside=function))
+    return any(each is not None and module.text(each) == name for each in saved)
 
 
 def _used_as_state(module: Module, call: ast.Call) -> bool:

@@ -149,7 +149,8 @@ def _is_empty(module: Module, subject: ast.expr) -> bool:
     for each in (subject, *module.value_of(subject).origins):
         if isinstance(each, ast.Call) and called(each) in ("empty", "tensor") and each.args:
             size = each.args[0]
-            if isinstance(size, (ast.Constant, ast.List, ast.Tuple)):
+            fixed = isinstance(module.value_of(size).constant, int)
+            if fixed or isinstance(size, (ast.Constant, ast.List, ast.Tuple)):
                 return True
     return False
 

@@ -22,8 +22,7 @@ def _on_one_line(source: str) -> Rewritten | None:
                 text = lines[other.lineno - 1].strip()
                 lines[one.lineno - 1] += f"; {text}"
                 lines[other.lineno - 1] = ""
-    joined = "\n".join(line for line in lines if line.strip()) + "\n"
-    return _checked(source, joined)
+    return _joined(source, lines)
 
 
 def _is_plain(statement: ast.stmt) -> bool:
@@ -42,8 +41,7 @@ def _after_the_colon(source: str) -> Rewritten | None:
             if _is_plain(only) and only.lineno > 1 and lines[only.lineno - 2].endswith(":"):
                 lines[only.lineno - 2] += f" {lines[only.lineno - 1].strip()}"
                 lines[only.lineno - 1] = ""
-    joined = "\n".join(line for line in lines if line.strip()) + "\n"
-    return _checked(source, joined)
+    return _joined(source, lines)
 
 
 def _on_many_lines(source: str) -> Rewritten | None:
@@ -62,6 +60,12 @@ def _on_many_lines(source: str) -> Rewritten | None:
             last = token.end
     parts.append(_between(lines, last, (len(lines) + 1, 0)))
     return _checked(source, "".join(parts))
+
+
+def _joined(source: str, lines: list[str]) -> Rewritten | None:
+    if lines == source.splitlines():
+        return None
+    return _checked(source, "\n".join(line for line in lines if line.strip()) + "\n")
 
 
 def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:

@@ -51,8 +51,15 @@ def _rename_locals(tree: ast.Module) -> None:
         found = _bound_in(function) - shared - _HANDED_OVER
         found -= {each for each in found if _SAID_BY_ITS_NAME.search(each)}
         found -= {each.arg for each in parameters_of(function) if each.arg in called_by_name}
+        found -= _called_in(function)
         if "locals" not in {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}:
             _Renamer({name: f"v{at}" for at, name in enumerate(sorted(found))}).visit(function)
+
+
+def _called_in(function: FunctionNode) -> set[str]:
+    """A function that is handed in is known by its name, like any other."""
+    calls = (each.func for each in ast.walk(function) if isinstance(each, ast.Call))
+    return {each.id for each in calls if isinstance(each, ast.Name)}
 
 
 def _outermost(tree: ast.AST) -> list[FunctionNode]:
