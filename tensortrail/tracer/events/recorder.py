@@ -10,7 +10,6 @@ from types import FrameType
 from typing import Any, Protocol
 
 import torch
-from torch.compiler import is_compiling
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import Focus
@@ -104,10 +103,6 @@ class Recorder:
         self._sites: dict[Key, Known] = {}
         self._ops: dict[Any, int] = {}
         self._counts: dict[tuple[int, int], int] = {}
-
-    def is_watching(self) -> bool:
-        """Whether calls are looked at now: not those that are only traced for the compiler."""
-        return self.active and not is_compiling()
 
     # --- events --------------------------------------------------------------------------
     def note(

@@ -7,12 +7,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+from torch.compiler import is_compiling
 
 _MISSING = object()
 Around = Callable[..., Any]
-On = Callable[[], bool]
-"""Whether calls are looked at now."""
+
+
+class Switch(Protocol):
+    """What says whether a recording is on; read at each call, so it is an attribute."""
+
+    active: bool
 
 
 class Depth:
@@ -34,13 +40,13 @@ class Compiled(threading.local):
 
 
 def wrapper(
-    original: Any, around: Around, compiled: Compiled, always: bool, on: On | None = None
+    original: Any, around: Around, compiled: Compiled, always: bool, switch: Switch | None = None
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if compiled.depth.within and not always:
             return original(*args, **kwargs)
-        if on is not None and not on():
+        if switch is not None and (not switch.active or is_compiling()):
             return original(*args, **kwargs)
         try:
             return around(original, *args, **kwargs)
@@ -85,8 +91,8 @@ class Patch(NamedTuple):
 
 
 class Patches:
-    def __init__(self, on: On | None = None) -> None:
-        self._on = on
+    def __init__(self, switch: Switch | None = None) -> None:
+        self._switch = switch
         self._all: list[Patch] = []
         self._lock = threading.Lock()
         self._pauses = 0
@@ -118,8 +124,8 @@ class Patches:
         own = vars(owner).get(name)
         if isinstance(own, classmethod):
             original = own.__func__  # the class it is called on comes as the first argument
-        on = None if always or at_any_time else self._on
-        wrapped = wrapper(original, around, self.compiled, always, on)
+        switch = None if always or at_any_time else self._switch
+        wrapped = wrapper(original, around, self.compiled, always, switch)
         self._originals[id(wrapped)] = self.original(original)
         kind = type(own) if isinstance(own, (classmethod, staticmethod)) else None
         self._add(owner, name, kind(wrapped) if kind else wrapped, always)

@@ -54,7 +54,7 @@ class Session:
             self.header["guard"] = True
             self._may_stop()
         self._rehearse = rehearse
-        self._patches = Patches(self.recorder.is_watching)
+        self._patches = Patches(self.recorder)
         self.recorder.at_fork.append(self._patches.forked)
         self._late = LateHooks()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.compiler import is_compiling
 from torch.nn import Module
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
@@ -43,7 +44,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(Module, "to_empty", looking_after(recorder, _emptied))
 
     def stepping(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if recorder.is_watching():
+        if recorder.active and not is_compiling():
             recorder.guarded(lambda _: shards.before_step(optimizer))
 
     recorder.at_close.append(register_optimizer_step_pre_hook(stepping).remove)
