@@ -109,9 +109,7 @@ def _of_repository(suite: Suite, repository: Path) -> tuple[Path, str]:
     revision = git("rev-parse", f"{tag if known else 'HEAD'}^{{commit}}").decode().strip()
     target = _cache() / f"{suite.project}-{revision[:12]}"
     if not target.is_dir():
-        # Tests of another state of the project are for its own code.
-        code = [] if known else ["src"]
-        _unpack(git("archive", revision, "--", suite.folder, *code), target)
+        _unpack(git("archive", revision, "--", suite.folder), target)
     return target, tag if known else revision[:12]
 
 
@@ -161,8 +159,6 @@ def run(
 ) -> dict[str, Outcome]:
     """How each test ended."""
     environment = {**with_release(HELPERS), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "2"}
-    if (code := folder / "src").is_dir():
-        environment["PYTHONPATH"] = f"{code}{os.pathsep}{environment['PYTHONPATH']}"
     with tempfile.TemporaryDirectory() as written:
         result = Path(written) / "result.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts="]

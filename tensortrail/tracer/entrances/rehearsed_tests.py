@@ -103,10 +103,7 @@ class RehearsedTests:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Any:
-        error = call.excinfo.value if call.excinfo is not None else None
-        if isinstance(error, Exception):
-            without_our_frames(error)
-            call.excinfo = pytest.ExceptionInfo.from_exception(error)
+        error = _error(item, call)
         report: pytest.TestReport = yield
         told: Told = {}
         found = lacks.taken() if call.when == "call" else []
@@ -148,6 +145,21 @@ class RehearsedTests:
         text = self._run.explained(error)
         self._explained += bool(text)
         return text
+
+
+def _error(item: pytest.Item, call: pytest.CallInfo[Any]) -> BaseException | None:
+    """What the test raised, without frames of ours in its traceback."""
+    of_unittest = vars(item).get("_excinfo")  # pytest takes it from there into the report
+    found = of_unittest[0] if of_unittest else call.excinfo
+    if found is None or not isinstance(found.value, Exception):
+        return None
+    without_our_frames(found.value)
+    cleaned = pytest.ExceptionInfo.from_exception(found.value)
+    if of_unittest:
+        of_unittest[0] = cleaned
+    else:
+        call.excinfo = cleaned
+    return cleaned.value
 
 
 def _lack(

@@ -122,6 +122,12 @@ class TestCase(unittest.TestCase):
 
     def test_lacks_a_graph(self):
         torch.cuda.CUDAGraph()
+
+    def test_lacks_kernels(self):
+        raise ImportError("Requires mslk >= 1.0.0")
+
+    def test_meets_too(self):
+        torch.ones(2, device="cuda") + torch.ones(2)
 """
 KERNELS = "import triton\n\ndef test_it(): ...\n"
 
@@ -166,6 +172,7 @@ def check(text: str) -> None:
     assert "1 x times on a simulated device are those of the CPU" in text
     assert "1 x devices are not simulated in another program" in text
     assert "triton is not installed here" in text
+    assert "1 x mslk is not installed here" in text
     assert "failed otherwise: 1\n  test_it.py::test_fails_otherwise" in text
 
 
@@ -175,9 +182,10 @@ def test_each_test_on_clean_devices(folder: Path) -> None:
     assert code == 1
     assert {name for name, word in ended.items() if word == "PASSED"} == PASSED
     failed = {name for name, word in ended.items() if word != "PASSED"}
-    assert failed == {"test_meets", "test_is_too_large", "test_fails_otherwise"}
+    meets = {"test_meets", "TestCase::test_meets_too"}
+    assert failed == {*meets, "test_is_too_large", "test_fails_otherwise"}
     check(text)
-    assert "failed, and it has to do with devices: 2" in text
+    assert "failed, and it has to do with devices: 3" in text
     assert "input   cpu     float32 2x3" in text
     assert "needed   2.00 GiB on cuda:0, where 1.00 GiB of 1.00 GiB is free" in text
     assert "tensortrail/tracer" not in text, "frames of ours in a traceback"
@@ -196,7 +204,8 @@ def test_in_processes_of_xdist_with_a_trail_and_expected_failures(folder: Path) 
     assert {name for name, word in ended.items() if word == "PASSED"} == PASSED
     failed = {name: word for name, word in ended.items() if word != "PASSED"}
     assert failed == {
-        "test_meets": "XFAIL", "test_is_too_large": "XFAIL", "test_fails_otherwise": "FAILED"
+        "test_meets": "XFAIL", "test_is_too_large": "XFAIL", "test_fails_otherwise": "FAILED",
+        "TestCase::test_meets_too": "FAILED",
     }  # fmt: skip
     check(text)
     assert "DEV502 test_it.py:" in text
