@@ -11,7 +11,7 @@ from tensortrail.rules.shared.objects import called, receiver, unpacks
 from tensortrail.rules.view import FunctionNode
 
 _GIVES_ITSELF = frozenset(
-    "to cuda cpu xpu half float double bfloat16 to_empty _apply requires_grad_ train eval".split()
+    "to cuda cpu xpu half float double bfloat16 to_empty _apply requires_grad_".split()
 )
 _CHECKED = _GIVES_ITSELF | {"state_dict", "load_state_dict"}
 _TAKES = {
