@@ -18,6 +18,8 @@ _TOO_COMMON = 40
 """Files: words found in more of them say too little about a shape."""
 _COMMON_NAMES = frozenset({"self", "cls", "torch", "device", "to", "get", "dtype", "type", "shape"})
 _KINDS = (ast.Call, ast.Compare)
+_DROPPED = "dropped "
+"""Before the shape of an expression whose value nobody uses: where it is used, the risk is not."""
 
 
 def with_siblings(findings: Sequence[Finding], files: Iterable[str]) -> list[Finding]:
@@ -58,7 +60,15 @@ def _shape_of_text(text: str, finding: Finding) -> tuple[str, frozenset[bytes]] 
     words = [word for word in _words(expression) if word not in _COMMON_NAMES]
     if not words:
         return None
-    return shape_of(expression), frozenset(word.encode() for word in words)
+    risk = _DROPPED if isinstance(node, ast.Expr) and _stands_alone(text, site) else ""
+    return risk + shape_of(expression), frozenset(word.encode() for word in words)
+
+
+def _stands_alone(text: str, site: Site) -> bool:
+    """Nothing is made of the flagged expression: it is a statement."""
+    lines = text.split("\n")
+    before, after = lines[0][: site.column - 1], lines[-1][site.end_column - 1 :]
+    return before.rpartition(";")[2].strip() == "" and after.strip()[:1] in ("", "#", ";")
 
 
 def shape_of(node: ast.expr) -> str:
@@ -113,10 +123,11 @@ def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[s
             source = Source(path, data)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
+        dropped = {each.value for each in ast.walk(tree) if isinstance(each, ast.Expr)}
         counts: Counter[str] = Counter()
         for node in ast.walk(tree):
             if isinstance(node, _KINDS):
-                shape = shape_of(node)
+                shape = (_DROPPED if node in dropped else "") + shape_of(node)
                 if shape in wanted and counts[shape] <= MOST:
                     counts[shape] += 1
                     found.setdefault(shape, []).append(source.site(*source.span(node)))
