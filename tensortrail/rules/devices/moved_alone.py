@@ -100,7 +100,7 @@ class MovedAlone(Rule):
         if in_tests(module):
             return
         reported: set[tuple[ast.AST, str]] = set()
-        for function in outermost(module, module.calls("to", "cuda")):
+        for function in outermost(module, _moves_of_members(module)):
             places = module.places(function)
             for meeting in places.meetings:
                 for moved, left in meeting.pairs:
@@ -126,6 +126,13 @@ class MovedAlone(Rule):
             ),
             fixes=(_fix(module, places, meeting, moved, operand),),
         )
+
+
+def _moves_of_members(module: Module) -> Iterator[ast.Call]:
+    """`a.b.to(...)`; a member that is given a name first is moved as a plain name."""
+    for call in module.calls("to", "cuda"):
+        if isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Call):
+            yield call
 
 
 def _parted(meeting: Meeting, moved: Held, left: Held) -> bool:

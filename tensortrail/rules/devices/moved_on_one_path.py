@@ -95,7 +95,7 @@ class MovedOnOnePath(Rule):
         if in_tests(module):
             return
         reported: set[ast.AST] = set()
-        for function in outermost(module, module.calls("to", "cuda")):
+        for function in outermost(module, _moves_in_branches(module)):
             for meeting in module.places(function).meetings:
                 for held, other in meeting.pairs:
                     found = _moved_somewhere(meeting, held, other)
@@ -117,6 +117,12 @@ class MovedOnOnePath(Rule):
                 (meeting.node, f"used with a tensor {described(moved)} on every path"),
             ),
         )
+
+
+def _moves_in_branches(module: Module) -> Iterator[ast.Call]:
+    for call in module.calls("to", "cuda"):
+        if any(isinstance(each, (ast.If, ast.IfExp)) for each in module.ancestors(call)):
+            yield call
 
 
 def _moved_somewhere(meeting: Meeting, held: Held, other: Held) -> tuple[Place, Place] | None:
