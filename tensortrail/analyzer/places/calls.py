@@ -57,7 +57,12 @@ _NO_OPERAND = frozenset({"dim", "axis", "out", "generator", "device", "dtype"})
 def _opened(held: Held) -> list[Held]:
     if held.what is not What.BOX:
         return [held]
-    return list(held.parts) if held.parts is not None else [member(held)]
+    if held.parts is not None:
+        return list(held.parts)
+    each = member(held)
+    if len(each.places) > 1 and not any(place.given for place in each.places):
+        return [each.at(place) for place in each.in_order]  # members that lie apart
+    return [each]
 
 
 def value_of_call(world_of: Expressions, node: ast.Call, env: Environment) -> Held:
@@ -240,9 +245,12 @@ def _operation(world_of: Expressions, called: Called, env: Environment) -> Held:
     last = called.last_name
     by_element = last in names("meets", "by_element")
     strictly = last in names("meets", "strictly")
+    operands = called.operands
+    if by_element and operands and operands[0].what is What.UNKNOWN:
+        operands[0] = replace(operands[0], what=What.TENSOR)  # torch takes no number there
     if by_element or strictly:
-        world_of.meetings.meet(called.node, last, called.operands, env, by_element)
-    found = combined(called.operands)
+        world_of.meetings.meet(called.node, last, operands, env, by_element)
+    found = combined(operands)
     if found.what is not What.TENSOR:
         return Held(What.TENSOR) if by_element or strictly else UNKNOWN_HELD
     if last in names("keeps", "reductions") or last in _MANY:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tensortrail.analyzer.places.expressions import Expressions
 
 _DEVICE_NAME = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d+)?")
+_MOST_PARTS = 8
+"""Members that a list is remembered by; of a longer one, only what any of them is."""
 _MOVES = frozenset({"to", "cpu", "cuda", "type"})
 _DTYPES = re.compile(r"torch\.(b?float|int|uint|half|long|double|bool|short|complex)\w*")
 
@@ -146,9 +148,8 @@ def _of_box(world_of: Expressions, called: Called, name: str, base: Held, env: E
         return Held(What.BOX, each=moved(world_of, called, name, member(base), env))
     if name in ("append", "extend", "insert", "add") and called.args:
         added = member(called.args[-1]) if name == "extend" else called.args[-1]
-        each = join(member(base), added) if base.each or base.parts else added
         if isinstance(func.value, ast.Name):
-            env.values[func.value.id] = Held(What.BOX, each=each)
+            env.values[func.value.id] = _with(base, added, name)
         return NUMBER
     if name == "items":
         return Held(What.BOX, each=Held(What.BOX, parts=(NUMBER, member(base))))
@@ -157,6 +158,13 @@ def _of_box(world_of: Expressions, called: Called, name: str, base: Held, env: E
     if name in ("get", "pop"):
         return member(base)
     return UNKNOWN_HELD
+
+
+def _with(box: Held, added: Held, name: str) -> Held:
+    if name == "append" and box.parts is not None and len(box.parts) < _MOST_PARTS:
+        return Held(What.BOX, parts=(*box.parts, added))
+    each = join(member(box), added) if box.each or box.parts else added
+    return Held(What.BOX, each=each)
 
 
 def _of_module(

@@ -33,7 +33,8 @@ def parameters_of(
         if held is None:
             if evidence is None:
                 evidence = set(_used_as_tensors(function, world))
-            what = What.TENSOR if each.arg in evidence else What.UNKNOWN
+            known = each.arg in evidence or (index == 1 and _takes_a_tensor(function, cls, world))
+            what = What.TENSOR if known else What.UNKNOWN
             held = Held(what, _where(each.arg), path=each.arg)
         found[each.arg] = held
     for rest in (arguments.vararg, arguments.kwarg):
@@ -66,6 +67,21 @@ def _by_annotation(argument: ast.arg) -> Held | None:
     if said & _PLAIN and not said & {"Any", "object"}:
         return NUMBER if not said & _BOXES else Held(What.BOX, each=NUMBER)
     return Held(What.UNKNOWN, _where(name), path=name)
+
+
+def _takes_a_tensor(function: FunctionNode, cls: ast.ClassDef | None, world: World) -> bool:
+    """The first argument of a module's `forward`, if the function never asks what it is."""
+    if function.name != "forward" or cls is None or not world.is_module(cls):
+        return False
+    name = function.args.args[1].arg
+    asked = (
+        each
+        for each in ast.walk(function)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Name)
+        and each.func.id in ("isinstance", "len", "type")
+    )
+    return not any(getattr(call.args[0], "id", "") == name for call in asked if call.args)
 
 
 def _names_in(annotation: ast.expr) -> Iterator[str]:

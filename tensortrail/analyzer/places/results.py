@@ -105,10 +105,10 @@ def _translated(held: Held, arguments: dict[str, Held], call: ast.Call, foreign:
     each = held.each and _translated(held.each, arguments, call, foreign)
     what: What = held.what
     rank = held.rank
-    own = arguments.get(held.path or _argument_of(held))
+    own = arguments.get(held.path) or arguments.get(_argument_of(held))
     if own is not None and what is What.UNKNOWN:
         what = own.what
-    if own is not None and (own.may_be_scalar or held.path):
+    if own is not None and (own.may_be_scalar or held.path in arguments):
         rank = own.rank
     return replace(
         held, what=what, places=frozenset(places), rank=rank, path="", parts=parts, each=each,

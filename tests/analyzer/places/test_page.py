@@ -1,0 +1,42 @@
+"""The examples of docs/places.md: what is said to be caught is, the rest is not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tensortrail.analyzer.judge import judge
+from tensortrail.analyzer.project import Project
+from tensortrail.rules import all_rules
+
+PAGE = Path(__file__).parents[3] / "docs" / "places.md"
+CAUGHT, NOT_CAUGHT = "## Five that it catches", "## Five that it cannot catch"
+
+
+def examples(heading: str) -> list[tuple[str, str]]:
+    """The sentence before each block of code, and the block."""
+    part = PAGE.read_text(encoding="utf-8").partition(heading)[2].partition("\n## ")[0]
+    return re.findall(r"([^\n]+)\n\n```python\n(.*?)```", part, flags=re.DOTALL)
+
+
+def codes(source: str) -> set[str]:
+    rules = [rule() for code, rule in all_rules().items() if code.startswith("DEV52")]
+    return {each.code for each in judge("page.py", source.encode(), rules, Project()).findings}
+
+
+@pytest.mark.parametrize(("said", "source"), examples(CAUGHT))
+def test_what_it_catches(said: str, source: str) -> None:
+    code = re.search(r"\((DEV\d+)\)", said)
+    assert code is not None
+    assert codes(source) == {code.group(1)}
+
+
+@pytest.mark.parametrize(("said", "source"), examples(NOT_CAUGHT))
+def test_what_it_cannot_catch(said: str, source: str) -> None:
+    assert codes(source) == set()
+
+
+def test_there_are_five_of_each() -> None:
+    assert len(examples(CAUGHT)) == len(examples(NOT_CAUGHT)) == 5
