@@ -46,10 +46,11 @@ def knows_hooks(module: Module, function: FunctionNode) -> bool:
 
 
 def tests_meta(module: Module, function: FunctionNode) -> bool:
-    if "meta" in module.text(function):
-        return True
-    names = (each for each in module.nodes(ast.Name, function) if each.id.isupper())
-    return any(module.value_of(each).constant == "meta" for each in names)
+    """The function compares the type of a device, or speaks of meta."""
+    return "meta" in module.text(function) or any(
+        isinstance(each.left, ast.Attribute) and each.left.attr == "type"
+        for each in module.nodes(ast.Compare, function)
+    )
 
 
 def has_buffers_only(module: Module, node: ast.AST) -> bool:

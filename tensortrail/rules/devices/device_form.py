@@ -21,6 +21,12 @@ from tensortrail.rules.shared.sentences import one_line
 _NUMBERED = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "mlu", "musa"})
 """Devices of which a tensor always names the number: `cuda:0`, never `cuda`."""
 _CONTEXTS = frozenset({"torch.cuda.device", "torch.xpu.device", "torch.npu.device"})
+_EITHER = (
+    {Kind.DEVICE_STRING},
+    {Kind.DEVICE, Kind.DEVICE_STRING},
+    {Kind.DEVICE, Kind.OTHER},
+)
+"""Kinds of a value that is a string on some path: `str | torch.device`."""
 
 
 class DeviceForm(Rule):
@@ -241,10 +247,7 @@ def f(device: Union[str, torch.device]):
         value = module.value_of(node.value)
         if not isinstance(node.value, ast.Name) or not value.sure:
             return
-        if Kind.DEVICE_STRING not in value.kinds or value.kinds - {
-            Kind.DEVICE,
-            Kind.DEVICE_STRING,
-        }:
+        if value.kinds not in _EITHER:
             return
         above = module.parent(node)
         if any("torch.device(" in module.text(each) for each in value.origins):

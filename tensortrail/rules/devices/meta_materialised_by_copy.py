@@ -187,16 +187,30 @@ def _goes_to_a_device(module: Module, call: ast.Call) -> bool:
 
 def _says_meta(module: Module, call: ast.Call, subject: str) -> ast.expr | None:
     """The condition around the call that holds and says that the subject is on meta."""
-    saying = (
-        f"{subject}.is_meta",
-        f"{subject}.device.type == 'meta'",
-        f"{subject}.device == torch.device('meta')",
-        f"str({subject}.device) == 'meta'",
-    )
     for guard in module.guards_of(call):
-        if guard.holds and guard.exact and ast.unparse(guard.test) in saying:
+        if guard.holds and guard.exact and _is_of_meta(module, guard.test, subject):
             return guard.test
     return None
+
+
+def _is_of_meta(module: Module, test: ast.expr, subject: str) -> bool:
+    """`p.is_meta`, `p.device.type == "meta"`, `p.device == torch.device("meta")`."""
+    if isinstance(test, ast.Attribute):
+        return test.attr == "is_meta" and module.text(test.value) == subject
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return False
+    left, right = test.left, test.comparators[0]
+    sources = module.value_of(left).origins if isinstance(left, ast.Name) else ()
+    shown = {module.text(each) for each in (left, *sources)}
+    if isinstance(right, ast.Call) and module.qualified(right.func) == "torch.device":
+        named = right.args[0] if right.args else None
+        return f"{subject}.device" in shown and _is_meta(named)
+    texts = {f"{subject}.device.type", f"str({subject}.device)"}
+    return bool(texts & shown) and _is_meta(right)
+
+
+def _is_meta(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value == "meta"
 
 
 def _is_the_same(module: Module, subject: ast.expr, test: ast.expr) -> bool:

@@ -100,7 +100,9 @@ def load(cls, name):
         ),
         Good(
             """\
-def run(pipe, remove_hook_from_module):
+from accelerate.hooks import remove_hook_from_module
+
+def run(pipe):
     pipe.enable_model_cpu_offload()
     pipe("a")
     remove_hook_from_module(pipe.unet)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 
@@ -124,7 +125,7 @@ def _is_callers(module: Module, tensor: ast.expr) -> bool:
         return False
     words = ("cuda", "device")
     return any(node.attr in words for node in module.nodes(ast.Attribute)) or any(
-        node.id in words for node in module.nodes(ast.Name)
+        said_device(module, call) is not None for call in module.nodes(ast.Call)
     )
 
 

@@ -41,16 +41,18 @@ def moved_alone(module: Module, function: FunctionNode) -> Iterator[Alone]:
                 continue
             for other in operation.tensors:
                 left = _left(module, function, other, name)
-                if left and left.partition(".")[0] not in _said(module, origin.node):
+                if left and ".device" not in _said(module, origin.node):
                     moved = module.statement_of(origin.node)
                     yield Alone(moved, name, left, operation.node)
                     return
 
 
 def _said(module: Module, device: ast.expr) -> str:
-    """The device as it is written, with what its name was assigned from."""
+    """The device as it is written, with what its name was assigned from: another tensor's
+    device may be that of everything else here."""
     sources = (device, *module.value_of(device).origins)
-    return " ".join(module.text(each) for each in sources)
+    said = " ".join(module.text(each) for each in sources)
+    return said.replace("torch.device", "")
 
 
 def _is_move_of(value: ast.expr, name: str) -> bool:
@@ -161,17 +163,23 @@ def only_tensors_moved(module: Module, function: FunctionNode) -> Iterator[Alone
         if module.text(loop.iter) != f"{rest.arg}.items()":
             continue
         for chosen in module.nodes(ast.If, loop):
-            test = chosen.test
+            test, tensor, rest_of_it = chosen.test, chosen.body, chosen.orelse
+            if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                test, tensor, rest_of_it = test.operand, chosen.orelse, chosen.body
             asked = isinstance(test, ast.Call) and module.qualified(test.func) == "isinstance"
-            if asked and "Tensor" in module.text(test) and _keeps_the_rest(module, chosen):
+            if (
+                asked
+                and "Tensor" in module.text(test)
+                and _keeps_the_rest(module, tensor, rest_of_it)
+            ):
                 yield Alone(chosen, "tensors", "lists and tuples of tensors", None)
 
 
-def _keeps_the_rest(module: Module, chosen: ast.If) -> bool:
-    """`if isinstance(v, Tensor): d[k] = move(v)` and `else: d[k] = v`."""
-    if len(chosen.body) != 1 or len(chosen.orelse) != 1:
+def _keeps_the_rest(module: Module, tensor: list[ast.stmt], rest: list[ast.stmt]) -> bool:
+    """`d[k] = move(v)` for a tensor, and `d[k] = v` for all else."""
+    if len(tensor) != 1 or len(rest) != 1:
         return False
-    yes, no = chosen.body[0], chosen.orelse[0]
+    yes, no = tensor[0], rest[0]
     return (
         isinstance(yes, ast.Assign)
         and isinstance(no, ast.Assign)
