@@ -64,7 +64,7 @@ def _stored_as(module: Module, call: ast.Call) -> str:
 def _later(module: Module, placed: ast.Call, name: str) -> Iterator[Moved]:
     for call in module.later(placed, ast.Call):
         func = call.func
-        called = module.text(func).rpartition(".")[2]
+        called = (module.qualified(func) or module.text(func)).rpartition(".")[2]
         if called in _UNDOING or called == "reset_device_map" or _rebinds(module, call, name):
             return
         if not isinstance(func, ast.Attribute) or module.text(func.value) != name:
