@@ -91,11 +91,12 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
     everything = checker(replace(request, use_triggers=False))
     for name, found in by_file.items():
         path, data = str(tmp_path / name), batch[name]
-        assert not [each.message for each in found if each.code == "TTR003"]
+        crashed = [each.message for each in found if each.code == "TTR003"]
+        assert all("nested too deeply" in message for message in crashed), crashed
         if not is_python(data):
             assert {each.code for each in found} <= {"TTR001"}
             continue
-        if "TTR001" in {each.code for each in found}:
+        if crashed or "TTR001" in {each.code for each in found}:
             continue  # an encoding or a depth that is refused
         with limited(name):
             unfiltered = everything(path, data)
