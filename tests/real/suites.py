@@ -55,14 +55,10 @@ SUITES = {
                       "tests/test_memory_utils.py", "tests/test_kwargs_handlers.py"),
         ),
         Suite(
-            "peft",
-            files=("tests/test_bufferdict.py", "tests/test_low_level_api.py",
-                   "tests/test_incremental_pca.py", "tests/test_loraplus.py"),
-            for_gpus=("tests/test_common_gpu.py", "tests/test_gpu_examples.py"),
-        ),
-        Suite(
             "compressed-tensors",
-            files=("tests/test_compressors", "tests/test_quantization"),
+            files=("tests/test_quantization/test_quant_args.py",
+                   "tests/test_quantization/test_quant_config.py",
+                   "tests/test_quantization/test_configs"),
             for_gpus=("tests/test_offload", "tests/test_compressors", "tests/test_quantization"),
             tag="{}",
             version="0.18.0",
