@@ -51,7 +51,7 @@ class HandlerLoses(Rule):
 
     code = "NEW307"
     name = "handler-loses"
-    severity = Severity.ERROR
+    severity = Severity.WARNING
     triggers = ("_parse_to", "__torch_dispatch__", "Parameter", "Tensor")
 
     bad = (
@@ -101,6 +101,17 @@ class Scaled(torch.Tensor):
         ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+class Layer(torch.nn.Module):
+    def to(self, *args, **kwargs):
+        device, _, _, _ = torch._C._nn._parse_to(*args, **kwargs)
+        self.table = self.table.to(device)
+        return super().to(*args, **kwargs)
+"""
+        ),
         Good(
             """\
 import torch
@@ -180,14 +191,15 @@ class Scaled(torch.Tensor):
             target = assign.targets[0] if isinstance(assign, ast.Assign) else None
             if not isinstance(target, ast.Tuple) or len(target.elts) < 3:
                 continue
-            third = target.elts[2]
-            if isinstance(third, ast.Name) and not third.id.strip("_"):
+            dropped = [
+                isinstance(each, ast.Name) and not each.id.strip("_") for each in target.elts
+            ]
+            if dropped[2] and not dropped[1]:
                 yield self.finding(
                     module,
                     call,
                     "`non_blocking` is parsed and dropped: a transfer that asks for it blocks, and "
                     "nothing overlaps with it",
-                    severity=Severity.WARNING,
                 )
 
     def _read_too_early(self, module: Module) -> Iterator[Finding]:
@@ -206,6 +218,7 @@ class Scaled(torch.Tensor):
                     f"`{module.text(read)}` is read before line {test.lineno} asks whether "
                     f"`{module.text(subject)}` is of this class: a plain tensor has no "
                     f"`{read.attr}`",
+                    severity=Severity.ERROR,
                     trail=[(test, "asked only here")],
                 )
 
