@@ -1,15 +1,24 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.devices._errors import errors
+from tensortrail.rules.shared.failures import weight
+from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.lines import doer
+from tensortrail.rules.shared.operands import called, operands
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 
 _NOT_CPU = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "meta"})
+
+
+_REFUSED = re.compile(r"can't convert \S+ device type tensor to numpy")
 
 
 class NumpyWithoutCpu(Rule):
@@ -105,6 +114,25 @@ def write(weight: torch.Tensor, device):
                 message = f"`{shown}` is where the caller put it, and numpy reads the CPU only"
                 yield self._found(module, func, Severity.NOTE, message)
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in errors(timeline, _REFUSED):
+            event = events[0]
+            asked = next(iter(operands(timeline, event)), None)
+            if asked is None:
+                continue
+            severity, confidence = weight(timeline, events)
+            by = put_there(timeline, asked.storage, event) if asked.storage else None
+            yield self.seen(
+                timeline,
+                event,
+                f"NumPy reads the CPU only: {called(timeline, asked)} is on {asked.device}"
+                + (f", put there by {doer(by)}" if by else ""),
+                severity=severity,
+                confidence=confidence,
+                about=asked.storage,
+                fixes=[_by_cpu_in_run(timeline, event)],
+            )
+
     def _found(
         self, module: Module, func: ast.Attribute, severity: Severity, message: str
     ) -> Finding:
@@ -152,3 +180,11 @@ def _is_decided(module: Module, node: ast.AST) -> bool:
 def _by_cpu(module: Module, func: ast.Attribute) -> Fix | None:
     edit = module.insert_after(func.value, ".cpu()")
     return module.fix("bring it to the CPU first", Safety.UNSAFE, edit)
+
+
+def _by_cpu_in_run(timeline: Timeline, event: Event) -> Fix:
+    text = "bring it to the CPU first: `.cpu().numpy()`"
+    call = timeline.call(event.site, "numpy") if event.site else None
+    head, found, tail = call.source.rpartition(".numpy(") if call else ("", "", "")
+    edit = Edit(call, f"{head}.cpu().numpy({tail}") if call and found else None
+    return (edit and timeline.fix(text, Safety.UNSAFE, edit)) or Fix(text, Safety.DISPLAY, ())
