@@ -30,7 +30,7 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_rule(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "OFF110"]) == 2
+    assert main(["explain", "OFF19"]) == 2
     assert "did you mean 'OFF10" in capsys.readouterr().err
 
 
