@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensortrail.findings import Setting
-from tensortrail.rules.devices.origins.case import Case, Origin
+from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.calls import quoted
 from tensortrail.rules.shared.lines import doer, line_of, where
 from tensortrail.rules.timeline import Did, Event
@@ -18,7 +18,8 @@ def origin(case: Case) -> Origin | None:
         why = (
             f"{case.name} was moved {last.other.device} -> {case.odd.device} by {doer(last)}{hook}"
         )
-        return Origin(why)
+        back = f"leave it on {last.other.device}, or move it back before it is used here"
+        return Origin(why, fixes=() if hook else (advice(back),))
     if last.did is Did.CREATE and _of_module(last):
         why = f"{case.name} was made on {case.odd.device}{where(last)} and not moved since"
         return Origin(why, settings=_module(case))

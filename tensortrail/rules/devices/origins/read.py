@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensortrail.findings import Setting
 from tensortrail.rules.devices.origins.case import Case, Origin
-from tensortrail.rules.shared.calls import carrier
+from tensortrail.rules.shared.calls import carrier, gives
 from tensortrail.rules.shared.device_names import device_here
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.timeline import Did, Event
@@ -18,7 +18,9 @@ def origin(case: Case) -> Origin | None:
         return None
     path = f" from {last.facts['path']}" if last.facts.get("path") else ""
     why = f"{case.name} was read onto {case.odd.device}{path} by `{last.op}`{where(last)}"
-    return Origin(why, settings=mapped(case, last))
+    at = carrier(case.timeline, last.site, "load")
+    # A place that is asked for is a decision.
+    return Origin(why, settings=() if at and gives(at, "map_location") else mapped(case, last))
 
 
 def mapped(case: Case, read: Event) -> tuple[Setting, ...]:

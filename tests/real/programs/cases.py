@@ -1,0 +1,128 @@
+"""Programs that fail as real ones do: how each is traced, and what its user needs to read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent / "failing"
+LIMIT = 300
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    words: tuple[str, ...]
+    """What must stand on the terminal when the run ends."""
+    rehearse: str = ""
+    arguments: tuple[str, ...] = ()
+    patched: bool = True
+    """A patch is offered, and the program runs to its end with it."""
+    needs: tuple[str, ...] = ("torch",)
+    quick: bool = False
+
+
+CASES = (
+    Case("a1_cpu_offload_param",
+         ("OFF105", "a1_cpu_offload_param.py:12", "embed_tokens.weight", "which is on meta",
+          "a1_cpu_offload_param.py:13", "lm_head.weight", "only while lm_head itself is called"),
+         needs=("accelerate", "transformers")),
+    Case("a2_disk_offload_sub",
+         ("OFF105", "query.weight", "AlignDevicesHook", "its values are in", ".dat"),
+         needs=("accelerate", "transformers")),
+    Case("b_tied_map",
+         ("OFF104", "transformer.wte.weight", "tied to lm_head.weight", "b_tied_map.py:10"),
+         rehearse="cuda:2", needs=("accelerate", "transformers")),
+    Case("c_meta_to_cuda",
+         ("DEV507", "nothing to copy", "embed_tokens.weight", "c_meta_to_cuda.py:9", "to_empty"),
+         rehearse="cuda", arguments=("cuda",), patched=False, needs=("transformers",)),
+    Case("d_init_empty_forgot",
+         ("SHD405", "down_proj.weight", "the state dict loaded at d_init_empty_forgot.py:13 lacks"),
+         patched=False, needs=("accelerate", "transformers")),
+    Case("d2_torchsave_meta",
+         ("SHD405", "head.bias", "d2_torchsave_meta.py:20",
+          "the state dict loaded at d2_torchsave_meta.py:18 lacks it"), patched=False),
+    Case("e_assign_cpu",
+         ("DEV502", "load_state_dict(assign=True)` at e_assign_cpu.py:28", "drop `assign=True`",
+          "read there by `torch.load` at e_assign_cpu.py:27"), rehearse="cuda"),
+    Case("f_plain_buffer",
+         ("OFF107", "pos.pe", "neither a parameter nor a buffer", "f_plain_buffer.py:29"),
+         rehearse="cuda", quick=True),
+    Case("g_opt_before_cuda",
+         ("DEV502", "the state of `Adam` was made on cpu at g_opt_before_cuda.py:10",
+          "g_opt_before_cuda.py:11"), rehearse="cuda"),
+    Case("h_loader",
+         ("DEV502", "the batch came out of the DataLoader at h_loader.py:19", "move the batch"),
+         rehearse="cuda"),
+    Case("i_lora_cpu",
+         ("DEV502", "lora_A.default.weight", "was moved cuda:0 -> cpu by `Tensor.to`",
+          "i_lora_cpu.py:12"),
+         rehearse="cuda", patched=False, needs=("peft", "transformers")),
+    Case("j_group_offload",
+         ("OFF105", "conv_in.weight", "GroupOffloadingHook",
+          "only while UNet2DModel itself is called"),
+         rehearse="cuda", patched=False, needs=("diffusers",)),
+    Case("k_compile_mixed",
+         ("DEV502", "`mask` is made on the CPU at k_compile_mixed.py:11", "given no device"),
+         rehearse="cuda"),
+    Case("o2_worker",
+         ("DEV516", "o2_worker.py:7", "in a forked process"), rehearse="cuda"),
+    Case("r_catch",
+         ("DEV502", "r_catch.py:10", "`mean` was made on cpu at r_catch.py:8"),
+         rehearse="cuda", quick=True),
+    Case("x1_numpy", ("DEV503", "cuda:0", "x1_numpy.py:5", "`.cpu().numpy()`"), rehearse="cuda"),
+    Case("x2_prefix",
+         ("SHD409", "_orig_mod.", "saved at x2_prefix.py:7"), quick=True),
+    Case("x3_safetensors_tied",
+         ("SHD416", "`lm_head.weight` and `transformer.wte.weight`", "save_model"),
+         needs=("safetensors", "transformers")),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A program that was traced in a folder of its own."""
+
+    folder: Path
+    code: int
+    told: str
+
+    @property
+    def found(self) -> list[str]:
+        """The lines at the end that name findings."""
+        words = ("  error ", "  warning ", "  note ")
+        return [each.strip() for each in self.told.splitlines() if each.startswith(words)]
+
+
+def traced(case: Case, folder: Path) -> Ended:
+    shutil.copy(HERE / f"{case.name}.py", folder)
+    return again(case, folder)
+
+
+def again(case: Case, folder: Path, run: str = "run") -> Ended:
+    options = ["--rehearse", case.rehearse] if case.rehearse else []
+    command = ["trace", "--directory", run, *options, f"{case.name}.py", *case.arguments]
+    ended = command_in(folder, command)
+    return Ended(folder, ended.returncode, ended.stderr)
+
+
+def patch(case: Case, folder: Path) -> str:
+    """Apply what the run offers; gives what the command said."""
+    return command_in(folder, ["fix", "run", "--unsafe-fixes"]).stderr
+
+
+def command_in(folder: Path, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tensortrail", *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
