@@ -3,12 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, is_move, meta_operand
+from tensortrail.rules.devices.origins.computed import computed_from
 from tensortrail.rules.shared.failures import NO_VALUES, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.lines import doer
-from tensortrail.rules.shared.operands import called
+from tensortrail.rules.shared.operands import Operand, called
 
 CHANGE = (
     "load or bring back the weights before their values are read, or ask about the shape, the "
@@ -70,10 +71,15 @@ class ValueReadOnMeta(Rule):
                 timeline,
                 event,
                 f"`{event.op}` asks for values of {called(timeline, asked)}, which is on meta"
-                + (f", put there by {doer(by)}" if by else ""),
+                + (f", put there by {doer(by)}" if by else _computed(timeline, event, asked)),
                 severity=severity,
                 confidence=confidence,
                 about=asked.storage,
                 fixes=[Fix(CHANGE, Safety.DISPLAY, ())],
                 evidence={"attempts": str(len(reads))},
             )
+
+
+def _computed(timeline: Timeline, event: Event, asked: Operand) -> str:
+    why = computed_from(timeline, event, asked)
+    return f": {why}" if why else ""

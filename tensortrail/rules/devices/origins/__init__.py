@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensortrail.rules.devices.origins import (
     assigned,
+    computed,
     from_loader,
     made,
     made_inside,
@@ -13,7 +14,7 @@ from tensortrail.rules.devices.origins import (
 )
 from tensortrail.rules.devices.origins.case import Case, Origin
 
-WAYS = (optimizer_state.origin, assigned.origin, from_loader.origin, made.origin,
+WAYS = (computed.origin, optimizer_state.origin, assigned.origin, from_loader.origin, made.origin,
         made_inside.origin, read.origin, moved.origin)  # fmt: skip
 """The ones that tell most stand first."""
 
