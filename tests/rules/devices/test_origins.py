@@ -1,0 +1,119 @@
+"""How an operand came to lie where it does, as a mismatch of devices tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.rules.recorded import watched
+
+GPU = "cuda"
+TRAINED = """\
+import torch
+from torch import nn
+model = nn.Linear(4, 1)
+adam = torch.optim.Adam(model.parameters())
+model(torch.ones(2, 4)).sum().backward()
+adam.step()
+model.to("cuda")
+model(torch.ones(2, 4, device="cuda")).sum().backward()
+adam.step()  # flagged
+"""
+
+
+def test_a_tensor_made_without_a_device_gets_the_name_the_program_has_for_it(
+    tmp_path: Path,
+) -> None:
+    seen = watched(
+        tmp_path,
+        """\
+        import torch
+        where = "cuda" if torch.cuda.is_available() else "cpu"
+        mean = torch.zeros(8)
+        torch.ones(8, device=where) - mean  # flagged
+        """,
+        "DEV502",
+        GPU,
+    )
+    assert "`mean` was made on cpu at program.py:3" in seen.only.message
+    (setting,) = seen.only.settings
+    assert (setting.name, setting.value) == ("device", "where")
+
+
+def test_a_batch_is_moved_in_its_loop(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch.utils.data import DataLoader
+    net = torch.nn.Linear(4, 2).to("cuda")
+    for batch in DataLoader(torch.ones(8, 4), 2):
+        net(batch)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "came out of the DataLoader at program.py:4" in seen.only.message
+    assert '    batch = batch.to("cuda:0")\n    net(batch)' in seen.fixed
+
+
+def test_the_state_of_an_optimizer_follows_the_weights(tmp_path: Path) -> None:
+    seen = watched(tmp_path, TRAINED, "DEV502", GPU)
+    assert "the state of `Adam` was made on cpu at program.py:6" in seen.only.message
+    assert "before the model was moved to cuda:0 at program.py:7" in seen.only.message
+    mended = seen.fixed
+    assert 'model.to("cuda")\nadam.load_state_dict(adam.state_dict())\n' in mended
+    (tmp_path / "mended").mkdir()
+    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+
+
+def test_weights_that_a_load_put_in_place_of_others(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    net = torch.nn.Linear(4, 2)
+    weights = {name: value.clone() for name, value in net.state_dict().items()}
+    net.to("cuda")
+    net.load_state_dict(weights, assign=True)
+    net(torch.ones(1, 4, device="cuda"))  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "was on cuda:0 until `load_state_dict(assign=True)`" in seen.only.message
+    assert "net.load_state_dict(weights)\n" in seen.fixed
+
+
+def test_what_was_computed_from_a_tensor_on_meta(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    table = torch.nn.Embedding(5, 3, device="meta")
+    rows = table(torch.tensor([1, 2]))
+    rows.sum().item()  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV508")
+    assert "was computed from `Embedding.weight`" in seen.only.message
+    assert "at program.py:3" in seen.only.message
+
+
+def test_a_value_inside_of_a_function_without_a_trail(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    def forward(x):
+        mask = torch.tril(torch.ones(x.shape[0], x.shape[0], dtype=torch.bool))
+        return x.masked_fill(~mask, 0.0)  # flagged
+    torch.compile(forward, backend="eager")(torch.ones(4, 4, device="cuda"))
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "`mask` is made on the CPU at program.py:3 by `torch.ones`" in seen.only.message
+    assert "dtype=torch.bool, device=x.device)" in seen.fixed
+
+
+def test_numpy_of_a_tensor_on_a_gpu(tmp_path: Path) -> None:
+    seen = watched(
+        tmp_path,
+        """\
+        import torch
+        out = torch.ones(3).cuda()
+        out.detach().numpy()  # flagged
+        """,
+        "DEV503",
+        GPU,
+    )
+    assert "out.detach().cpu().numpy()" in seen.fixed

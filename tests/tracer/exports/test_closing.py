@@ -1,0 +1,48 @@
+"""The last lines of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tensortrail.findings import Severity
+from tensortrail.tracer.exports.closing import closing
+from tests.rules.recorded import found, record
+
+MIXED = """\
+import torch
+mean = torch.zeros(4)
+try:
+    torch.ones(4, device="cuda") - mean
+except RuntimeError:
+    pass
+"""
+
+
+def test_a_run_without_findings_says_so(tmp_path: Path) -> None:
+    _, timeline, _ = record(tmp_path, "import torch\ntorch.ones(3)\n")
+    told = closing(timeline, found(timeline), "run")
+    assert "  no findings\n" in told
+    assert "patch:" not in told
+
+
+def test_an_exception_that_the_program_caught_is_listed_with_its_patch(tmp_path: Path) -> None:
+    _, timeline, error = record(tmp_path, MIXED, "cuda")
+    assert error is None
+    told = closing(timeline, found(timeline), "run")
+    assert "DEV502" in told
+    assert "program.py:4" in told
+    assert "`mean` was made on cpu" in told
+    assert "  patch: tensortrail fix run --unsafe-fixes --diff\n" in told
+
+
+def test_errors_are_red_and_come_first(tmp_path: Path) -> None:
+    source = "import torch\nhead = torch.nn.Linear(8, 3, bias=False, device='meta')\n"
+    source += "head(torch.randn(4, 8))\n"
+    _, timeline, _ = record(tmp_path, source)
+    findings = found(timeline)
+    assert findings[0].severity is Severity.ERROR
+    assert "\x1b[31;1merror DEV502\x1b[0m" in closing(timeline, findings, "run", color=True)
