@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ OTHER = frozenset({Kind.OTHER})
 class World(Protocol):
     """What the evaluator asks of the file and project around the function."""
 
+    def tick(self) -> None: ...
     def qualified(self, node: ast.AST) -> str: ...
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None: ...
     def kind_of_class_named(self, name: str) -> Kind | None: ...
@@ -51,6 +52,7 @@ class Evaluator:
         """Those of an earlier run over the same code."""
 
     def value(self, node: ast.expr, state: State) -> Value:
+        self.world.tick()
         handler = _HANDLERS.get(type(node))
         if handler is None:
             for child in ast.iter_child_nodes(node):
@@ -155,11 +157,27 @@ class Evaluator:
         return Value(path=path, owner=base.owner)
 
     def _operation(self, node: ast.BinOp | ast.UnaryOp | ast.Compare, state: State) -> Value:
+        if isinstance(node, ast.BinOp):
+            return self._sum(node, state)
         parts = [
             self.value(child, state)
             for child in ast.iter_child_nodes(node)
             if isinstance(child, ast.expr)
         ]
+        return self._combined(node, parts)
+
+    def _sum(self, node: ast.BinOp, state: State) -> Value:
+        """From the first term to the last: a long sum is a tree as deep as it is long."""
+        inner: list[ast.BinOp] = [node]
+        while isinstance(inner[-1].left, ast.BinOp):
+            inner.append(inner[-1].left)
+        found = self.value(inner[-1].left, state)
+        for each in reversed(inner):
+            found = self._combined(each, [found, self.value(each.right, state)])
+            self.seen[each] = found
+        return found
+
+    def _combined(self, node: ast.expr, parts: Sequence[Value]) -> Value:
         tensors = [part for part in parts if part.is_tensor]
         identity = isinstance(node, ast.Compare) and any(
             isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops

@@ -181,11 +181,21 @@ class Flow(Evaluator):
             self.assign(node.target, value, node.value, state)
 
     def _if(self, node: ast.If, state: State) -> State | None:
-        self.value(node.test, state)
-        yes, no = state.copy(), state
-        narrow(self, node.test, True, yes)
-        narrow(self, node.test, False, no)
-        return join(self._block(node.body, yes), self._block(node.orelse, no))
+        """Each `elif` is an `if` in the `else` of the one before; here they come in a row."""
+        ends: list[State | None] = []
+        while True:
+            self.value(node.test, state)
+            yes, no = state.copy(), state
+            narrow(self, node.test, True, yes)
+            narrow(self, node.test, False, no)
+            ends.append(self._block(node.body, yes))
+            if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
+                break
+            node, state = node.orelse[0], no
+        result = self._block(node.orelse, no)
+        for end in reversed(ends):
+            result = join(end, result)
+        return result
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State | None:
         outside = self._breaks

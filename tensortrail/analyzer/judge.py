@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 
+from tensortrail.analyzer.limits import MOST_SECONDS, TooMuch
 from tensortrail.analyzer.module import PythonModule
-from tensortrail.analyzer.own import CRASHED, OWN, UNREADABLE, own_finding
+from tensortrail.analyzer.own import CRASHED, IN_PART, OWN, UNREADABLE, own_finding
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.request import CheckRequest, FileResult, digest_of
 from tensortrail.analyzer.source import Unreadable
@@ -36,7 +37,7 @@ class Judge:
         self._codes = rules.keys() | OWN.keys()
         self._of_runs = {code for code, rule in rules.items() if rule.watches_runs()}
         self._triggers = Triggers(self._selected)
-        self._project = Project()
+        self._project = Project(self._triggers.words)
 
     def rules_for(self, data: bytes) -> list[type[Rule]]:
         """Those whose trigger words the file has; all for one that is too large to look at."""
@@ -55,6 +56,8 @@ class Judge:
                 return self._judged(path, data, rules)
         except Unreadable as error:
             return _only(UNREADABLE, str(error), Site(path, error.line, error.column))
+        except TooMuch as why:
+            return _only(IN_PART, f"{why}, so it was not checked", Site(path, 1))
         except (RecursionError, MemoryError):
             return _only(UNREADABLE, "nested too deeply to be judged", Site(path, 1))
         except Exception as error:
@@ -64,6 +67,8 @@ class Judge:
     def _judged(self, path: str, data: bytes, rules: Sequence[type[Rule]]) -> FileResult:
         if len(data) > _LARGEST:
             raise Unreadable(f"larger than {_LARGEST // 1_000_000} MB: not judged")
+        limit = self._project.limit
+        limit.begin(MOST_SECONDS)
         module = PythonModule(path, data, self._project)
         found = _found(module, [rule() for rule in rules], _crashed(path))
         kept = apply_suppressions(
@@ -97,24 +102,40 @@ def _found(
 ) -> tuple[Finding, ...]:
     """A rule that raises ends only its own work, where `crashed` says what to report of it."""
     found: list[Finding] = []
-    for rule in rules:
+    left_out = module.project.limit.notes
+    for number, rule in enumerate(rules):
         try:
-            found += rule.check(module)
+            for each in rule.check(module):
+                found.append(each)  # noqa: PERF402 - what came before an error counts
+        except TooMuch as why:
+            codes = [each.code for each in rules[number:]]
+            left_out.append(f"{_listed(codes)}, as {why}")
+            break
+        except RecursionError:
+            left_out.append(f"{rule.code}, for which the code is nested too deeply")
         except Exception as error:
             if crashed is None:
                 raise
             found.append(crashed(rule, error))
+    if left_out:
+        what = f"this file was checked in part; left out: {'; '.join(dict.fromkeys(left_out))}"
+        found.append(own_finding(IN_PART, what, Site(module.path, 1)))
     module.release()
     unique = {(each.code, each.site.start, each.site.end, each.message): each for each in found}
     return tuple(sorted(unique.values(), key=lambda each: each.sort_key))
 
 
+def _listed(codes: Sequence[str]) -> str:
+    return (
+        f"{', '.join(codes[:3])} and {len(codes) - 3} more rules"
+        if codes[4:]
+        else (", ".join(codes))
+    )
+
+
 def _crashed(path: str) -> OnCrash:
     def report(rule: Rule, error: Exception) -> Finding:
-        why = f"{type(error).__name__}: {error}"
-        if isinstance(error, RecursionError):
-            why = "the code is nested too deeply"
-        what = f"{rule.code} failed here: {why}"
+        what = f"{rule.code} failed here: {type(error).__name__}: {error}"
         return own_finding(CRASHED, what, Site(path, 1))
 
     return report

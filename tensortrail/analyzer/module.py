@@ -14,7 +14,9 @@ from tensortrail.analyzer.class_lookup import Classes
 from tensortrail.analyzer.expressions import kind_of_class
 from tensortrail.analyzer.flow import Flow
 from tensortrail.analyzer.guards import Guards
+from tensortrail.analyzer.limits import TooMuch
 from tensortrail.analyzer.names import Names, module_name
+from tensortrail.analyzer.pieces import is_large, worth_parsing
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.settings import OffloadSettings
@@ -51,7 +53,11 @@ class PythonModule(AsksForPlaces):
         self.needs: set[str] = set()
         """Other files whose facts were consulted."""
         self.source = Source(path, data)
-        self.tree = Tree(_parsed(data))
+        parsed = data
+        if is_large(data):
+            parsed, left_out = worth_parsing(data, project.words)
+            project.limit.notes += [left_out] if left_out else []
+        self.tree = Tree(_parsed(parsed))
         self.name, self.root = module_name(path)
         self._names = self._collect_names()
         self._flows: dict[ast.AST, Flow] = {}
@@ -85,6 +91,7 @@ class PythonModule(AsksForPlaces):
 
     # --- structure -----------------------------------------------------------------------
     def text(self, node: ast.AST) -> str:
+        self.tick()
         return self.source.text(*self.source.span(node))
 
     def parent(self, node: ast.AST) -> ast.AST | None:
@@ -122,6 +129,7 @@ class PythonModule(AsksForPlaces):
 
     # --- names ---------------------------------------------------------------------------
     def qualified(self, node: ast.AST) -> str:
+        self.tick()
         return self._names.qualified(node)
 
     def qualified_text(self, dotted: str) -> str:
@@ -144,7 +152,12 @@ class PythonModule(AsksForPlaces):
         return names
 
     # --- meaning -------------------------------------------------------------------------
+    def tick(self) -> None:
+        """Something was asked: work on one file has a limit."""
+        self.project.limit.tick()
+
     def value_of(self, node: ast.expr) -> Value:
+        self.tick()
         flow = self._flow_of(node)
         found = flow.seen.get(node, UNKNOWN_VALUE)
         if flow.done and flow.used and not flow.believed and (not found.kinds or not found.sure):
@@ -195,6 +208,15 @@ class PythonModule(AsksForPlaces):
                 flow.run_top(scope.body)
             elif isinstance(scope, SCOPES):
                 flow.run_function(scope)
+        except RecursionError:
+            if self.project.depth > 1:
+                del self._flows[scope]  # the function that asked may be the deep one
+                raise
+            where = f"`{self.tree.qualname_of(scope)}`" if scope is not self.tree.root else "it"
+            self.project.limit.notes.append(f"the values in {where}, which is nested too deeply")
+        except TooMuch:
+            del self._flows[scope]
+            raise
         finally:
             self.project.depth -= 1
 

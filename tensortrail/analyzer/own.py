@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, RuleInfo, Severity, Site
 UNREADABLE = "TTR001"
 UNUSED = "TTR002"
 CRASHED = "TTR003"
+IN_PART = "TTR004"
 
 OWN = {
     code: RuleInfo(code, name, summary, severity, Confidence.HIGH, f"# {name} ({code})\n\n{text}\n")
@@ -34,6 +35,16 @@ OWN = {
             Severity.WARNING,
             "An error inside tensortrail or a third party's rule. Everything else was checked. "
             "Please report it with the file, or a part of it that shows the failure.",
+        ),
+        (
+            IN_PART,
+            "checked-in-part",
+            "A file takes too much work, and was not checked as a whole.",
+            Severity.WARNING,
+            "The file is very large, nested very deeply, or of a shape that makes the work grow. "
+            "The message says which rules, functions or statements were left out; what is "
+            "reported beside it holds, and all other files were checked. Split the file, or "
+            "exclude it if it is generated.",
         ),
     )
 }

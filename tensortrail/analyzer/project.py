@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensortrail.analyzer.limits import Limit
 from tensortrail.analyzer.source import Unreadable
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
@@ -23,9 +25,12 @@ class Project:
 
     One Project lives as long as a check (or the editor's server); it keeps what it has read."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Collection[bytes] = (b"",)) -> None:
+        self.words = words
+        """What of very large files is read: the statements that hold one of these."""
         self._modules: dict[str, PythonModule | None] = {}
         self._files: dict[tuple[Path, str], str] = {}
+        self.limit = Limit()
         self.depth = 0
         """How many functions are being run, each because the one before asked about it."""
 

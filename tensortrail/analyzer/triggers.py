@@ -23,6 +23,18 @@ class Triggers:
             if rule.reads_code()
         ]
 
+    @property
+    def words(self) -> frozenset[bytes]:
+        """All the words that any rule waits for; the empty one if a rule waits for none."""
+        found: set[str] = set()
+        for rule, _ in self._rules:
+            for trigger in rule.triggers or ("",):
+                if isinstance(trigger, Near):
+                    found |= {trigger.word, *trigger.also}
+                else:
+                    found |= {trigger} if isinstance(trigger, str) else set(trigger)
+        return frozenset(word.encode() for word in found)
+
     def rules_for(self, data: bytes) -> list[type[Rule]]:
         found: dict[bytes, bool] = {}
 
