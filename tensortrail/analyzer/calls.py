@@ -34,7 +34,7 @@ def value_of_call(evaluator: Evaluator, call: ast.Call, state: State) -> Value:
         receiver = evaluator.value(call.func.value, state)
         evaluator.seen.setdefault(call.func, UNKNOWN_VALUE)
         if receiver.kind is Kind.MODULE or receiver.cls:
-            evaluator.value(call.func, state)
+            evaluator.member(call.func, receiver, state)
     else:
         evaluator.value(call.func, state)
     dotted = evaluator.world.qualified(call.func)

@@ -61,6 +61,9 @@ class Evaluator:
             found = Value(kinds=OTHER, owner=Owner.HERE)
         else:
             found = handler(self, node, state)
+        return self._noted(node, found, state)
+
+    def _noted(self, node: ast.expr, found: Value, state: State) -> Value:
         found = self.by_use(found)
         if found.path and not found.placement:
             moved = state.place_of(found.path)
@@ -91,7 +94,14 @@ class Evaluator:
         return found if found.path else replace(found, path=node.id)
 
     def _attribute(self, node: ast.Attribute, state: State) -> Value:
-        base = self.value(node.value, state)
+        return self._member(node, self.value(node.value, state), state)
+
+    def member(self, node: ast.Attribute, base: Value, state: State) -> None:
+        """The attribute of a value that is known: once more for each link of a chain of calls
+        would double the work with every link."""
+        self._noted(node, self._member(node, base, state), state)
+
+    def _member(self, node: ast.Attribute, base: Value, state: State) -> Value:
         path = f"{base.path}.{node.attr}" if base.path else ""
         bound = state.values.get(path) if path else None
         if bound is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 MOST_SECONDS = 6.0
-_EVERY = 500
+_EVERY = 5000
 """Questions between two looks at the clock."""
 
 

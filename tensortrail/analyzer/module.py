@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from tensortrail.analyzer import edits, functions, hints, known, signatures
 from tensortrail.analyzer.attributes import Attributes, joined
+from tensortrail.analyzer.call_index import CallIndex
 from tensortrail.analyzer.calls import argument_named
 from tensortrail.analyzer.class_lookup import Classes
 from tensortrail.analyzer.expressions import kind_of_class
@@ -78,16 +79,11 @@ class PythonModule(AsksForPlaces):
         return self.tree.nodes(kind, inside)
 
     def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]:
-        full = {name for name in names if "." in name}
-        last = set(names) - full
-        for call in self.tree.nodes(ast.Call, inside):
-            func = call.func
-            if isinstance(func, ast.Attribute) and func.attr in last:
-                yield call
-                continue
-            dotted = self.qualified(func)
-            if dotted and (dotted in full or dotted.rpartition(".")[2] in last):
-                yield call
+        return self._calls.named(names, *self.tree.numbers(ast.Call, inside))
+
+    @cached_property
+    def _calls(self) -> CallIndex:
+        return CallIndex(self.tree.nodes(ast.Call), self.qualified)
 
     # --- structure -----------------------------------------------------------------------
     def text(self, node: ast.AST) -> str:

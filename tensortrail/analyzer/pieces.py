@@ -6,6 +6,7 @@ gigabytes."""
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
@@ -42,9 +43,11 @@ def worth_parsing(data: bytes, words: Collection[bytes]) -> Worth:
     kept: list[bytes] = []
     lines: list[int] = []
     room = MOST_WORDS
-    for piece in _pieces(data):
+    pieces = list(_pieces(data))
+    holding = _holding(data, pieces, words)
+    for number, piece in enumerate(pieces):
         text = data[piece.start : piece.end]
-        wanted = text.startswith((b"import ", b"from ")) or any(each in text for each in words)
+        wanted = number in holding or text.startswith((b"import ", b"from "))
         cost = _words(data, piece.start, piece.end) if wanted else 0
         if cost > room:
             lines.append(piece.line)
@@ -52,6 +55,19 @@ def worth_parsing(data: bytes, words: Collection[bytes]) -> Worth:
         room -= cost if keeps else 0
         kept.append(text if keeps else text.translate(_BLANK))
     return Worth(b"".join(kept), _told(lines))
+
+
+def _holding(data: bytes, pieces: list[Piece], words: Collection[bytes]) -> set[int]:
+    """The numbers of the pieces with one of the words, each word looked for from piece to piece."""
+    starts = [piece.start for piece in pieces]
+    found: set[int] = set()
+    for word in words:
+        at = data.find(word)
+        while 0 <= at < len(data):
+            number = bisect_right(starts, at) - 1
+            found.add(number)
+            at = data.find(word, pieces[number].end)
+    return found
 
 
 def _told(lines: list[int]) -> str:

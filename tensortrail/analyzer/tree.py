@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from tensortrail.rules.view import FunctionNode
 
 N = TypeVar("N", bound=ast.AST)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SHARED = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)
+_NO_NODES = frozenset(
+    "id ctx attr arg asname module level op ops type_comment kind conversion simple is_async "
+    "kwd_attrs rest type_ignores".split()
+)
+"""Fields of plain values, and of contexts and operators, of which ast shares one for all places."""
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _ABSTRACT = frozenset({ast.AST, ast.stmt, ast.expr, ast.pattern, ast.excepthandler})
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
@@ -85,9 +89,15 @@ class Tree:
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
         if inside is None:
             return self._of_type(kind)[0]
+        start, end = self.numbers(kind, inside)
+        return self._of_type(kind)[0][start:end]
+
+    def numbers(self, kind: type[ast.AST], inside: ast.AST | None) -> tuple[int, int]:
+        """From which to which of all nodes of that type stand strictly below `inside`."""
+        if inside is None:
+            return 0, len(self._of_type(kind)[0])
         number = self._number[inside]
-        nodes, start, end = self._between(number + 1, self._last[number], kind)
-        return nodes[start:end]
+        return self._between(number + 1, self._last[number], kind)[1:]
 
     def _of_type(self, kind: type[N]) -> tuple[list[N], list[int]]:
         if kind in _ABSTRACT and kind not in self._by_type:
@@ -237,9 +247,23 @@ class Tree:
             child = up
 
 
+@cache
+def _block_fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    return tuple(name for name in _BLOCKS if name in kind._fields)
+
+
+@cache
+def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields that may hold nodes, from the last to the first."""
+    if issubclass(kind, (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)):
+        return ()
+    plain = _NO_NODES if kind.__name__ == "TypeAlias" else _NO_NODES | {"name"}
+    return tuple(name for name in reversed(kind._fields) if name not in plain)
+
+
 def blocks_of(node: ast.AST) -> Iterator[list[Any]]:
     """The lists of statements (handlers, cases) that a node holds."""
-    for name in _BLOCKS:
+    for name in _block_fields(type(node)):  # type: ignore[arg-type]
         block = getattr(node, name, None)
         if isinstance(block, list):
             yield block
@@ -282,14 +306,12 @@ def _walk(root: ast.AST) -> tuple[list[ast.AST], list[int]]:
         number = len(order)
         order.append(node)
         parents.append(parent)
-        children: list[tuple[ast.AST, int]] = []
-        for name in node._fields:
+        for name in _child_fields(type(node)):  # type: ignore[arg-type]
             value = getattr(node, name, None)
             if isinstance(value, list):
-                children += [(each, number) for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST) and not isinstance(value, _SHARED):
-                children.append((value, number))
-        stack += reversed(children)
+                stack += [(each, number) for each in reversed(value) if each is not None]
+            elif value is not None:
+                stack.append((value, number))
     return order, parents
 
 

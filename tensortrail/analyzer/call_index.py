@@ -1,0 +1,38 @@
+"""The calls of a file by the name of what they call; every rule asks for some."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
+
+
+class CallIndex:
+    """Of all calls of a file, in source order. `qualified` gives the dotted name of a callee."""
+
+    def __init__(self, calls: Sequence[ast.Call], qualified: Callable[[ast.AST], str]) -> None:
+        self._calls = calls
+        self._numbers: dict[str, list[int]] = {}
+        for number, call in enumerate(calls):
+            for name in _names(call, qualified(call.func)):
+                self._numbers.setdefault(name, []).append(number)
+
+    def named(self, names: Iterable[str], first: int, end: int) -> Iterator[ast.Call]:
+        """Calls by one of these names, the whole dotted name or the last part of it, from the
+        call of number `first` up to the one before number `end`."""
+        some = [self._between(name, first, end) for name in set(names)]
+        before = -1
+        for number in merge(*some) if len(some) > 1 else some[0] if some else ():
+            if number != before:
+                yield self._calls[number]
+            before = number
+
+    def _between(self, name: str, first: int, end: int) -> Sequence[int]:
+        numbers = self._numbers.get(name, [])
+        return numbers[bisect_left(numbers, first) : bisect_left(numbers, end)]
+
+
+def _names(call: ast.Call, dotted: str) -> set[str]:
+    names = {dotted, dotted.rpartition(".")[2]} - {""}
+    return names | {call.func.attr} if isinstance(call.func, ast.Attribute) else names
