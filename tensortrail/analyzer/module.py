@@ -17,11 +17,11 @@ from tensortrail.analyzer.flow import Flow
 from tensortrail.analyzer.guards import Guards
 from tensortrail.analyzer.limits import TooMuch
 from tensortrail.analyzer.names import Names, module_name
-from tensortrail.analyzer.pieces import is_large, worth_parsing
+from tensortrail.analyzer.parsing import parsed
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.settings import OffloadSettings
-from tensortrail.analyzer.source import Source, Unreadable
+from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.still_parses import Checker
 from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.analyzer.uses import Binding
@@ -54,11 +54,7 @@ class PythonModule(AsksForPlaces):
         self.needs: set[str] = set()
         """Other files whose facts were consulted."""
         self.source = Source(path, data)
-        parsed = data
-        if is_large(data):
-            parsed, left_out = worth_parsing(data, project.words)
-            project.limit.notes += [left_out] if left_out else []
-        self.tree = Tree(_parsed(parsed))
+        self.tree = Tree(parsed(data, project.words, project.limit))
         self.name, self.root = module_name(path)
         self._names = self._collect_names()
         self._flows: dict[ast.AST, Flow] = {}
@@ -391,15 +387,3 @@ class PythonModule(AsksForPlaces):
     def wrap_in_try_finally(self, first: ast.stmt, last: ast.stmt, safety: Safety) -> Fix | None:
         edit = edits.under_try_finally(self.source, first, last)
         return self.fix("restore in `finally`", safety, *([edit] if edit else ()))
-
-
-def _parsed(data: bytes) -> ast.Module:
-    try:
-        return ast.parse(data)
-    except SyntaxError as error:
-        message = f"no valid Python: {error.msg}"
-        raise Unreadable(message, error.lineno or 1, error.offset or 1) from error
-    except ValueError as error:
-        raise Unreadable(f"no valid Python: {error}") from error
-    except (RecursionError, MemoryError) as error:
-        raise Unreadable("nested too deeply to be parsed") from error

@@ -1,0 +1,26 @@
+"""The syntax tree of a file's bytes, or why there is none."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+
+from tensortrail.analyzer.limits import Limit
+from tensortrail.analyzer.pieces import is_large, worth_parsing
+from tensortrail.analyzer.source import Unreadable
+
+
+def parsed(data: bytes, words: Collection[bytes], limit: Limit) -> ast.Module:
+    """The tree of a file; of a very large one, of the statements that hold one of the words."""
+    if is_large(data):
+        data, left_out = worth_parsing(data, words)
+        limit.notes += [left_out] if left_out else []
+    try:
+        return ast.parse(data)
+    except SyntaxError as error:
+        message = f"no valid Python: {error.msg}"
+        raise Unreadable(message, error.lineno or 1, error.offset or 1) from error
+    except ValueError as error:
+        raise Unreadable(f"no valid Python: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise Unreadable("nested too deeply to be parsed") from error
