@@ -208,8 +208,9 @@ def _rewraps_rest(file: ClassFile, dispatch: ast.FunctionDef | ast.AsyncFunction
         made = assigned.get(name.id) if isinstance(name, ast.Name) else None
         return (made,) if made is not None else ()
 
-    if any(_keeps_some_plain(each) for each in Guards(file.tree, origins).branches(dispatch)):
-        return False
+    for branch in Guards(file.tree, origins).branches(dispatch):
+        if branch.body[-1] is not last and _keeps_some_plain(branch):
+            return False
     if not isinstance(last, ast.Return) or last.value is None:
         return False
     returned = next(iter(origins(last.value)), last.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import time
 import warnings
 from bisect import bisect_left, insort
 from collections import Counter
@@ -12,11 +13,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tensortrail.analyzer.edits import apply
+from tensortrail.analyzer.own import IN_PART
 from tensortrail.findings import Edit, Finding, Fix, Safety, Site
 
 _HUNK = re.compile(r"@@ -([\d,]+) \+([\d,]+) @@")
 _LONGEST = 2_000
 """Characters of a line in a preview."""
+MOST_SECONDS = 20.0
+"""CPU time that the fixes of one file may take."""
 FindAgain = Callable[[str, bytes], Sequence[Finding]]
 """Judges a file's new bytes, so that a fix can be seen to have worked."""
 
@@ -42,7 +46,13 @@ def fix_file(
     before, applied = data, 0
     refused: set[tuple[str, str, str]] = set()
     dropped: list[str] = []
+    if _todo(findings, unsafe, refused) and (why := _cannot_be_fixed(data, findings)):
+        return Fixed(path, data, data, 0, tuple(findings), (f"{path}: no fix applied: {why}",))
+    end = time.process_time() + MOST_SECONDS
     while todo := _todo(findings, unsafe, refused):
+        if time.process_time() > end:
+            dropped.append(f"{path}: {len(todo)} fixes left: it takes too long to check them")
+            break
         chosen = _without_overlaps(todo)
         while True:  # fewer and fewer, until those that are left mend the file together
             new = apply(data, [edit for _, fix in chosen for edit in fix.edits])
@@ -58,6 +68,13 @@ def fix_file(
         refused.add(_key(finding))
         dropped.append(f"{path}:{finding.site.line}: fix of {finding.code} dropped: {why}")
     return Fixed(path, before, data, applied, tuple(findings), tuple(dropped))
+
+
+def _cannot_be_fixed(data: bytes, findings: Sequence[Finding]) -> str:
+    """Why no fix of the file can be checked; "" if they can."""
+    if any(each.code == IN_PART for each in findings):
+        return "it was checked in part only"
+    return "" if compiles(data) else "it does not compile as it stands"
 
 
 def _todo(

@@ -29,7 +29,7 @@ GROUPS = set(
 CATALOGUE = {
     f"{family}{first + number}"
     for family, first, count in [
-        ("OFF", 101, 11), ("STO", 201, 12), ("NEW", 301, 9), ("SHD", 401, 19), ("DEV", 501, 29),
+        ("OFF", 101, 12), ("STO", 201, 12), ("NEW", 301, 9), ("SHD", 401, 19), ("DEV", 501, 29),
         ("XFR", 601, 9), ("TOL", 701, 1),
     ]
     for number in range(count)

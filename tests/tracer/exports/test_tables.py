@@ -134,11 +134,12 @@ def test_facts_of_any_depth_end() -> None:
 
 
 def test_exports_import_neither_torch_nor_pyarrow() -> None:
-    names = "jsonl parquet perfetto summary lives flat naming html".split()
+    names = "jsonl parquet perfetto page_storages rows output html".split()
     code = f"""
 import importlib, sys
 for name in {names!r}:
     importlib.import_module("tensortrail.tracer.exports." + name)
+importlib.import_module("tensortrail.tracer.reading.summary")
 assert not {{"torch", "pyarrow", "rich"}} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -68,7 +68,7 @@ def test_the_rank_is_named_with_who_moved_it(timeline: RunTimeline) -> None:
     assert {event.process for event in timeline.events(Did.MOVE)} == {"rank 1"}
     (finding,) = (each for each in findings(timeline).findings if each.code == "DEV502")
     assert finding.site.line == 8
-    assert finding.message.endswith("was put there by `Tensor.to` at prog.py:7, "
+    assert finding.message.endswith("was moved cpu -> meta by `Tensor.to` at prog.py:7, "
                                     "on rank 1 of 2 ranks")  # fmt: skip
     assert finding.evidence["process"] == "rank 1"
     assert finding.evidence["elsewhere"] == "`Linear.weight` is on cpu in rank 0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensortrail.rules.devices.origins.case import Case, Origin
+from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.lines import doer, where
 from tensortrail.rules.shared.operands import Operand, called, operands
@@ -15,7 +15,8 @@ def origin(case: Case) -> Origin | None:
     if case.odd.device != META or case.placed:
         return None
     why = computed_from(case.timeline, case.event, case.odd)
-    return Origin(why) if why else None
+    back = "load or bring back the values of that tensor before it is used"
+    return Origin(why, fixes=(advice(back),)) if why else None
 
 
 def computed_from(timeline: Timeline, event: Event, operand: Operand) -> str:
