@@ -118,7 +118,7 @@ def write(weight: torch.Tensor, device):
         for events in errors(timeline, _REFUSED):
             event = events[0]
             asked = next(iter(operands(timeline, event)), None)
-            if asked is None:
+            if asked is None or asked.device == "meta":
                 continue
             severity, confidence = weight(timeline, events)
             by = put_there(timeline, asked.storage, event) if asked.storage else None

@@ -162,8 +162,9 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
         puts = placing(events)
         placed = puts[-1] if puts else None
         made = puts[0] if len(puts) > 1 else None
-        named = timeline is not None and storage is not None and timeline.is_named(storage)
-        name = timeline.name(storage) if timeline and storage and named else scene.name(identity)
+        name = scene.name(identity)
+        if not name and timeline and storage and timeline.is_named(storage):
+            name = timeline.name(storage)
         yield Operand(
             argument=_argument(str(told["arg"]), names),
             name=name,

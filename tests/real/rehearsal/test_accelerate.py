@@ -205,7 +205,7 @@ def test_the_embedding_left_behind_is_explained(explained: Callable[..., str]) -
     assert "weight  cpu     float32 64x16  model.model.embed_tokens.weight" in text
     assert "moved cuda:0 -> cpu at" in text
     assert "in embedding_left_behind, Tensor.cpu" in text
-    assert "cause    The ids of an embedding lookup lie on another device than its weight." in text
+    assert "cause    DEV502 `torch.nn.functional.embedding` raises" in text
 
 
 def test_the_offloaded_weight_is_explained(explained: Callable[..., str]) -> None:

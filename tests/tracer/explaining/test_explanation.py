@@ -55,7 +55,7 @@ def test_the_operand_is_named_with_who_moved_it(tmp_path: Path) -> None:
     told = explained(tmp_path, program)
     moved = line_of('model.head.to("meta")')
     assert "torch.nn.functional.linear" in told
-    assert re.search(r"weight +meta +float32 2x8 +Net\.head\.weight", told)
+    assert re.search(r"weight +meta +float32 2x8 +model\.head\.weight", told)
     assert f"moved cpu -> meta at {HERE}:{moved} in offload_head" in told
     assert "torch/nn/modules/module.py" in told
     assert "it began" not in told  # the operand at hand is to blame
