@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING, Union
+from typing import Union
 
 from tensortrail.analyzer import known, uses
+from tensortrail.analyzer.evaluating import Evaluating
 from tensortrail.analyzer.state import State
 from tensortrail.rules.words import (
     NOWHERE,
@@ -17,14 +18,11 @@ from tensortrail.rules.words import (
     Value,
 )
 
-if TYPE_CHECKING:
-    from tensortrail.analyzer.expressions import Evaluator
-
 Element = Union[Value, tuple["Element", ...]]  # noqa: UP007 - evaluated at run time
 _OTHER = Value(kinds=frozenset({Kind.OTHER}), owner=Owner.HERE)
 
 
-def value_of_call(evaluator: Evaluator, call: ast.Call, state: State) -> Value:
+def value_of_call(evaluator: Evaluating, call: ast.Call, state: State) -> Value:
     for argument in call.args:
         evaluator.value(argument, state)
     for keyword in call.keywords:
@@ -49,7 +47,7 @@ def value_of_call(evaluator: Evaluator, call: ast.Call, state: State) -> Value:
     return found
 
 
-def _of_library(evaluator: Evaluator, call: ast.Call, dotted: str, state: State) -> Value | None:
+def _of_library(evaluator: Evaluating, call: ast.Call, dotted: str, state: State) -> Value | None:
     first = evaluator.seen.get(call.args[0], UNKNOWN_VALUE) if call.args else UNKNOWN_VALUE
     if dotted in known.CALL_KINDS:
         kind = known.CALL_KINDS[dotted]
@@ -87,7 +85,7 @@ def _of_library(evaluator: Evaluator, call: ast.Call, dotted: str, state: State)
     return None
 
 
-def _named_member(evaluator: Evaluator, name: ast.expr, owner: Value) -> Value:
+def _named_member(evaluator: Evaluating, name: ast.expr, owner: Value) -> Value:
     """`getattr(m, name)` where `name` runs over `m.named_parameters()` or the like."""
     for source in evaluator.seen.get(name, UNKNOWN_VALUE).origins:
         call = source
@@ -104,7 +102,7 @@ def _named_member(evaluator: Evaluator, name: ast.expr, owner: Value) -> Value:
     return UNKNOWN_VALUE
 
 
-def parts_of(evaluator: Evaluator, source: ast.expr | None) -> tuple[Value, ...]:
+def parts_of(evaluator: Evaluating, source: ast.expr | None) -> tuple[Value, ...]:
     """What a call of a library gives that returns a tuple of known parts; () for any other."""
     if not isinstance(source, ast.Call):
         return ()
@@ -113,7 +111,7 @@ def parts_of(evaluator: Evaluator, source: ast.expr | None) -> tuple[Value, ...]
 
 
 def _of_method(
-    evaluator: Evaluator, call: ast.Call, func: ast.Attribute, base: Value, state: State
+    evaluator: Evaluating, call: ast.Call, func: ast.Attribute, base: Value, state: State
 ) -> Value | None:
     name = func.attr
     if base.is_tensor:
@@ -155,7 +153,7 @@ def _plain(name: str, base: Value) -> Value | None:
     return _OTHER if base.is_only(Kind.OTHER, Kind.DEVICE_STRING) else None
 
 
-def _tensor_method(evaluator: Evaluator, call: ast.Call, name: str, base: Value) -> Value:
+def _tensor_method(evaluator: Evaluating, call: ast.Call, name: str, base: Value) -> Value:
     if name in known.PLAIN_METHODS or name.startswith("is_"):
         return _OTHER
     if name in ("untyped_storage", "storage"):
@@ -178,7 +176,7 @@ def _tensor_method(evaluator: Evaluator, call: ast.Call, name: str, base: Value)
 
 
 def _module_method(
-    evaluator: Evaluator, call: ast.Call, name: str, base: Value, state: State
+    evaluator: Evaluating, call: ast.Call, name: str, base: Value, state: State
 ) -> Value | None:
     if name in known.SAME_MODULE_METHODS:
         device = _move_target(evaluator, call, name)
@@ -196,7 +194,7 @@ def _module_method(
     return None
 
 
-def _of_project(evaluator: Evaluator, call: ast.Call, dotted: str) -> Value:
+def _of_project(evaluator: Evaluating, call: ast.Call, dotted: str) -> Value:
     said = evaluator.world.annotated_return(call)
     if said.kinds:
         return Value(said.kinds, cls=said.cls, owner=Owner.UNKNOWN)
@@ -215,7 +213,7 @@ def _of_project(evaluator: Evaluator, call: ast.Call, dotted: str) -> Value:
     return UNKNOWN_VALUE
 
 
-def _move_arguments(evaluator: Evaluator, call: ast.Call, state: State) -> None:
+def _move_arguments(evaluator: Evaluating, call: ast.Call, state: State) -> None:
     """In-place moves of arguments by functions known to make them."""
     facts = evaluator.world.function_facts(call)
     if facts is None:
@@ -243,7 +241,7 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
 
 
-def _move_target(evaluator: Evaluator, call: ast.Call, name: str) -> Placement:
+def _move_target(evaluator: Evaluating, call: ast.Call, name: str) -> Placement:
     """Where `.to(...)`, `.cpu()`, `.cuda()` puts its subject; NOWHERE if only dtype changes."""
     if name in ("cpu", "cuda", "xpu"):
         return Placement(name, call)
@@ -254,7 +252,7 @@ def _move_target(evaluator: Evaluator, call: ast.Call, name: str) -> Placement:
     return replace(place, by=call) if place else NOWHERE
 
 
-def placement_of_argument(evaluator: Evaluator, argument: ast.expr | None) -> Placement:
+def placement_of_argument(evaluator: Evaluating, argument: ast.expr | None) -> Placement:
     """The placement a `device` argument asks for."""
     if argument is None:
         return NOWHERE
@@ -269,7 +267,7 @@ def placement_of_argument(evaluator: Evaluator, argument: ast.expr | None) -> Pl
     return NOWHERE
 
 
-def element_of(evaluator: Evaluator, source: ast.expr, state: State) -> Element:
+def element_of(evaluator: Evaluating, source: ast.expr, state: State) -> Element:
     """What one step of iterating over `source` gives."""
     if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
         first = evaluator.seen.get(source.elts[0], UNKNOWN_VALUE)

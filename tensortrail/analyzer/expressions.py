@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from tensortrail.analyzer import calls, hints, known, narrowing, uses
+from tensortrail.analyzer import calls, known, narrowing, uses
+from tensortrail.analyzer.evaluating import Binding, World
 from tensortrail.analyzer.narrowing import path_of
 from tensortrail.analyzer.state import State, join_values
 from tensortrail.rules.words import (
     NOWHERE,
     UNKNOWN_VALUE,
     ClassFacts,
-    FunctionFacts,
     Kind,
     Owner,
     Placement,
@@ -22,20 +22,6 @@ from tensortrail.rules.words import (
 )
 
 OTHER = frozenset({Kind.OTHER})
-
-
-class World(Protocol):
-    """What the evaluator asks of the file and project around the function."""
-
-    def tick(self) -> None: ...
-    def qualified(self, node: ast.AST) -> str: ...
-    def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None: ...
-    def kind_of_class_named(self, name: str) -> Kind | None: ...
-    def function_facts(self, call: ast.Call) -> FunctionFacts | None: ...
-    def annotated_return(self, call: ast.Call) -> hints.Annotated: ...
-    def tensor_parameters(self, call: ast.Call) -> frozenset[int | str | None]: ...
-    def attribute_of_class(self, cls: str, name: str) -> Value: ...
-    def global_value(self, name: str) -> Value: ...
 
 
 class Evaluator:
@@ -46,9 +32,9 @@ class Evaluator:
         self.seen: dict[ast.expr, Value] = {}
         self.moves: list[tuple[str, Placement]] = []
         """(path, new placement) of every in-place move met, in order."""
-        self.used: set[uses.Binding] = set()
+        self.used: set[Binding] = set()
         """Bindings that are used as tensors somewhere, and were not known to be."""
-        self.believed: frozenset[uses.Binding] = frozenset()
+        self.believed: frozenset[Binding] = frozenset()
         """Those of an earlier run over the same code."""
 
     def value(self, node: ast.expr, state: State) -> Value:

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from tensortrail.analyzer import hints, known
 from tensortrail.analyzer.cases import condition_of, is_open
-from tensortrail.analyzer.expressions import Evaluator, World, kind_of_class
+from tensortrail.analyzer.evaluating import Binding, World
+from tensortrail.analyzer.expressions import Evaluator, kind_of_class
 from tensortrail.analyzer.narrowing import narrow
 from tensortrail.analyzer.state import State, join, join_values
 from tensortrail.analyzer.tree import suppresses
-from tensortrail.analyzer.uses import Binding
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Owner, Placement, Value
 

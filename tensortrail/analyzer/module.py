@@ -12,6 +12,7 @@ from tensortrail.analyzer.attributes import Attributes, joined
 from tensortrail.analyzer.call_index import CallIndex
 from tensortrail.analyzer.calls import argument_named
 from tensortrail.analyzer.class_lookup import Classes
+from tensortrail.analyzer.evaluating import Binding
 from tensortrail.analyzer.expressions import kind_of_class
 from tensortrail.analyzer.flow import Flow
 from tensortrail.analyzer.guards import Guards
@@ -24,7 +25,6 @@ from tensortrail.analyzer.settings import OffloadSettings
 from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.still_parses import Checker
 from tensortrail.analyzer.tree import SCOPES, Tree
-from tensortrail.analyzer.uses import Binding
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import (

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tensortrail.analyzer import hints
+from tensortrail.analyzer.evaluating import Evaluating
 from tensortrail.analyzer.state import State
 from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Placement
 
-if TYPE_CHECKING:
-    from tensortrail.analyzer.expressions import Evaluator
 
-
-def narrow(evaluator: Evaluator, test: ast.expr, holds: bool, state: State) -> None:
+def narrow(evaluator: Evaluating, test: ast.expr, holds: bool, state: State) -> None:
     """Learn from a condition that is known to hold, or not to."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         narrow(evaluator, test.operand, not holds, state)
@@ -31,7 +28,7 @@ def narrow(evaluator: Evaluator, test: ast.expr, holds: bool, state: State) -> N
 
 
 def narrow_instance(
-    evaluator: Evaluator, subject: ast.expr, classes: ast.expr, holds: bool, state: State
+    evaluator: Evaluating, subject: ast.expr, classes: ast.expr, holds: bool, state: State
 ) -> None:
     path = path_of(subject)
     if not path:
@@ -65,7 +62,7 @@ def narrow_instance(
         state.values[path] = replace(before, kinds=before.kinds - kinds, path=before.path or path)
 
 
-def _narrow_asked(evaluator: Evaluator, test: ast.Call, holds: bool, state: State) -> None:
+def _narrow_asked(evaluator: Evaluating, test: ast.Call, holds: bool, state: State) -> None:
     """`torch.is_tensor(x)`, `hasattr(x, "contiguous")`."""
     name = evaluator.world.qualified(test.func)
     subject = test.args[0]
@@ -79,7 +76,7 @@ def _narrow_asked(evaluator: Evaluator, test: ast.Call, holds: bool, state: Stat
 
 
 def _told_apart(
-    evaluator: Evaluator, subject: ast.expr, asked: ast.expr, holds: bool, state: State
+    evaluator: Evaluating, subject: ast.expr, asked: ast.expr, holds: bool, state: State
 ) -> None:
     """The code asks what an unknown value is: how it is used on this way says nothing of others."""
     path = path_of(subject)
@@ -91,7 +88,7 @@ def _told_apart(
     state.values[path] = evaluator.by_use(replace(apart, asked=(*before.asked, *way)))
 
 
-def _instance_kind(evaluator: Evaluator, part: ast.expr, path: str) -> tuple[Kind | None, str]:
+def _instance_kind(evaluator: Evaluating, part: ast.expr, path: str) -> tuple[Kind | None, str]:
     world = evaluator.world
     said = hints.read(part, world.qualified, world.kind_of_class_named, path)
     if len(said.kinds) == 1:
@@ -99,7 +96,7 @@ def _instance_kind(evaluator: Evaluator, part: ast.expr, path: str) -> tuple[Kin
     return None, said.cls
 
 
-def _narrow_compare(evaluator: Evaluator, test: ast.Compare, state: State) -> None:
+def _narrow_compare(evaluator: Evaluating, test: ast.Compare, state: State) -> None:
     left, op, right = test.left, test.ops[0], test.comparators[0]
     if isinstance(op, ast.Is) and isinstance(left, ast.Call) and left.args:
         if evaluator.world.qualified(left.func) == "type":

@@ -5,18 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tensortrail.analyzer import known
+from tensortrail.analyzer.evaluating import Binding, Evaluating
+from tensortrail.analyzer.state import State
 from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Value
-
-if TYPE_CHECKING:
-    from tensortrail.analyzer.expressions import Evaluator
-    from tensortrail.analyzer.state import State
-
-Binding = tuple[str, tuple[ast.expr, ...], tuple[ast.expr, ...]]
-"""A path, the expressions it was bound from, and what was asked on the way: another assignment is
-another binding, and so is what an `isinstance` has told apart."""
 
 
 def bindings_of(value: Value) -> Iterator[Binding]:
@@ -36,7 +29,7 @@ def is_open(value: Value) -> bool:
 
 
 def tensors_used(
-    evaluator: Evaluator, call: ast.Call, dotted: str, state: State
+    evaluator: Evaluating, call: ast.Call, dotted: str, state: State
 ) -> Iterator[Value]:
     """The values that this call shows to be tensors."""
     func = call.func
@@ -94,7 +87,7 @@ def _roots(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
-def _wanted_by_callee(evaluator: Evaluator, call: ast.Call) -> Iterator[Value]:
+def _wanted_by_callee(evaluator: Evaluating, call: ast.Call) -> Iterator[Value]:
     """Arguments that the called function of the project declares to be tensors."""
     given: list[tuple[int | str | None, ast.expr]] = [*enumerate(call.args)]
     given += [(each.arg, each.value) for each in call.keywords]
