@@ -3,70 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from tensortrail.analyzer.places import methods
+from tensortrail.analyzer.places.called import Called, device_given, evaluated, evaluator
 from tensortrail.analyzer.places.devices import places_on
+from tensortrail.analyzer.places.elements import element_of
 from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.joins import member
+from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.library import factories, names
+from tensortrail.analyzer.places.modules import of_callee, of_module
 from tensortrail.analyzer.places.operations import combined
 from tensortrail.analyzer.places.ranks import rank_of_fresh
-from tensortrail.analyzer.places.results import Callee, demands_of, result_of
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, Held, Place, What, Where
 
-if TYPE_CHECKING:
-    from tensortrail.analyzer.places.expressions import Expressions
 
-OUTPUT = "output"
-"""The `subject` of what a submodule gives back."""
-
-
-@dataclass(slots=True)
-class Called:
-    """A call with its arguments evaluated."""
-
-    node: ast.Call
-    dotted: str
-    args: list[Held]
-    named: dict[str, Held]
-    nodes: dict[str, ast.expr]
-    unpacks: bool
-    """`*` or `**` may give any argument."""
-
-    @property
-    def first(self) -> Held | None:
-        return self.args[0] if self.args else None
-
-    @property
-    def last_name(self) -> str:
-        func = self.node.func
-        return func.attr if isinstance(func, ast.Attribute) else self.dotted.rpartition(".")[2]
-
-    @property
-    def operands(self) -> list[Held]:
-        given = [*self.args, *(held for key, held in self.named.items() if key not in _NO_OPERAND)]
-        return [each for held in given for each in _opened(held)]
-
-
-_NO_OPERAND = frozenset({"dim", "axis", "out", "generator", "device", "dtype"})
-
-
-def _opened(held: Held) -> list[Held]:
-    if held.what is not What.BOX:
-        return [held]
-    if held.parts is not None:
-        return list(held.parts)
-    each = member(held)
-    if len(each.places) > 1 and not any(place.given for place in each.places):
-        return [each.at(place) for place in each.in_order]  # members that lie apart
-    return [each]
-
-
-def value_of_call(world_of: Expressions, node: ast.Call, env: Environment) -> Held:
-    called = _evaluated(world_of, node, env)
+def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Held:
+    called = evaluated(world_of, node, env)
     func = node.func
     root = func
     while isinstance(root, ast.Attribute):
@@ -91,29 +44,12 @@ def value_of_call(world_of: Expressions, node: ast.Call, env: Environment) -> He
         if base.what is What.MODULE:
             return of_module(world_of, called, base, env)
     if not is_local:
-        result = _of_callee(world_of, called, world_of.world.callee(node))
+        result = of_callee(world_of, called, world_of.world.callee(node))
         if result is None and called.dotted:
             result = world_of.world.made(node, called.dotted)
         if result is not None:
             return result
     return UNKNOWN_HELD
-
-
-def _evaluated(world_of: Expressions, node: ast.Call, env: Environment) -> Called:
-    args = world_of.values(node.args, env)
-    named = {each.arg: world_of.value(each.value, env) for each in node.keywords if each.arg}
-    for each in node.keywords:
-        if each.arg is None:
-            world_of.value(each.value, env)
-    starred = any(isinstance(each, ast.Starred) for each in node.args)
-    return Called(
-        node,
-        world_of.world.qualified(node.func),
-        args,
-        named,
-        {each.arg: each.value for each in node.keywords if each.arg},
-        starred or any(each.arg is None for each in node.keywords),
-    )
 
 
 def _asks_for_tensors(node: ast.Call) -> bool:
@@ -124,14 +60,14 @@ def _asks_for_tensors(node: ast.Call) -> bool:
 
 
 # --- functions of libraries ----------------------------------------------------------------
-def _of_library(world_of: Expressions, called: Called, env: Environment) -> Held | None:
+def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held | None:
     dotted = called.dotted
     if dotted in factories():
         return _fresh(world_of, called, env)
     if dotted in names("host", "functions"):
         return Held(What.TENSOR, frozenset({Place(Where.HOST, by=called.node)}))
     if dotted == "torch.device":
-        evaluate = _evaluator(world_of, env)
+        evaluate = evaluator(world_of, env)
         return Held(What.DEVICE, places_on(called.node, called.node, evaluate, dotted))
     if dotted in names("plain", "functions"):
         return NUMBER
@@ -153,11 +89,11 @@ def _of_library(world_of: Expressions, called: Called, env: Environment) -> Held
         return _operation(world_of, called, env)
     if dotted in ("list", "tuple", "reversed", "sorted") and called.args:
         first = called.args[0]
-        return first if first.what is What.BOX else Held(What.BOX, each=_element(first))
+        return first if first.what is What.BOX else Held(What.BOX, each=element_of(first))
     if dotted == "zip":
-        return Held(What.BOX, each=Held(What.BOX, parts=tuple(map(_element, called.args))))
+        return Held(What.BOX, each=Held(What.BOX, parts=tuple(map(element_of, called.args))))
     if dotted == "enumerate" and called.args:
-        return Held(What.BOX, each=Held(What.BOX, parts=(NUMBER, _element(called.args[0]))))
+        return Held(What.BOX, each=Held(What.BOX, parts=(NUMBER, element_of(called.args[0]))))
     if dotted in ("abs", "min", "max", "sum"):
         return combined(called.operands)
     return None
@@ -170,13 +106,7 @@ _NO_OPERATIONS = (
 )  # fmt: skip
 
 
-def _element(held: Held) -> Held:
-    from tensortrail.analyzer.places.expressions import element_of
-
-    return element_of(held)
-
-
-def _fresh(world_of: Expressions, called: Called, env: Environment) -> Held:
+def _fresh(world_of: Evaluating, called: Called, env: Environment) -> Held:
     if called.dotted in names("fresh", "legacy"):
         first = called.first
         if first is None or first.what is What.TENSOR:
@@ -188,7 +118,7 @@ def _fresh(world_of: Expressions, called: Called, env: Environment) -> Held:
     return Held(What.TENSOR, frozenset(places), rank=rank)
 
 
-def _without_device(world_of: Expressions, called: Called, env: Environment) -> frozenset[Place]:
+def _without_device(world_of: Evaluating, called: Called, env: Environment) -> frozenset[Place]:
     if env.ambient is not None:
         return env.ambient
     if world_of.world.sets_default_device or called.unpacks or "out" in called.nodes:
@@ -196,7 +126,7 @@ def _without_device(world_of: Expressions, called: Called, env: Environment) -> 
     return frozenset({Place(Where.DEFAULT, by=called.node)})
 
 
-def _as_tensor(world_of: Expressions, called: Called, env: Environment) -> Held:
+def _as_tensor(world_of: Evaluating, called: Called, env: Environment) -> Held:
     places = device_given(world_of, called, env)
     first = called.first or UNKNOWN_HELD
     if places is not None:
@@ -206,26 +136,6 @@ def _as_tensor(world_of: Expressions, called: Called, env: Environment) -> Held:
     if first.what is What.NUMBER:
         return Held(What.TENSOR)  # a number, or an array of numpy
     return Held(What.TENSOR, first.places)
-
-
-def device_given(
-    world_of: Expressions, called: Called, env: Environment
-) -> frozenset[Place] | None:
-    """Where the `device` argument puts the result; None if there is no such argument."""
-    node = called.nodes.get("device")
-    return device_places(world_of, node, called.node, env) if node is not None else None
-
-
-def device_places(
-    world_of: Expressions, node: ast.expr, by: ast.AST, env: Environment
-) -> frozenset[Place]:
-    dotted = world_of.world.qualified(node) if isinstance(node, ast.Call) else ""
-    found = places_on(node, by, _evaluator(world_of, env), dotted)
-    return frozenset(replace(each, by=by) for each in found)
-
-
-def _evaluator(world_of: Expressions, env: Environment) -> Callable[[ast.expr], Held]:
-    return lambda node: world_of.seen.get(node) or world_of.value(node, env)
 
 
 def _of_torch_class(called: Called) -> Held:
@@ -241,7 +151,7 @@ def _class_of_torch(last: str) -> str:
     return "box" if last in names("modules", "box") else "bare"
 
 
-def _operation(world_of: Expressions, called: Called, env: Environment) -> Held:
+def _operation(world_of: Evaluating, called: Called, env: Environment) -> Held:
     last = called.last_name
     by_element = last in names("meets", "by_element")
     strictly = last in names("meets", "strictly")
@@ -262,8 +172,8 @@ def _operation(world_of: Expressions, called: Called, env: Environment) -> Held:
 _MANY = frozenset({"topk", "sort", "chunk", "split", "unbind", "unique", "meshgrid", "kthvalue"})
 
 
-# --- modules and methods of self -----------------------------------------------------------
-def _of_self(world_of: Expressions, called: Called, name: str, env: Environment) -> Held:
+# --- methods of self -----------------------------------------------------------
+def _of_self(world_of: Evaluating, called: Called, name: str, env: Environment) -> Held:
     func = called.node.func
     assert isinstance(func, ast.Attribute)
     held = env.values.get(f"self.{name}")
@@ -273,35 +183,5 @@ def _of_self(world_of: Expressions, called: Called, name: str, env: Environment)
         return of_module(world_of, called, replace(held, path=f"self.{name}"), env)
     if name in names("modules", "leaf_getters"):
         return Held(What.MODULE, frozenset({Place(Where.SELF)}), cls="leaf")
-    result = _of_callee(world_of, called, world_of.world.callee(called.node))
+    result = of_callee(world_of, called, world_of.world.callee(called.node))
     return result if result is not None else UNKNOWN_HELD
-
-
-def _of_callee(world_of: Expressions, called: Called, callee: Callee | None) -> Held | None:
-    """What a function of the project gives; what meets inside of it meets here."""
-    if callee is None or called.unpacks:
-        return None
-    for meeting in demands_of(callee, called.node, called.args, called.named):
-        world_of.meetings.add(meeting)
-    return result_of(callee, called.node, called.args, called.named)
-
-
-def of_module(world_of: Expressions, called: Called, module: Held, env: Environment) -> Held:
-    """A module is called: its parameters meet the arguments, or its code says what it gives."""
-    if module.cls == "bare":
-        world_of.meetings.meet(called.node, "loss", called.operands, env, by_element=False)
-        return combined(called.operands)
-    if module.cls == "leaf":
-        for each in called.operands:
-            parameters = Held(What.TENSOR, module.places, path=module.path)
-            if each.what is What.TENSOR:
-                operands = [parameters, each]
-                world_of.meetings.meet(called.node, "module", operands, env, by_element=False)
-    elif module.cls and module.cls != "box":
-        result = _of_callee(world_of, called, world_of.world.callee_of_module(module.cls))
-        if result is not None and (result.places or result.parts):
-            return result
-    where = next(iter(module.places), Place(Where.SELF))
-    if where.where is not Where.SELF:
-        return UNKNOWN_HELD
-    return Held(What.TENSOR, frozenset({Place(Where.SELF, OUTPUT)}))

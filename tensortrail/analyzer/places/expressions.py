@@ -9,13 +9,13 @@ from typing import Any
 
 from tensortrail.analyzer.places import calls, ranks
 from tensortrail.analyzer.places.conditions import condition_of, narrow
+from tensortrail.analyzer.places.elements import element_of, is_output
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.joins import join, member, under
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.operations import Meetings, combined
 from tensortrail.analyzer.places.world import World
 from tensortrail.rules.places import (
-    MAYBE_SCALAR,
     NUMBER,
     UNKNOWN_HELD,
     Held,
@@ -70,7 +70,7 @@ class Expressions:
                 places = frozenset({Place(Where.SELF)})
             return Held(What.DEVICE, frozenset(places))
         if base.what is What.TENSOR:
-            of_output = _is_output(base) and node.attr in names("outputs", "attributes")
+            of_output = is_output(base) and node.attr in names("outputs", "attributes")
             kept = of_output or node.attr in names("keeps", "attributes")
             return base if kept else UNKNOWN_HELD
         if base.what is What.MODULE:
@@ -264,25 +264,6 @@ def _part(held: Held, index: int, count: int) -> Held:
     if held.parts is not None and len(held.parts) == count:
         return held.parts[index]
     return element_of(held)
-
-
-def _is_output(held: Held) -> bool:
-    return held.what is What.TENSOR and any(
-        each.where is Where.SELF and each.subject == calls.OUTPUT for each in held.places
-    )
-
-
-def element_of(held: Held) -> Held:
-    if held.what is What.BOX:
-        return member(held)
-    if _is_output(held):
-        return replace(held, path="")  # a module may give a tuple
-    if held.what is What.TENSOR:
-        rank = held.rank - 1 if held.rank is not None and held.rank > 1 else MAYBE_SCALAR
-        return replace(held, rank=rank, path="")
-    if held.what is What.MODULE and held.cls == "box":
-        return replace(held, cls="")
-    return NUMBER if held.what is What.NUMBER else UNKNOWN_HELD
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any, Environment], Held]] = {

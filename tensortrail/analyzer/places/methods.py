@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tensortrail.analyzer.places import calls
+from tensortrail.analyzer.places.called import Called, device_given, device_places
 from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.modules import of_module
 from tensortrail.analyzer.places.operations import combined
 from tensortrail.analyzer.places.ranks import rank_after
 from tensortrail.rules.places import (
@@ -23,10 +24,6 @@ from tensortrail.rules.places import (
     Where,
 )
 
-if TYPE_CHECKING:
-    from tensortrail.analyzer.places.calls import Called
-    from tensortrail.analyzer.places.expressions import Expressions
-
 _DEVICE_NAME = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d+)?")
 _MOST_PARTS = 8
 """Members that a list is remembered by; of a longer one, only what any of them is."""
@@ -35,7 +32,7 @@ _DTYPES = re.compile(r"torch\.(b?float|int|uint|half|long|double|bool|short|comp
 
 
 def value_of_method(
-    world_of: Expressions, called: Called, name: str, base: Held, env: Environment
+    world_of: Evaluating, called: Called, name: str, base: Held, env: Environment
 ) -> Held:
     if base.what is What.MODULE:
         return _of_module(world_of, called, name, base, env)
@@ -59,13 +56,13 @@ def _of_unknown(called: Called, name: str, base: Held) -> Held:
 
 
 def _of_tensor(
-    world_of: Expressions, called: Called, name: str, base: Held, env: Environment
+    world_of: Evaluating, called: Called, name: str, base: Held, env: Environment
 ) -> Held:
     tensor = replace(base, what=What.TENSOR)
     if name in names("plain", "methods"):
         return NUMBER
     if name in names("follows", "new"):
-        place = calls.device_given(world_of, called, env)
+        place = device_given(world_of, called, env)
         return Held(What.TENSOR, place if place is not None else base.places)
     plain = name.rstrip("_")
     by_element = plain in names("meets", "by_element")
@@ -99,7 +96,7 @@ def after_reduction(called: Called, name: str, held: Held, given: int) -> Held:
     return replace(held, path="", rank=held.rank if held.rank in (0, MAYBE_SCALAR) else None)
 
 
-def moved(world_of: Expressions, called: Called, name: str, base: Held, env: Environment) -> Held:
+def moved(world_of: Evaluating, called: Called, name: str, base: Held, env: Environment) -> Held:
     """After `.to(...)`, `.cpu()`, `.cuda()`: elsewhere, or only of another dtype."""
     node = called.node
     base = replace(base, was=base.places if base.moved is None else base.was)
@@ -110,12 +107,12 @@ def moved(world_of: Expressions, called: Called, name: str, base: Held, env: Env
         if target is None or isinstance(target, ast.Constant):
             literal = frozenset({Place(Where.LITERAL, "cuda", node)})
             return replace(base, places=literal, moved=node)
-        places = calls.device_places(world_of, target, node, env)
+        places = device_places(world_of, target, node, env)
         return replace(base, places=places, moved=node)
     if called.unpacks:
         return replace(base, places=frozenset())
     if "device" in called.nodes:
-        places = calls.device_places(world_of, called.nodes["device"], node, env)
+        places = device_places(world_of, called.nodes["device"], node, env)
         return replace(base, places=places, moved=node)
     if not node.args or name == "type":
         return base
@@ -123,7 +120,7 @@ def moved(world_of: Expressions, called: Called, name: str, base: Held, env: Env
 
 
 def _moved_to(
-    world_of: Expressions, called: Called, base: Held, target: ast.expr, env: Environment
+    world_of: Evaluating, called: Called, base: Held, target: ast.expr, env: Environment
 ) -> Held:
     held = called.first or UNKNOWN_HELD
     node = called.node
@@ -137,11 +134,11 @@ def _moved_to(
         return base
     elif held.what is not What.DEVICE and "device" not in text:
         return replace(base, places=frozenset(), moved=node)  # a device, a dtype or a tensor
-    places = calls.device_places(world_of, target, node, env)
+    places = device_places(world_of, target, node, env)
     return replace(base, places=places, moved=node)
 
 
-def _of_box(world_of: Expressions, called: Called, name: str, base: Held, env: Environment) -> Held:
+def _of_box(world_of: Evaluating, called: Called, name: str, base: Held, env: Environment) -> Held:
     func = called.node.func
     assert isinstance(func, ast.Attribute)
     if name == "to":
@@ -168,10 +165,10 @@ def _with(box: Held, added: Held, name: str) -> Held:
 
 
 def _of_module(
-    world_of: Expressions, called: Called, name: str, base: Held, env: Environment
+    world_of: Evaluating, called: Called, name: str, base: Held, env: Environment
 ) -> Held:
     if name == "forward":
-        return calls.of_module(world_of, called, base, env)
+        return of_module(world_of, called, base, env)
     if name in ("eval", "train", "requires_grad_", "half", "float"):
         return base
     if name in ("to", "cuda", "cpu"):

@@ -1,0 +1,89 @@
+"""A call with its arguments evaluated, and the device that it is given."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tensortrail.analyzer.places.devices import places_on
+from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.evaluating import Evaluating
+from tensortrail.analyzer.places.joins import member
+from tensortrail.rules.places import Held, Place, What
+
+
+@dataclass(slots=True)
+class Called:
+    """A call with its arguments evaluated."""
+
+    node: ast.Call
+    dotted: str
+    args: list[Held]
+    named: dict[str, Held]
+    nodes: dict[str, ast.expr]
+    unpacks: bool
+    """`*` or `**` may give any argument."""
+
+    @property
+    def first(self) -> Held | None:
+        return self.args[0] if self.args else None
+
+    @property
+    def last_name(self) -> str:
+        func = self.node.func
+        return func.attr if isinstance(func, ast.Attribute) else self.dotted.rpartition(".")[2]
+
+    @property
+    def operands(self) -> list[Held]:
+        given = [*self.args, *(held for key, held in self.named.items() if key not in _NO_OPERAND)]
+        return [each for held in given for each in _opened(held)]
+
+
+_NO_OPERAND = frozenset({"dim", "axis", "out", "generator", "device", "dtype"})
+
+
+def _opened(held: Held) -> list[Held]:
+    if held.what is not What.BOX:
+        return [held]
+    if held.parts is not None:
+        return list(held.parts)
+    each = member(held)
+    if len(each.places) > 1 and not any(place.given for place in each.places):
+        return [each.at(place) for place in each.in_order]  # members that lie apart
+    return [each]
+
+
+def evaluated(world_of: Evaluating, node: ast.Call, env: Environment) -> Called:
+    args = world_of.values(node.args, env)
+    named = {each.arg: world_of.value(each.value, env) for each in node.keywords if each.arg}
+    for each in node.keywords:
+        if each.arg is None:
+            world_of.value(each.value, env)
+    starred = any(isinstance(each, ast.Starred) for each in node.args)
+    return Called(
+        node,
+        world_of.world.qualified(node.func),
+        args,
+        named,
+        {each.arg: each.value for each in node.keywords if each.arg},
+        starred or any(each.arg is None for each in node.keywords),
+    )
+
+
+def device_given(world_of: Evaluating, called: Called, env: Environment) -> frozenset[Place] | None:
+    """Where the `device` argument puts the result; None if there is no such argument."""
+    node = called.nodes.get("device")
+    return device_places(world_of, node, called.node, env) if node is not None else None
+
+
+def device_places(
+    world_of: Evaluating, node: ast.expr, by: ast.AST, env: Environment
+) -> frozenset[Place]:
+    dotted = world_of.world.qualified(node) if isinstance(node, ast.Call) else ""
+    found = places_on(node, by, evaluator(world_of, env), dotted)
+    return frozenset(replace(each, by=by) for each in found)
+
+
+def evaluator(world_of: Evaluating, env: Environment) -> Callable[[ast.expr], Held]:
+    return lambda node: world_of.seen.get(node) or world_of.value(node, env)

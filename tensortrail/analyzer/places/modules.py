@@ -1,0 +1,41 @@
+"""What a module gives when it is called, and a function of the project."""
+
+from __future__ import annotations
+
+from tensortrail.analyzer.places.called import Called
+from tensortrail.analyzer.places.elements import OUTPUT
+from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.evaluating import Evaluating
+from tensortrail.analyzer.places.operations import combined
+from tensortrail.analyzer.places.results import Callee, demands_of, result_of
+from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
+
+
+def of_callee(world_of: Evaluating, called: Called, callee: Callee | None) -> Held | None:
+    """What a function of the project gives; what meets inside of it meets here."""
+    if callee is None or called.unpacks:
+        return None
+    for meeting in demands_of(callee, called.node, called.args, called.named):
+        world_of.meetings.add(meeting)
+    return result_of(callee, called.node, called.args, called.named)
+
+
+def of_module(world_of: Evaluating, called: Called, module: Held, env: Environment) -> Held:
+    """A module is called: its parameters meet the arguments, or its code says what it gives."""
+    if module.cls == "bare":
+        world_of.meetings.meet(called.node, "loss", called.operands, env, by_element=False)
+        return combined(called.operands)
+    if module.cls == "leaf":
+        for each in called.operands:
+            parameters = Held(What.TENSOR, module.places, path=module.path)
+            if each.what is What.TENSOR:
+                operands = [parameters, each]
+                world_of.meetings.meet(called.node, "module", operands, env, by_element=False)
+    elif module.cls and module.cls != "box":
+        result = of_callee(world_of, called, world_of.world.callee_of_module(module.cls))
+        if result is not None and (result.places or result.parts):
+            return result
+    where = next(iter(module.places), Place(Where.SELF))
+    if where.where is not Where.SELF:
+        return UNKNOWN_HELD
+    return Held(What.TENSOR, frozenset({Place(Where.SELF, OUTPUT)}))
