@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.module import open_project
 from tensortrail.analyzer.source import Source, Unreadable
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.devices.factory_without_device import FACTORIES
@@ -135,7 +135,7 @@ def is_found(mistake: Mistake, rules: list[Rule]) -> bool:
 
 def said(path: Path, data: bytes, rules: list[Rule]) -> Counter[str]:
     try:
-        findings = judge(str(path), data, rules, Project()).findings
+        findings = judge(str(path), data, rules, open_project()).findings
     except Unreadable:
         return Counter()
     return Counter(each.code for each in findings)

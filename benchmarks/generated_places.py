@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.module import open_project
 from tensortrail.rules import Rule, all_rules
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
@@ -170,7 +170,7 @@ def fails_on_a_gpu(program: Program) -> bool:
 
 
 def is_reported(program: Program, rules: list[Rule]) -> bool:
-    return bool(judge("generated.py", program.source.encode(), rules, Project()).findings)
+    return bool(judge("generated.py", program.source.encode(), rules, open_project()).findings)
 
 
 if __name__ == "__main__":

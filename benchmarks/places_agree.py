@@ -22,8 +22,7 @@ from typing import Any
 
 import torch
 
-from tensortrail.analyzer.module import PythonModule
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.module import PythonModule, open_project
 from tensortrail.rules.places import Held, Place, What, Where
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
@@ -58,7 +57,7 @@ class Tally:
         self.counts: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
         self.functions: set[str] = set()
-        self._project = Project()
+        self._project = open_project()
         self._files: dict[str, dict[int, list[tuple[str, Held]]]] = {}
 
     def inferred(self, path: str) -> dict[int, list[tuple[str, Held]]]:

@@ -6,38 +6,20 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Protocol
 
 from tensortrail.analyzer import hints
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.state import join_values
-from tensortrail.analyzer.tree import SCOPES, Tree
-from tensortrail.rules.words import UNKNOWN_VALUE, ClassFacts, Kind, Value
+from tensortrail.analyzer.tree import SCOPES
+from tensortrail.rules.words import UNKNOWN_VALUE, ClassFacts, Value
 
 Body = tuple[dict[str, ast.expr | None], dict[str, list[ast.expr]]]
-
-
-class AttributeFile(Protocol):
-    """What is asked of the file a class stands in."""
-
-    path: str
-    name: str
-    tree: Tree
-    project: Project
-
-    @property
-    def attributes(self) -> Attributes: ...
-    def qualified(self, node: ast.AST) -> str: ...
-    def kind_of_class_named(self, name: str) -> Kind | None: ...
-    def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None: ...
-    def definition_named(self, dotted: str) -> ast.AST | None: ...
-    def value_of(self, node: ast.expr) -> Value: ...
 
 
 class Attributes:
     """The attributes of the classes that one file asks about, each looked up once."""
 
-    def __init__(self, file: AttributeFile) -> None:
+    def __init__(self, file: ProjectFile) -> None:
         self._file = file
         self._found: dict[tuple[str, str], Value] = {}
         self._own_ones: dict[tuple[str, str], Value] = {}
@@ -78,7 +60,7 @@ class Attributes:
         node = owner.definition_named(local)
         if not isinstance(node, ast.ClassDef):
             return UNKNOWN_VALUE
-        found = owner.attributes.assigned(node, name)
+        found = owner.assigned(node, name)
         if found is UNKNOWN_VALUE:
             return found
         return replace(found, path="", origins=found.origins if here else ())

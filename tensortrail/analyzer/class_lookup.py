@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from tensortrail.analyzer import classes
+from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.rules.words import ClassFacts
-
-if TYPE_CHECKING:
-    from tensortrail.analyzer.module import PythonModule
 
 
 class Classes:
     """The classes that one file defines or asks about."""
 
-    def __init__(self, file: PythonModule) -> None:
+    def __init__(self, file: ProjectFile) -> None:
         self._file = file
         self._known: dict[str, ClassFacts | None] = {}
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from tensortrail.analyzer.limits import MOST_SECONDS, TooMuch
-from tensortrail.analyzer.module import PythonModule
+from tensortrail.analyzer.module import PythonModule, open_project
 from tensortrail.analyzer.own import CRASHED, IN_PART, OWN, UNREADABLE, own_finding
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.request import CheckRequest, FileResult, digest_of
@@ -37,7 +37,7 @@ class Judge:
         self._codes = rules.keys() | OWN.keys()
         self._of_runs = {code for code, rule in rules.items() if rule.watches_runs()}
         self._triggers = Triggers(self._selected)
-        self._project = Project(self._triggers.words)
+        self._project = open_project(self._triggers.words)
 
     def rules_for(self, data: bytes) -> list[type[Rule]]:
         """Those whose trigger words the file has; all for one that is too large to look at."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from tensortrail.analyzer.names import Names, module_name
 from tensortrail.analyzer.parsing import parsed
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.settings import OffloadSettings
 from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.still_parses import Checker
@@ -60,7 +61,7 @@ class PythonModule(AsksForPlaces):
         self._flows: dict[ast.AST, Flow] = {}
         self._classes = Classes(self)
         self._function_facts: dict[ast.AST, FunctionFacts | None] = {}
-        self.attributes = Attributes(self)
+        self._attributes = Attributes(self)
         self._globals: dict[str, Value] = {}
         self._guards = Guards(self.tree, lambda name: self.value_of(name).origins)
         self._offload_settings = OffloadSettings(self)
@@ -252,7 +253,7 @@ class PythonModule(AsksForPlaces):
 
     def _callee(
         self, call: ast.Call, dotted: str, worth: object
-    ) -> tuple[PythonModule, FunctionNode] | None:
+    ) -> tuple[ProjectFile, FunctionNode] | None:
         """The definition of the called function; other files only if its name is worth it."""
         node = self._local_callee(call, dotted)
         if node is not None:
@@ -297,7 +298,7 @@ class PythonModule(AsksForPlaces):
     def parameters_of_callee(self, call: ast.Call) -> tuple[str, ...]:
         dotted = self.qualified(call.func)
         node = self._local_callee(call, dotted)
-        owner: PythonModule | None = self
+        owner: ProjectFile | None = self
         if node is None and "." in dotted:
             found = self.project.definition(self, dotted)
             owner, target = found if found is not None else (None, None)
@@ -341,7 +342,10 @@ class PythonModule(AsksForPlaces):
         return kind_of_class(self.class_facts(name))
 
     def attribute_of_class(self, cls: str, name: str) -> Value:
-        return self.attributes.of_class(cls, name)
+        return self._attributes.of_class(cls, name)
+
+    def assigned(self, cls: ast.ClassDef, name: str) -> Value:
+        return self._attributes.assigned(cls, name)
 
     def offload_settings(self, node: ast.AST) -> Sequence[OffloadSetting]:
         return self._offload_settings.at(node)
@@ -387,3 +391,8 @@ class PythonModule(AsksForPlaces):
     def wrap_in_try_finally(self, first: ast.stmt, last: ast.stmt, safety: Safety) -> Fix | None:
         edit = edits.under_try_finally(self.source, first, last)
         return self.fix("restore in `finally`", safety, *([edit] if edit else ()))
+
+
+def open_project(words: Collection[bytes] = (b"",)) -> Project:
+    """The files around those that are judged, none of them read yet."""
+    return Project(PythonModule, words)

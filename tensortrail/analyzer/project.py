@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.limits import Limit
+from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.source import Unreadable
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
-if TYPE_CHECKING:
-    from tensortrail.analyzer.module import PythonModule
-
 _PLACES = 20
 """How many files are looked into for one name, through `from .x import y` and `import *`."""
+
+
+Opener = Callable[[str, bytes, "Project"], ProjectFile]
+"""Reads and indexes the file of that path and those bytes."""
 
 
 class Project:
@@ -25,10 +26,11 @@ class Project:
 
     One Project lives as long as a check (or the editor's server); it keeps what it has read."""
 
-    def __init__(self, words: Collection[bytes] = (b"",)) -> None:
+    def __init__(self, open_file: Opener, words: Collection[bytes] = (b"",)) -> None:
+        self._open_file = open_file
         self.words = words
         """What of very large files is read: the statements that hold one of these."""
-        self._modules: dict[str, PythonModule | None] = {}
+        self._modules: dict[str, ProjectFile | None] = {}
         self._files: dict[tuple[Path, str], str] = {}
         self.limit = Limit()
         self.depth = 0
@@ -38,18 +40,16 @@ class Project:
         """The file has changed."""
         self._modules.pop(path, None)
 
-    def module_at(self, path: str) -> PythonModule | None:
+    def module_at(self, path: str) -> ProjectFile | None:
         """The file read and indexed; None if it cannot be."""
         if path not in self._modules:
-            from tensortrail.analyzer.module import PythonModule
-
             try:
-                self._modules[path] = PythonModule(path, read(path), self)
+                self._modules[path] = self._open_file(path, read(path), self)
             except (OSError, Unreadable, RecursionError, MemoryError):
                 self._modules[path] = None
         return self._modules[path]
 
-    def definition(self, asking: PythonModule, dotted: str) -> tuple[PythonModule, ast.AST] | None:
+    def definition(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
         """The file and the class or function a dotted name stands for, re-exports followed."""
         seen: set[tuple[str, str]] = set()
         names = [dotted]
@@ -73,7 +73,7 @@ class Project:
             names += [f"{star}.{rest}" for star in module.star_imports]
         return None
 
-    def global_of(self, asking: PythonModule, dotted: str) -> Value:
+    def global_of(self, asking: ProjectFile, dotted: str) -> Value:
         """What a name at the top of another file is; unknown if there is no such file."""
         found = self._file_of(asking, dotted)
         module = self.module_at(found[0]) if found is not None else None
@@ -82,7 +82,7 @@ class Project:
         asking.needs.add(found[0])
         return replace(module.global_value(found[1]), path="", origins=())
 
-    def _file_of(self, asking: PythonModule, dotted: str) -> tuple[str, str] | None:
+    def _file_of(self, asking: ProjectFile, dotted: str) -> tuple[str, str] | None:
         """The longest part of the name that is a file, and what is left of the name."""
         root = asking.root
         if root is None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.functions import params_of
+from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.tree import SCOPES
-
-if TYPE_CHECKING:
-    from tensortrail.analyzer.module import PythonModule
 
 _MAKERS = ("__init__", "__new__")
 _ANCESTORS = 5
 """How many classes are looked into for a constructor."""
 
 
-def parameters_of(file: PythonModule, call: ast.Call) -> tuple[str, ...]:
+def parameters_of(file: ProjectFile, call: ast.Call) -> tuple[str, ...]:
     """In order, without `self`; empty if the callee is not known or takes `*args`."""
     owner, node = _definition(file, file.qualified(call.func), call)
     for _ in range(_ANCESTORS):
@@ -33,8 +30,8 @@ def parameters_of(file: PythonModule, call: ast.Call) -> tuple[str, ...]:
 
 
 def _definition(
-    file: PythonModule, dotted: str, call: ast.Call | None
-) -> tuple[PythonModule, ast.AST | None]:
+    file: ProjectFile, dotted: str, call: ast.Call | None
+) -> tuple[ProjectFile, ast.AST | None]:
     first, _, rest = dotted.partition(".")
     if call is not None and first in ("self", "cls"):
         cls = file.tree.class_of(call)

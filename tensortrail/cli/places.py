@@ -11,12 +11,12 @@ from tensortrail.files import read
 
 
 def show_places(paths: Sequence[str]) -> int:
+    from tensortrail.analyzer.module import open_project
     from tensortrail.analyzer.places.show import shown
-    from tensortrail.analyzer.project import Project
     from tensortrail.analyzer.source import Unreadable
     from tensortrail.inert import inert, inert_path
 
-    project, code = Project(), CLEAN
+    project, code = open_project(), CLEAN
     for path in paths:
         try:
             text = shown(path, read(path), project)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tensortrail.analyzer.fixer import fix_file
 from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.module import open_project
 from tensortrail.analyzer.triggers import Triggers
 from tensortrail.findings import Finding
 from tensortrail.rules.base import SECTIONS, Bad, Rule
@@ -70,7 +70,7 @@ def run(
     """What the rule finds in one file of a little project."""
     with tempfile.TemporaryDirectory() as folder:
         target = _laid_out(Path(folder), source, files or {}, path)
-        return judge(str(target), source.encode(), [rule()], Project()).findings
+        return judge(str(target), source.encode(), [rule()], open_project()).findings
 
 
 def fixed(
@@ -81,7 +81,7 @@ def fixed(
         target = str(_laid_out(Path(folder), source, files or {}, path))
 
         def find_again(name: str, data: bytes) -> Sequence[Finding]:
-            return judge(name, data, [rule()], Project()).findings
+            return judge(name, data, [rule()], open_project()).findings
 
         data = source.encode()
         outcome = fix_file(target, data, find_again(target, data), True, find_again)

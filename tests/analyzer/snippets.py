@@ -7,12 +7,11 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from tensortrail.analyzer.module import PythonModule
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.module import PythonModule, open_project
 
 
 def module_of(source: str, path: str = "example.py") -> PythonModule:
-    return PythonModule(path, textwrap.dedent(source).encode(), Project())
+    return PythonModule(path, textwrap.dedent(source).encode(), open_project())
 
 
 def package(folder: Path, files: Mapping[str, str]) -> PythonModule:
@@ -22,7 +21,7 @@ def package(folder: Path, files: Mapping[str, str]) -> PythonModule:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(textwrap.dedent(source), encoding="utf-8")
     first = folder / next(iter(files))
-    return PythonModule(str(first), first.read_bytes(), Project())
+    return PythonModule(str(first), first.read_bytes(), open_project())
 
 
 def find(module: PythonModule, text: str, nth: int = -1) -> ast.expr:

@@ -63,10 +63,9 @@ def test_windows_line_ends_stay() -> None:
     module = module_of("pass")
     assert module is not None
     data = b"def f():\r\n    act()\r\n    b()\r\n"
-    from tensortrail.analyzer.module import PythonModule
-    from tensortrail.analyzer.project import Project
+    from tensortrail.analyzer.module import PythonModule, open_project
 
-    crlf = PythonModule("a.py", data, Project())
+    crlf = PythonModule("a.py", data, open_project())
     fix = crlf.wrap_in_if(crlf.statement_of(find(crlf, "act()")), "flag", Safety.UNSAFE)
     assert fix is not None
     assert apply(data, fix.edits) == (b"def f():\r\n    if flag:\r\n        act()\r\n    b()\r\n")
@@ -84,10 +83,9 @@ def test_a_fix_that_would_not_parse_is_none() -> None:
 
 
 def test_a_file_in_another_encoding_gets_no_fix() -> None:
-    from tensortrail.analyzer.module import PythonModule
-    from tensortrail.analyzer.project import Project
+    from tensortrail.analyzer.module import PythonModule, open_project
 
     data = "# coding: latin-1\nx = act('é')\n".encode("latin-1")
-    module = PythonModule("a.py", data, Project())
+    module = PythonModule("a.py", data, open_project())
     (call,) = module.nodes(ast.Call)
     assert module.fix("any", Safety.SAFE, module.replace(call, "b()")) is None

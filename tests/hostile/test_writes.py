@@ -159,11 +159,10 @@ def test_one_bad_fix_among_many_costs_only_itself() -> None:
     ],
 )
 def test_an_inserted_line_ends_like_its_neighbours(lines: list[str], inserted: str) -> None:
-    from tensortrail.analyzer.module import PythonModule
-    from tensortrail.analyzer.project import Project
+    from tensortrail.analyzer.module import PythonModule, open_project
     from tensortrail.findings import Safety
 
-    module = PythonModule("a.py", "".join(lines).format(bad="c = 3").encode(), Project())
+    module = PythonModule("a.py", "".join(lines).format(bad="c = 3").encode(), open_project())
     start = module.source.data.index(b"c = 3")
     edit = Edit(module.source.site(start, start + 5), "c = 3\nd = 4")
     fix = module.fix("", Safety.SAFE, edit)

@@ -6,8 +6,7 @@ import ast
 
 import pytest
 
-from tensortrail.analyzer.module import PythonModule
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.module import PythonModule, open_project
 from tensortrail.rules.shared.operations import operations
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 
@@ -38,7 +37,7 @@ class Net(nn.Module):
 
 def decides(expression: str) -> Decides:
     data = (HEAD + expression + "\n").encode()
-    module = PythonModule("example.py", data, Project())
+    module = PythonModule("example.py", data, open_project())
     (returned,) = module.nodes(ast.Return)
     assert returned.value is not None
     return origin_of(module, returned.value).decides
@@ -93,7 +92,7 @@ def f(a, b, c):
     f(a, b, c)
     a is b
 """
-    module = PythonModule("example.py", source.encode(), Project())
+    module = PythonModule("example.py", source.encode(), open_project())
     (function,) = module.nodes(ast.FunctionDef)
     found = {
         module.text(each.node): [module.text(operand) for operand in each.tensors]

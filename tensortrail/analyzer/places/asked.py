@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from tensortrail.analyzer.places.index import PlacesOfFile
+from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.rules.places import FunctionPlaces, Held
 from tensortrail.rules.view import FunctionNode
-
-if TYPE_CHECKING:
-    from tensortrail.analyzer.module import PythonModule
-    from tensortrail.analyzer.places.index import PlacesOfFile
 
 
 class AsksForPlaces:
@@ -21,9 +19,7 @@ class AsksForPlaces:
     @property
     def places_of_file(self) -> PlacesOfFile:
         if self._places is None:
-            from tensortrail.analyzer.places.index import PlacesOfFile
-
-            self._places = PlacesOfFile(cast("PythonModule", self))
+            self._places = PlacesOfFile(cast("ProjectFile", self))
         return self._places
 
     def places(self, function: FunctionNode) -> FunctionPlaces:

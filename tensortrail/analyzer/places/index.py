@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.places.attributes import own_attribute
 from tensortrail.analyzer.places.parameters import is_static
 from tensortrail.analyzer.places.results import Callee
 from tensortrail.analyzer.places.statements import Inference
+from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.view import FunctionNode
-
-if TYPE_CHECKING:
-    from tensortrail.analyzer.module import PythonModule
 
 _DEEPEST = 6
 """Functions that are inferred because others asked about them, one inside the other."""
@@ -25,7 +22,7 @@ _SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
 class PlacesOfFile:
     """Implements the `World` of the inference over one file of a project."""
 
-    def __init__(self, module: PythonModule) -> None:
+    def __init__(self, module: ProjectFile) -> None:
         self._module = module
         self.tree: Tree = module.tree
         self._functions: dict[FunctionNode, FunctionPlaces] = {}
@@ -117,9 +114,9 @@ class PlacesOfFile:
         found = self._definition(cls)
         if found is None or not isinstance(found[1], ast.ClassDef):
             return None
-        return self._as_callee(found[0].places_of_file._method(found[1], "forward"))
+        return self._as_callee(found[0].places_of_file.method(found[1], "forward"))
 
-    def _as_callee(self, found: tuple[PythonModule, FunctionNode] | None) -> Callee | None:
+    def _as_callee(self, found: tuple[ProjectFile, FunctionNode] | None) -> Callee | None:
         if found is None:
             return None
         module, function = found
@@ -139,12 +136,12 @@ class PlacesOfFile:
         held = found[0].places_of_file.attribute(found[1], name)
         return held if found[0] is self._module else _foreign(held)
 
-    def _callee(self, call: ast.Call) -> tuple[PythonModule, FunctionNode] | None:
+    def _callee(self, call: ast.Call) -> tuple[ProjectFile, FunctionNode] | None:
         dotted = self.qualified(call.func)
         first, _, rest = dotted.partition(".")
         if first == "self" and rest and "." not in rest:
             cls = self.tree.class_of(call)
-            return self._method(cls, rest) if cls is not None else None
+            return self.method(cls, rest) if cls is not None else None
         if not dotted or first in ("torch", "numpy", "math", "os", "self", "cls"):
             return None
         found = self._definition(dotted)
@@ -152,9 +149,9 @@ class PlacesOfFile:
             return found[0], found[1]
         return None
 
-    def _method(
+    def method(
         self, cls: ast.ClassDef, name: str, depth: int = 0
-    ) -> tuple[PythonModule, FunctionNode] | None:
+    ) -> tuple[ProjectFile, FunctionNode] | None:
         """The method of the class or of a base of it."""
         for statement in cls.body:
             if isinstance(statement, SCOPES) and statement.name == name:
@@ -162,12 +159,12 @@ class PlacesOfFile:
         for base in cls.bases if depth < _DEEPEST else ():
             found = self._definition(self.qualified(base))
             if found is not None and isinstance(found[1], ast.ClassDef):
-                method = found[0].places_of_file._method(found[1], name, depth + 1)
+                method = found[0].places_of_file.method(found[1], name, depth + 1)
                 if method is not None:
                     return method
         return None
 
-    def _definition(self, dotted: str) -> tuple[PythonModule, ast.AST] | None:
+    def _definition(self, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
         if not dotted:
             return None
         local = dotted.removeprefix(f"{self._module.name}.") if self._module.name else dotted

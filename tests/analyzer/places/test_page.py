@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.module import open_project
 from tensortrail.rules import all_rules
 
 PAGE = Path(__file__).parents[3] / "docs" / "places.md"
@@ -23,7 +23,7 @@ def examples(heading: str) -> list[tuple[str, str]]:
 
 def codes(source: str) -> set[str]:
     rules = [rule() for code, rule in all_rules().items() if code.startswith("DEV52")]
-    return {each.code for each in judge("page.py", source.encode(), rules, Project()).findings}
+    return {each.code for each in judge("page.py", source.encode(), rules, open_project()).findings}
 
 
 @pytest.mark.parametrize(("said", "source"), examples(CAUGHT))

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.module import open_project
 from tensortrail.findings import Confidence, Finding, Severity, Site
 from tensortrail.rules import Did, Rule, Timeline, all_rules
 from tensortrail.tracer.reading.findings_of_run import findings, merge
@@ -50,7 +50,7 @@ class Explaining(Rule):
 
 
 def static(program: Path, code: str) -> list[Finding]:
-    judged = judge(str(program), program.read_bytes(), [all_rules()[code]()], Project())
+    judged = judge(str(program), program.read_bytes(), [all_rules()[code]()], open_project())
     return list(judged.findings)
 
 

@@ -1,0 +1,66 @@
+"""What the files of a project ask of one another."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tensortrail.analyzer.limits import Limit
+from tensortrail.analyzer.source import Source
+from tensortrail.analyzer.tree import Tree
+from tensortrail.rules.places import FunctionPlaces, Held
+from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import ClassFacts, FunctionFacts, Kind, Value
+
+
+class KeptPlaces(Protocol):
+    """The inferred places of a file."""
+
+    def places(self, function: FunctionNode) -> FunctionPlaces: ...
+    def attribute(self, cls: ast.ClassDef, name: str) -> Held: ...
+    def method(
+        self, cls: ast.ClassDef, name: str, depth: int = 0
+    ) -> tuple[ProjectFile, FunctionNode] | None: ...
+
+
+class OtherFiles(Protocol):
+    """The files around one file."""
+
+    limit: Limit
+    depth: int
+
+    def module_at(self, path: str) -> ProjectFile | None: ...
+    def definition(
+        self, asking: ProjectFile, dotted: str
+    ) -> tuple[ProjectFile, ast.AST] | None: ...
+
+
+class ProjectFile(Protocol):
+    """A file that is read and indexed."""
+
+    path: str
+    name: str
+    root: Path | None
+    needs: set[str]
+    source: Source
+    tree: Tree
+
+    @property
+    def project(self) -> OtherFiles: ...
+    @property
+    def star_imports(self) -> Sequence[str]: ...
+    @property
+    def places_of_file(self) -> KeptPlaces: ...
+    def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]: ...
+    def qualified(self, node: ast.AST) -> str: ...
+    def qualified_text(self, dotted: str) -> str: ...
+    def local_name(self, name: str) -> str: ...
+    def definition_named(self, dotted: str) -> ast.AST | None: ...
+    def value_of(self, node: ast.expr) -> Value: ...
+    def global_value(self, name: str) -> Value: ...
+    def assigned(self, cls: ast.ClassDef, name: str) -> Value: ...
+    def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None: ...
+    def facts_of_function(self, node: FunctionNode) -> FunctionFacts | None: ...
+    def kind_of_class_named(self, name: str) -> Kind | None: ...
