@@ -18,11 +18,11 @@ from tensortrail.analyzer.flow import Flow
 from tensortrail.analyzer.guards import Guards
 from tensortrail.analyzer.limits import TooMuch
 from tensortrail.analyzer.names import Names, module_name
+from tensortrail.analyzer.offload_switches import OffloadSettings
 from tensortrail.analyzer.parsing import parsed
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.project_file import ProjectFile
-from tensortrail.analyzer.settings import OffloadSettings
 from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.still_parses import Checker
 from tensortrail.analyzer.tree import SCOPES, Tree

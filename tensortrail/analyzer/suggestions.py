@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tensortrail.analyzer.fixer import unified_diff
-from tensortrail.analyzer.patching import Patched, patched
+from tensortrail.analyzer.script_settings import Patched, patched
 from tensortrail.files import read
 from tensortrail.findings import Finding, Setting, Suggestion
 

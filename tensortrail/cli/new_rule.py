@@ -67,7 +67,7 @@ class {cls}(Rule):
         """The runtime half: findings in one recorded run. Delete it if a run shows nothing."""
         for event in timeline.events(Did.MOVE):
             if event.facts.get("TODO"):
-                yield self.seen(timeline, event, "TODO: what went wrong")
+                yield self.finding_in_run(timeline, event, "TODO: what went wrong")
 '''
 _TEST = '''\
 """{code} {name}, watching real programs."""

@@ -124,7 +124,7 @@ class Rule:
             evidence=evidence or {},
         )
 
-    def seen(
+    def finding_in_run(
         self,
         timeline: Timeline,
         event: Event,

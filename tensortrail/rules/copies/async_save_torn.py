@@ -56,7 +56,7 @@ class AsyncSaveTorn(Rule):
             event = (sorted(torn, key=_is_shared, reverse=True) or overtaken or events)[0]
             path = event.facts.get("path") or "a checkpoint"
             when = f"`{event.op}`" if event.op != "exit" else event.facts.get("next", "the end")
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"The asynchronous save of {path} was not done, and nobody had waited for it, "

@@ -171,7 +171,7 @@ def upload(rows):
             storage = event.storage
             what = f"`{timeline.name(storage)}`" if storage else "A tensor"
             many = f" ({size(storage.nbytes)})" if storage else ""
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"{what}{many} is read by {event.op} before its copy from "

@@ -57,7 +57,7 @@ class StagedAsOtherType(Rule):
             event = events[0]
             sources = {str(each.facts.get("key")): each.other for each in events if each.other}
             kind, staged = (str(event.facts[key]).rpartition(".")[2] for key in ("type", "staged"))
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"{named(timeline, sources.values())}, of type `{kind}`, "

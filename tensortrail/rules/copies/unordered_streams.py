@@ -139,7 +139,7 @@ def start(side):
         mine = str(event.facts.get("stream"))
         does, did = str(event.facts.get("does")), _does(before)
         other = str(before.facts.get("stream")) if before else "another stream"
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"{_what(timeline, event.storage)} is {does} on {mine} by {_op(event)}, and nothing "
@@ -151,7 +151,7 @@ def start(side):
         use = _used(timeline, event, "written", "read")
         gone = _used(timeline, event, "freed")
         home, user = event.facts.get("stream"), use.facts.get("stream") if use else "another stream"
-        found = self.seen(
+        found = self.finding_in_run(
             timeline,
             event,
             f"{_what(timeline, event.storage)}, memory of {home}, is {_does(use)} on {user} and "

@@ -52,7 +52,7 @@ class CudaInForkedWorker(Rule):
         for events in errors(timeline, _FORKED):
             event = events[0]
             where = f" in `{event.site.function}`" if event.site and event.site.function else ""
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.op}`{where} uses CUDA in a forked process, which is "

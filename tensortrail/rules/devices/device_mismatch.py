@@ -84,7 +84,7 @@ class DeviceMismatch(Rule):
         origin = origin_of(Case(timeline, event, odd, _others(given, odd))) if odd else None
         since = f"; {origin.why}" if origin else ""
         places = ", ".join(_places(timeline, given))
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"`{event.op}` {effect}: {places}{since}",

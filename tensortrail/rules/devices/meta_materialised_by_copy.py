@@ -150,7 +150,7 @@ def cast(weight):
             event = moves[0]
             severity, confidence = weight(timeline, moves)
             by = put_there(timeline, source.storage, event) if source.storage else None
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.op}` has nothing to copy: {called(timeline, source)} is on meta"

@@ -155,7 +155,7 @@ def load(cls, name, device):
         message = str(facts.get("refused"))
         does = f"refuses: {message}" if message else "does nothing"
         caught = was_handled(timeline, event)
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"`{facts.get('model')}` is {facts.get('kind')}: `.{how}` {does}",
@@ -168,7 +168,7 @@ def load(cls, name, device):
         parts, count = event.facts["away"], int(event.facts.get("parts", 0))
         module, device, now = parts[0]
         more = f" and {count - 1} more" if count > 1 else ""
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"`{event.facts.get('class')}` was dispatched and is moved here: `{module}`{more} is "
@@ -179,7 +179,7 @@ def load(cls, name, device):
 
     def _brought(self, timeline: Timeline, event: Event) -> Finding:
         module, device = event.facts["brought"][0]
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"`{module}` is offloaded as a whole and is moved to {device} by hand: it stays there "
@@ -191,7 +191,7 @@ def load(cls, name, device):
         self, timeline: Timeline, event: Event, severity: Severity, confidence: Confidence
     ) -> Finding:
         hook = next(each.hook for each in operands(timeline, event) if each.hook)
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"`{hook.get('parameter')}` is offloaded and cannot be moved: {hook.get('hook')} "

@@ -122,7 +122,7 @@ def write(weight: torch.Tensor, device):
                 continue
             severity, confidence = weight(timeline, events)
             by = put_there(timeline, asked.storage, event) if asked.storage else None
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"NumPy reads the CPU only: {called(timeline, asked)} is on {asked.device}"

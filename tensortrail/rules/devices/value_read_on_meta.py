@@ -67,7 +67,7 @@ class ValueReadOnMeta(Rule):
             event = reads[0]
             severity, confidence = weight(timeline, reads)
             by = put_there(timeline, asked.storage, event) if asked.storage else None
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.op}` asks for values of {called(timeline, asked)}, which is on meta"

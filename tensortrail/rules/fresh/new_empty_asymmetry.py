@@ -173,7 +173,7 @@ def _(func, types, args, kwargs):
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in by_class(filter(_breaks_word, questions(timeline, "answer", "asymmetry"))):
             event = events[0]
-            found = self.seen(
+            found = self.finding_in_run(
                 timeline,
                 event,
                 f"`{class_of(event)}` {_answer(event)}",

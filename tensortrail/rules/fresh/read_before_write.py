@@ -55,7 +55,7 @@ class ReadBeforeWrite(Rule):
                 continue
             storages = [each.storage for each in known or events if each.storage]
             made = put_there(timeline, event.storage, event)
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.op}` reads {named(timeline, storages)}, into which nothing was written "

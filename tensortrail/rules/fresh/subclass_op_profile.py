@@ -225,7 +225,7 @@ class Base(torch.Tensor):
             event = (sure or events)[0]
             ops = sorted({f"`{each.op}`" for each in events})
             effect = "the type is lost" if sure else "what is copied into it loses the type"
-            found = self.seen(
+            found = self.finding_in_run(
                 timeline,
                 event,
                 f"`{class_of(event)}` answers {', '.join(ops)} with a plain "
@@ -244,7 +244,7 @@ class Base(torch.Tensor):
             event = events[0]
             severity, confidence = weight(timeline, events)
             kind = _wrapper_in(timeline, event)
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{kind}` does not answer `{event.op}`: {_first_line(event)}",

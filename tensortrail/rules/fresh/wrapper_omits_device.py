@@ -244,7 +244,7 @@ def make(shape, device, data):
         for events in by_class(questions(timeline, "device")):
             event = events[0]
             outer, inner = event.facts.get("outer"), event.facts.get("inner", ())
-            found = self.seen(
+            found = self.finding_in_run(
                 timeline,
                 event,
                 f"`{class_of(event)}` says it is on {outer}, but its inner tensors are on "

@@ -374,7 +374,7 @@ class State:
             weight(timeline, errors) if errors else (Severity.ERROR, Confidence.HIGH)
         )
         name = timeline.name(storage)
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"`{name}` is on {operand.device}: it is neither a parameter nor a buffer, so it "
@@ -391,7 +391,7 @@ class State:
         facts = event.facts
         kind = str(facts.get("class")).rpartition(".")[2]
         left = " and ".join(f"`{each}`" for each in facts.get("stayed", ()))
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"a `{kind}` is moved to {facts.get('went')} by {event.op}, and its {left} stayed on "

@@ -130,7 +130,7 @@ def scaled(layer, factor):
         inside = f" in `{function}`" if (function := _function(event)) else ""
         made = str(event.facts.get("result") or "meta")
         silent = f", and gives memory on {made} that nobody wrote" if made != "meta" else ""
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"`{event.op}`{inside} is given `{hook.get('parameter')}`, which is on {left.device}"
@@ -148,7 +148,7 @@ def scaled(layer, factor):
         were, their = ("were", "their") if len(names) > 1 else ("was", "its")
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         kept = str(events[0].facts.get("kept_in") or "memory")
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             events[0],
             f"`{names[0]}`{more} {were} written while {their} hook had brought "

@@ -167,7 +167,7 @@ def shard(model, offload_policy: OffloadPolicy):
                 first, *others = map(device_maps.sentence, alike)
                 more = f" (and {len(others)} more)" if others else ""
                 lost = kind == device_maps.NOWHERE
-                yield self.seen(
+                yield self.finding_in_run(
                     timeline,
                     event,
                     f"{first}{more}",

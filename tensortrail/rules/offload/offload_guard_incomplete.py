@@ -180,7 +180,7 @@ def synchronise(self, device_map, offload):
         site = Site(str(guard["file"]), int(guard["line"]), function=str(guard["function"]))
         places, kept = " and ".join(map(str, guard["places"])), str(hook.get("kept_in") or "memory")
         caught = event.did is Did.ERROR and was_handled(timeline, event)
-        told = self.seen(
+        told = self.finding_in_run(
             timeline,
             event,
             f"`{guard['test']}` in `{site.function}` takes a model whose weights are all on "

@@ -56,7 +56,7 @@ class OffloadWithoutEffect(Rule):
             numbers = event.facts.get("storages", ())
             about = timeline.storage(event.process, numbers[0]) if numbers else None
             whole = sum(_kept(each) for each in idle)
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.facts.get('class')}` went from {_devices(event, 'before')} to "

@@ -277,7 +277,7 @@ def probe(cpu_offload: bool):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event, *others in by_line(_moved.against_setting(timeline)):
-            told = self.seen(
+            told = self.finding_in_run(
                 timeline,
                 event,
                 _moved.against(timeline, event),

@@ -169,7 +169,7 @@ def vocabulary(model: torch.nn.Module):
             severity, confidence = (
                 weight(timeline, errors) if errors else (Severity.WARNING, Confidence.HIGH)
             )
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 use.event,
                 f"{called(timeline, use.operand)} is on {use.operand.device} since "

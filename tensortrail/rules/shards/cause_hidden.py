@@ -201,7 +201,7 @@ def build(module):
         for event in timeline.events(Did.HOOK):
             raised, hidden = event.facts.get("raised"), event.facts.get("hidden")
             if isinstance(raised, dict) and isinstance(hidden, dict):
-                yield self.seen(
+                yield self.finding_in_run(
                     timeline,
                     event,
                     f"What stopped this save is {hidden.get('type')} in "

@@ -144,7 +144,7 @@ def calibrate(model):
             settings = [*collected(timeline, event)]
             if _is_read_back(timeline, event):
                 settings += of_call(timeline, event, KEEP_GROUPS_WHOLE[0])
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.op.rpartition('.')[2]}` converts `{key}`{more} before the data is loaded "

@@ -118,7 +118,7 @@ def save(split, state_dict):
         target, files = next(iter(groups.items()))
         more = int(event.facts.get("count", len(groups))) - 1
         parts = ", ".join(f"`{name}` in {file}" for name, file in files.items())
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"`{target}` is made of weights that this save puts into different files ({parts}); "

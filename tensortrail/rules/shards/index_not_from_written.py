@@ -163,7 +163,7 @@ def save(state_dict):
             if event.op == "checkpoint.index":
                 yield self._other_than_written(timeline, event)
             elif filled_with_dicts(event):
-                yield self.seen(
+                yield self.finding_in_run(
                     timeline,
                     event,
                     f"This save fails{_at(event)}: it fills the index with dicts where pairs of "
@@ -180,7 +180,7 @@ def save(state_dict):
         count = int(event.facts.get("count", len(told)))
         more = f"; and {count - 1} more" if count > 1 else ""
         index = str(event.facts.get("index"))
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"{os.path.basename(index)} is not what was written: {''.join(told[:1])}{more}",

@@ -235,7 +235,7 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
                 why = f"; the hook on `{module}` left it there, and has the data in {kept}"
             path = event.facts.get("path") or "the file"
             gets = "gets their shapes and no data" if event.op in _TAKES else "cannot be written"
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.op}` is given {named(timeline, storages)} on meta: {path} {gets}{why}",

@@ -51,7 +51,7 @@ class SharedMemorySaved(Rule):
                 continue
             names = [" and ".join(f"`{key}`" for key in keys) for keys in shared[:3]]
             more = f", and {len(shared) - 3} more" if len(shared) > 3 else ""
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 events[0],
                 f"`{REFUSES}` is given the same memory under several names, which it refuses: "

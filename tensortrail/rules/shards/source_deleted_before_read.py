@@ -131,7 +131,7 @@ def save(model, folder, names, source):
             if fate := event.facts.get("fate"):
                 path, key = event.facts.get("path"), event.facts.get("key")
                 does = f"will have {fate}" if event.facts.get("ahead") else f"has {fate}"
-                yield self.seen(
+                yield self.finding_in_run(
                     timeline,
                     event,
                     f"This save {does} {path}, and only then reads `{key}` from it: the model is "

@@ -143,7 +143,7 @@ def train(model, path):
             saved = _saved(timeline, event, prefix)
             by = f"`state_dict()` of the wrapper was saved{where(saved)}" if saved else ""
             why = by or "the state dict is that of a wrapper"
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"the keys begin with `{prefix}.`, the name that {WRAPPERS[prefix]} gives to the "

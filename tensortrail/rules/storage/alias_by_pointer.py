@@ -330,7 +330,7 @@ def local_storage_signature(tensor):
             numbers = event.facts.get("storages", ())
             found = (timeline.storage(event.process, number) for number in numbers)
             why = str(event.facts.get("why"))
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"{named(timeline, [each for each in found if each])} have the same address, 0, "

@@ -66,7 +66,7 @@ class MmapOverwrite(Rule):
     ) -> Finding:
         storages = [each.storage for each in loads if each.storage]
         held = sum(each.nbytes for each in storages)
-        return self.seen(
+        return self.finding_in_run(
             timeline,
             event,
             f"`{event.op}` overwrites {path}, from which {named(timeline, storages)} "

@@ -52,7 +52,7 @@ class PartedParameter(Rule):
             same = [each for each in events if _how(each) == how]
             event = same[0]
             storages = [each.storage for each in same if each.storage]
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 _told(timeline, event, how, storages),

@@ -69,7 +69,7 @@ class SliceSavedWhole(Rule):
             here = [parts[id(event)] for event in events]
             largest = max(here, key=lambda part: part.wasted)
             event = largest.event
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.op}` writes all {size(largest.whole)} of the storage that "

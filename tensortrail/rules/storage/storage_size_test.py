@@ -117,7 +117,7 @@ def join(t: torch.Tensor, needed):
             event = events[0]
             said, held = event.facts.get("bytes", 0), event.facts.get("held", 0)
             kind = str(event.facts.get("class", "")).rpartition(".")[2]
-            yield self.seen(
+            yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.op}` of a `{kind}` says {size(said)} where its inner tensors have "

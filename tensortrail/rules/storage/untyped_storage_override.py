@@ -138,7 +138,7 @@ class Packed(torch.Tensor):
             event = events[0]
             kind = str(event.facts.get("class", "")).rpartition(".")[2]
             fresh = _question(event) == "storage"
-            found = self.seen(
+            found = self.finding_in_run(
                 timeline,
                 event,
                 f"`untyped_storage()` of `{kind}` gives another storage "

@@ -27,7 +27,7 @@ class Focus:
     smallest: int = 0
 
     def wants(self, entry: Entry, other: Entry | None) -> bool:
-        if self.smallest and entry.rest[0] < self.smallest:
+        if self.smallest and entry.described.nbytes < self.smallest:
             return False
         if self.devices:
             seen = {entry.device, other.device if other is not None else entry.device}

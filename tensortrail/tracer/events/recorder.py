@@ -18,9 +18,9 @@ from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, fra
 from tensortrail.tracer.identity.storages import Entry, Storages, is_wrapper
 from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
 from tensortrail.tracer.noticing.failed_operands import Failures
-from tensortrail.tracer.noticing.fresh_memory import Unwritten
-from tensortrail.tracer.noticing.mixed_devices import Meeting, Meetings
-from tensortrail.tracer.noticing.onload_hooks import Onloads
+from tensortrail.tracer.noticing.fresh_memory import FreshMemory
+from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
+from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
 from tensortrail.tracer.patching.signals import let_through
 from tensortrail.tracer.trail.layout import CODE
@@ -40,7 +40,7 @@ class MayStop(Protocol):
         """Stop the program if the rule has a finding at the user's line, with that evidence."""
 
 
-class Local(threading.local):
+class OfThread(threading.local):
     """What is known of the running thread."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Local(threading.local):
         """The mode of simulated devices below it."""
         self.child = FORK
         """What the next forked child is called."""
-        self.acting = ""
+        self.library_hook = ""
         """The hook of a library that runs, and on which module."""
 
 
@@ -75,15 +75,15 @@ class Recorder:
         self.focus = focus or Focus()
         self.storages = Storages(writer, self._freed)
         self.dead = self.storages.dead
-        self.onloads = Onloads(self.storages)
-        self.meetings = Meetings(self, self.onloads)
-        self.failures = Failures(self, self.onloads)
-        self.unwritten = Unwritten(self)
+        self.onload_hooks = OnloadHooks(self.storages)
+        self.mixed_devices = MixedDevices(self, self.onload_hooks)
+        self.failures = Failures(self, self.onload_hooks)
+        self.fresh_memory = FreshMemory(self)
         self.wrappers = Wrappers(self)
         self.alert = False
         """Whether every operation must be looked at: there is more than one device, or fresh
         memory that nobody wrote into."""
-        self.local = Local()
+        self.of_thread = OfThread()
         self.stage: Any = None
         """The rehearsal that is on."""
         self.may_stop: MayStop | None = None
@@ -118,7 +118,7 @@ class Recorder:
             return
         if self.dead:
             self.storages.bury()
-        if acting := self.local.acting:
+        if acting := self.of_thread.library_hook:
             if did in (Did.ASKED, Did.POINTER):
                 return  # asked at every call; addresses are looked up among those of real weights
             if did in BY_HOOKS:
@@ -135,17 +135,17 @@ class Recorder:
 
     def suspects(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> bool:
         """Whether an operation must be looked at. Most run on plain tensors of one device."""
-        return self.unwritten.some or self.meetings.suspects(args, kwargs)
+        return self.fresh_memory.some or self.mixed_devices.suspects(args, kwargs)
 
     def look(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], watched: bool
     ) -> Meeting | None:
         """Look at the operands of any operation, before it runs."""
         try:
-            if self.unwritten.some:
-                self.unwritten.look(func, args, kwargs)
-            if not watched and self.meetings.possible:
-                return self.meetings.look(func, args, kwargs)
+            if self.fresh_memory.some:
+                self.fresh_memory.look(func, args, kwargs)
+            if not watched and self.mixed_devices.possible:
+                return self.mixed_devices.look(func, args, kwargs)
         except Exception as error:
             self.trouble(error)
         return None
@@ -160,7 +160,7 @@ class Recorder:
 
     def changed(self) -> None:
         """What decides whether operations are looked at has changed."""
-        self.alert = self.meetings.possible or self.unwritten.some
+        self.alert = self.mixed_devices.possible or self.fresh_memory.some
 
     def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
         """A tensor that had the storage `old` has `new` now; its name goes with it."""
@@ -235,8 +235,8 @@ class Recorder:
         known = self._sites.get(key)
         if known is not None:
             return known[0]
-        if user is None and self.local.started_by is not None:
-            return self.writer.site(*self.local.started_by, place(by))
+        if user is None and self.of_thread.started_by is not None:
+            return self.writer.site(*self.of_thread.started_by, place(by))
         number = self.writer.site(*place(user), place(by))
         if len(self._sites) < MOST_SITES:
             codes = (user.f_code if user else None, by.f_code if by else None)
@@ -246,7 +246,7 @@ class Recorder:
     def user_here(self) -> Place | None:
         """The user's line that runs now."""
         user, _ = frames(sys._getframe(1))
-        return place(user) if user is not None else self.local.started_by
+        return place(user) if user is not None else self.of_thread.started_by
 
     def line(self, file: str, line: int, function: str) -> int:
         return self.writer.site(file, line, function, ("", 0, ""))
@@ -255,7 +255,7 @@ class Recorder:
         return self.site(sys._getframe(1))
 
     def context(self) -> int:
-        local = self.local
+        local = self.of_thread
         if local.context < 0:
             phase = local.phases[-1] if local.phases else local.base
             local.context = self.writer.context(local.name, phase)
@@ -270,14 +270,14 @@ class Recorder:
             self.end()
 
     def begin(self, name: str, facts: Mapping[str, Any] | None = None) -> None:
-        local = self.local
+        local = self.of_thread
         local.phases.append(name)
         local.context = -1
         with suppress(Exception):
             self.note(Did.PHASE, facts={"began": name, **(facts or {})})
 
     def end(self) -> None:
-        local = self.local
+        local = self.of_thread
         if local.phases:
             with suppress(Exception):
                 self.note(Did.PHASE, facts={"ended": local.phases.pop()})
@@ -287,19 +287,19 @@ class Recorder:
 
     def trains(self) -> None:
         """A backward pass began: this thread trains from now on."""
-        if self.local.base != "train":
-            self.local.base = "train"
-            self.local.context = -1
+        if self.of_thread.base != "train":
+            self.of_thread.base = "train"
+            self.of_thread.context = -1
 
     @contextmanager
     def acts(self, hook: str) -> Iterator[None]:
         """What is moved meanwhile is moved by this hook."""
-        local = self.local
-        before, local.acting = local.acting, hook
+        local = self.of_thread
+        before, local.library_hook = local.library_hook, hook
         try:
             yield
         finally:
-            local.acting = before
+            local.library_hook = before
 
     # --- names ---------------------------------------------------------------------------
     def name_module(self, module: torch.nn.Module, root: str = "") -> list[Entry]:
@@ -322,7 +322,7 @@ class Recorder:
         self._ops.clear()
         self._counts.clear()
         self.storages.moved_to(writer)
-        local = self.local
+        local = self.of_thread
         local.context = -1
         self.note(Did.WORKER, op=f"process {local.child}")
         for phase in local.phases:

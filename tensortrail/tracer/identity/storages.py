@@ -10,7 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._C import DisableTorchFunction
@@ -24,22 +24,28 @@ DEEPEST_WRAPPER = 5
 SILENT: dict[type, Callable[[Any], Iterable[str]]] = {}
 """Wrapper classes without `__tensor_flatten__`, and the names of what they are made of: put here
 by the hook of their library."""
+MOST_DESCRIPTIONS = 10_000
 
 
-MOST_RESTS = 10_000
-Rest = tuple[int, str, tuple[int, ...], str]
-"""Bytes, dtype, shape and type name, as the writer wants them."""
+class Described(NamedTuple):
+    """What a trail says of a storage when it is first seen, next to its device."""
+
+    nbytes: int
+    dtype: str
+    shape: tuple[int, ...]
+    kind: str
+    """The class of the wrapper tensor it is a part of, or ""."""
 
 
 class Entry(weakref.ref):  # type: ignore[type-arg]
     """A live storage."""
 
-    __slots__ = ("device", "key", "name", "number", "rest")
+    __slots__ = ("described", "device", "key", "name", "number")
     key: int
     number: int
     device: str
     name: str
-    rest: Rest
+    described: Described
 
 
 class Storages:
@@ -53,7 +59,7 @@ class Storages:
         """Storages that are gone since the last look. No code of ours runs when one dies: an
         exception that a signal handler raised in it would be lost."""
         self._live: dict[int, Entry] = {}
-        self._rests: dict[Rest, Rest] = {}
+        self._descriptions: dict[Described, Described] = {}
         self._freed = freed
         self._device_names: dict[torch.device, str] = {}
 
@@ -136,8 +142,7 @@ class Storages:
         """A forked child goes on with a trail of its own: say again what is alive."""
         self.writer = writer
         for entry in self.live():
-            nbytes, dtype, shape, kind = entry.rest
-            writer.again(entry.number, entry.device, nbytes, dtype, shape, kind)
+            writer.again(entry.number, entry.device, *entry.described)
             if entry.name:
                 writer.name(entry.number, entry.name)
 
@@ -156,18 +161,18 @@ class Storages:
         entry = Entry(storage, self.dead.append)
         entry.key, entry.name = storage._cdata, ""
         entry.device = device = self.locate(storage) or self.device_name(storage.device)
-        entry.rest = self._same((storage.nbytes(), dtype, shape, outer))
-        entry.number = self.writer.storage(device, *entry.rest)
+        entry.described = self._same(Described(storage.nbytes(), dtype, shape, outer))
+        entry.number = self.writer.storage(device, *entry.described)
         self.devices.add(device)
         self._live[entry.key] = entry
         return entry
 
-    def _same(self, rest: Rest) -> Rest:
+    def _same(self, described: Described) -> Described:
         """Most storages are like others: one description for all of them."""
-        known = self._rests.get(rest)
-        if known is None and len(self._rests) < MOST_RESTS:
-            self._rests[rest] = rest
-        return known or rest
+        known = self._descriptions.get(described)
+        if known is None and len(self._descriptions) < MOST_DESCRIPTIONS:
+            self._descriptions[described] = described
+        return known or described
 
     def bury(self) -> None:
         with suppress(IndexError):  # none is left; another thread may have been faster

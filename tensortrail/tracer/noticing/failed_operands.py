@@ -14,7 +14,7 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.noticing.notes import Notes
-from tensortrail.tracer.noticing.onload_hooks import Onloads
+from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
 
 TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type")
@@ -34,8 +34,8 @@ class Failure:
 
 
 class Failures:
-    def __init__(self, notes: Notes, onloads: Onloads) -> None:
-        self._notes, self._onloads = notes, onloads
+    def __init__(self, notes: Notes, onloads: OnloadHooks) -> None:
+        self._notes, self._onload_hooks = notes, onloads
         self.recent: deque[Failure] = deque(maxlen=32)
         self._count = 0
 
@@ -65,7 +65,7 @@ class Failures:
             operand(where, tensor, entry)
             for (where, tensor), entry in zip(found, entries, strict=True)
         ]
-        self._onloads.explain(operands, entries)
+        self._onload_hooks.explain(operands, entries)
         for told, (_, tensor), entry in zip(operands, found, entries, strict=True):
             if not (entry is not None and entry.name) and (name := variable_of(tensor)):
                 told["name"] = name

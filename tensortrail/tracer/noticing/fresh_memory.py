@@ -55,7 +55,7 @@ READS = {
 """Operations that certainly read all their operands. Others may write: they end the watch."""
 
 
-class Unwritten:
+class FreshMemory:
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._watched: dict[int, Entry] = {}
@@ -75,7 +75,7 @@ class Unwritten:
             if len(self._watched) > MOST_WATCHED:
                 return
         entry = self._notes.storages.entry(tensor)
-        if entry is not None and entry.rest[0] and entry.device != "meta":
+        if entry is not None and entry.described.nbytes and entry.device != "meta":
             self._watched[id(tensor)] = entry
             self._left = max(self._left, looks)
             self._notes.changed()
@@ -87,7 +87,7 @@ class Unwritten:
     def made_shard(self, tensor: Any) -> None:
         """As `made`, for the part of a distributed tensor that lies here."""
         entry = self._notes.storages.entry(tensor)
-        if entry is not None and entry.rest[0] and entry.device != "meta":
+        if entry is not None and entry.described.nbytes and entry.device != "meta":
             if len(self._shards) < MOST_WATCHED:
                 self._shards[entry.number] = entry
             self._left = max(self._left, LOOKS_FOR_A_MODULE)

@@ -10,7 +10,7 @@ import torch
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import PLAIN, Entry, computes, device_of, is_real
 from tensortrail.tracer.noticing.notes import Notes
-from tensortrail.tracer.noticing.onload_hooks import Onloads
+from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, Args, operand, tensors_in
 
 CPU = torch.device("cpu")
@@ -28,9 +28,9 @@ Meeting = tuple[Entry | None, dict[str, Any]]
 """The operand that is probably in the wrong place, and the facts."""
 
 
-class Meetings:
-    def __init__(self, notes: Notes, onloads: Onloads) -> None:
-        self._notes, self._onloads = notes, onloads
+class MixedDevices:
+    def __init__(self, notes: Notes, onloads: OnloadHooks) -> None:
+        self._notes, self._onload_hooks = notes, onloads
         self._met: set[tuple[Any, ...]] = set()
 
     @property
@@ -87,7 +87,7 @@ class Meetings:
         )
         names = [notes.storages.device_name(device) for device in devices]
         operands = [operand(where, t, entry) for where, t, entry in entries]
-        self._onloads.explain(operands, [entry for _, _, entry in entries])
+        self._onload_hooks.explain(operands, [entry for _, _, entry in entries])
         return odd, {"devices": sorted(names), "operands": operands[:MOST_OPERANDS]}
 
     def _is_left_by_hook(self, where: str, tensor: torch.Tensor) -> bool:
@@ -96,7 +96,7 @@ class Meetings:
             return False
         entry = self._notes.storages.entry(tensor)
         told = [operand(where, tensor, entry)]
-        self._onloads.explain(told, [entry])
+        self._onload_hooks.explain(told, [entry])
         return "hook" in told[0]
 
 

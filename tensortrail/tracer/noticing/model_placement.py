@@ -11,7 +11,7 @@ from torch.nn import Module
 
 from tensortrail.rules.shared.device_maps import DISK, ELSEWHERE, NOWHERE, SPLIT, UNKNOWN
 from tensortrail.tracer.identity.storages import device_of
-from tensortrail.tracer.noticing.onload_hooks import Bringer, Onloads, device_name
+from tensortrail.tracer.noticing.onload_hooks import Bringer, OnloadHooks, device_name
 
 CHOSEN = ("auto", "balanced", "balanced_low_0", "sequential")
 """Asks the library for a map."""
@@ -54,7 +54,7 @@ class Difference:
     """The number of the weight's storage in the trail."""
 
 
-def placement(model: Module, declared: Any, chosen: Any, onloads: Onloads) -> dict[str, Any]:
+def placement(model: Module, declared: Any, chosen: Any, onloads: OnloadHooks) -> dict[str, Any]:
     """The facts of the event. `chosen` is the map that the library made of the declared one."""
     effective = _as_map(getattr(model, "hf_device_map", None) or chosen or declared)
     weights = list(_weights(model, onloads))
@@ -93,7 +93,7 @@ def _said(model: Module, declared: Any, rows: list[Row]) -> str:
     return f"{type(model).__name__} placed by {asked}, modules on {over or 'no device'}"
 
 
-def _weights(model: Module, onloads: Onloads) -> Iterator[Lies]:
+def _weights(model: Module, onloads: OnloadHooks) -> Iterator[Lies]:
     hooks: dict[str, Bringer] = {}
     for path, module in model.named_modules():
         for bringer in onloads.of(module):

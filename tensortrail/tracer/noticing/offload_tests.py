@@ -24,7 +24,7 @@ class Test(NamedTuple):
     text: str
 
 
-class Misled:
+class OffloadTests:
     def __init__(self) -> None:
         self._known: dict[CodeType, list[Test]] = {}
 

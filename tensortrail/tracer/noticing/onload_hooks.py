@@ -18,7 +18,7 @@ from torch.nn import Module
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.sites import Place
 from tensortrail.tracer.identity.storages import Entry, Storages
-from tensortrail.tracer.noticing.offload_tests import Misled
+from tensortrail.tracer.noticing.offload_tests import OffloadTests
 
 MOST_LOOKS = 200
 MOST_PARTS = 50
@@ -67,13 +67,13 @@ class Here(threading.local):
         self.depth = 0
 
 
-class Onloads:
+class OnloadHooks:
     def __init__(self, storages: Storages) -> None:
         self.storages = storages
         self._asks: list[Asks] = []
         self._known: dict[int, Known] = {}
         self._here = Here()
-        self._misled = Misled()
+        self._misled = OffloadTests()
         self._looks = 0
 
     def learn(self, asks: Asks) -> None:

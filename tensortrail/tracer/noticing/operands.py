@@ -39,7 +39,7 @@ def operand(where: str, tensor: torch.Tensor, entry: Any) -> dict[str, Any]:
 
 def _shape(tensor: torch.Tensor, entry: Any) -> list[int]:
     if computes(tensor) and is_real(tensor):
-        return list(entry.rest[2]) if entry is not None else []
+        return list(entry.described.shape) if entry is not None else []
     try:
         return list(tensor.shape)
     except RuntimeError:

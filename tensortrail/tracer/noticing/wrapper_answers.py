@@ -93,7 +93,9 @@ class Wrappers:
         with torch._C.DisableTorchFunction():
             outer = notes.storages.device_name(device_of(tensor))
         # Scales and counts of no dimension may live on the CPU.
-        inner = sorted({each.device for each in entries if each.rest[2] or each.device != "cpu"})
+        inner = sorted(
+            {each.device for each in entries if each.described.shape or each.device != "cpu"}
+        )
         if inner and not any(_same(each, outer) for each in inner):
             facts = {"question": "device", "outer": outer, "inner": inner}
             facts |= {"class": class_name(kind), "defined": place_of(kind, "__new__")}
@@ -128,7 +130,7 @@ class Wrappers:
             self.sizes_asked()
         entries = self._notes.storages.entries(tensor)
         if len(self._given) < MOST_TYPES and entry.key != storage._cdata:
-            real = sum(each.rest[0] for each in entries)
+            real = sum(each.described.nbytes for each in entries)
             self._given[storage._cdata] = (weakref.ref(storage), entry, type(tensor), real)
 
     def size(self, func: str, storage: Any, nbytes: int) -> None:
@@ -217,7 +219,7 @@ def _places(notes: Notes, wrapper: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in type(wrapper).__tensor_flatten__(wrapper)[0]:
         entry = notes.storages.entry(getattr(wrapper, name))
-        if entry is not None and entry.rest[2]:
+        if entry is not None and entry.described.shape:
             found[name] = entry.device
     return found
 

@@ -196,10 +196,10 @@ def _forked() -> None:
         **session.header,
         "pid": os.getpid(),
         "parent": session.header.get("pid"),
-        "worker": recorder.local.child,
+        "worker": recorder.of_thread.child,
         "first_storage": first_storage,
     }
-    recorder.local.child = FORK
+    recorder.of_thread.child = FORK
     try:
         writer = _new_writer(session.directory, session.header, session.limit, first_storage)
     except OSError:

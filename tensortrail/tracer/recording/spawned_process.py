@@ -55,7 +55,7 @@ def resume(directory: str, header: Mapping[str, Any], focus: Focus) -> Session |
         guard = bool(own.get("guard"))
         session = Session(directory, own, focus, int(header["limit"]), rehearse=spec, guard=guard)
         OWNERS["<string>"] = LIBRARY  # what starts a spawned child is no line of the user's
-        session.recorder.local.started_by = own.pop("started_by")
+        session.recorder.of_thread.started_by = own.pop("started_by")
         follow(session)
         session.start()
         session.recorder.note(Did.WORKER, op=f"process {header.get('worker')}")

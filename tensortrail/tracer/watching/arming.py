@@ -12,21 +12,21 @@ from tensortrail.tracer.watching.mode import TrailMode
 
 def arm(recorder: Recorder) -> None:
     """The running thread is recorded from now on."""
-    if recorder.local.mode is None:
-        recorder.local.mode = TrailMode(recorder)
+    if recorder.of_thread.mode is None:
+        recorder.of_thread.mode = TrailMode(recorder)
         lower = recorder.stage.arm() if recorder.stage else None
-        recorder.local.lower = lower
+        recorder.of_thread.lower = lower
         if lower is not None:  # simulated devices are below: the trail sees what comes of them
             put_on(lower)
-        put_on(recorder.local.mode, below=lower is not None)
+        put_on(recorder.of_thread.mode, below=lower is not None)
 
 
 def disarm(recorder: Recorder) -> None:
     """A mode left on would be taken down with the thread, which needs the GIL by then."""
-    recorder.local.mode = None
-    if recorder.local.lower is not None:
-        take_off(recorder.local.lower)
-        recorder.local.lower = None
+    recorder.of_thread.mode = None
+    if recorder.of_thread.lower is not None:
+        take_off(recorder.of_thread.lower)
+        recorder.of_thread.lower = None
         recorder.stage.disarm()
     if (mode := ours(TrailMode)) is not None:
         take_off(mode)
@@ -36,11 +36,11 @@ def disarm(recorder: Recorder) -> None:
 def kept_on(recorder: Recorder) -> Iterator[None]:
     """While torch runs a function that the mode saw, the mode is off: but the user's code inside
     belongs to the trail too."""
-    mode = recorder.local.mode
+    mode = recorder.of_thread.mode
     if mode is None or ours(TrailMode) is not None:
         yield
         return
-    lower = recorder.local.lower
+    lower = recorder.of_thread.lower
     if lower is not None and ours(type(lower)) is not None:
         lower = None
     if lower is not None:

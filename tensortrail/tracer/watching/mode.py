@@ -72,4 +72,4 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
 
 
 def _ended(recorder: Recorder, func: Any, meeting: Meeting, result: Any = None) -> None:
-    recorder.meetings.ended(func, meeting, result)
+    recorder.mixed_devices.ended(func, meeting, result)

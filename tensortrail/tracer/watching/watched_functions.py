@@ -41,7 +41,7 @@ class Creation(Watch):
             recorder.wrappers.met(args[0])
             recorder.wrappers.answered(func, args[0], result, kwargs)
         elif func in LEAVES_UNWRITTEN:
-            recorder.unwritten.made(result)
+            recorder.fresh_memory.made(result)
         recorder.changed()
 
 
@@ -106,7 +106,7 @@ def is_non_blocking(func: Any, args: Args, kwargs: Kwargs) -> bool:
 
 class Copy(Watch):
     def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
-        recorder.unwritten.written(args[0])
+        recorder.fresh_memory.written(args[0])
 
     def after(
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any

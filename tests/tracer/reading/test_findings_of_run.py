@@ -46,7 +46,7 @@ class Explaining(Rule):
     code, name, explains = "ZZZ902", "explaining", ("DEV508",)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        yield self.seen(timeline, timeline.events(Did.ERROR)[0], "because of this")
+        yield self.finding_in_run(timeline, timeline.events(Did.ERROR)[0], "because of this")
 
 
 def static(program: Path, code: str) -> list[Finding]:

@@ -244,7 +244,7 @@ def test_threads_that_python_did_not_start_get_no_python_thread(tmp_path: Path) 
 
         def low(done):
             torch.zeros(2)
-            running.recorder.local.name
+            running.recorder.of_thread.name
             done.release()
 
         def main():

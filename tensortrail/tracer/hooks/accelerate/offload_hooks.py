@@ -45,7 +45,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         library, "remove_hook_from_module", looking_before(recorder, _removes), everywhere=True
     )
     patches.wrap(OffloadedWeightsLoader, "__getitem__", _reading(recorder, told))
-    recorder.onloads.learn(bringers)
+    recorder.onload_hooks.learn(bringers)
 
 
 class _Look:
@@ -90,7 +90,7 @@ class _Leaving(_Look):
         said = f"left on meta: it is on {device} only while its module runs"
         left = _tell(recorder, hook, module, op, self._told, said)
         if before:
-            note_held(recorder, recorder.onloads.shown(module), before, left, op)
+            note_held(recorder, recorder.onload_hooks.shown(module), before, left, op)
 
 
 def _brought(recorder: Recorder, hook: Any, module: Any) -> Iterator[Brought]:
@@ -111,12 +111,12 @@ def _is_original(recorder: Recorder, hook: Any, brought: Brought) -> bool:
 def _acting(recorder: Recorder, look: _Look) -> Around:
     def around(original: Any, hook: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
         offloads = bool(getattr(hook, "offload", False))
-        recorder.guarded(lambda each: each.onloads.met(module, lambda: _path(hook)))
+        recorder.guarded(lambda each: each.onload_hooks.met(module, lambda: _path(hook)))
         before: list[Entry] = []
         if offloads:
             before = recorder.guarded(lambda _: look.before(recorder, hook, module)) or []
         act = f"{type(hook).__name__}.{original.__name__}"
-        with recorder.acts(f"{act} of {recorder.onloads.shown(module)}"):
+        with recorder.acts(f"{act} of {recorder.onload_hooks.shown(module)}"):
             result = original(hook, module, *args, **kwargs)
         if offloads:
             op = f"accelerate.{act}"
@@ -148,7 +148,7 @@ def _tell(
 
 
 def _adds(recorder: Recorder, module: Any, hook: Any, *_: Any, **__: Any) -> None:
-    recorder.onloads.put(module, _path(hook))
+    recorder.onload_hooks.put(module, _path(hook))
 
 
 def _path(hook: Any) -> str:
@@ -159,11 +159,11 @@ def _path(hook: Any) -> str:
 def _removes(recorder: Recorder, module: Any, *_: Any, **__: Any) -> None:
     if "_hf_hook" not in vars(module):
         return
-    path = recorder.onloads.shown(module)
+    path = recorder.onload_hooks.shown(module)
     for bringer in bringers(module):
         facts = {"said": f"{bringer.hook} taken off {path}", "module": path}
         recorder.note(Did.HOOK, op="accelerate.remove_hook_from_module", facts=facts)
-    recorder.onloads.taken(module, recorder.user_here())
+    recorder.onload_hooks.taken(module, recorder.user_here())
 
 
 def _reading(recorder: Recorder, told: Counter[str]) -> Around:

@@ -28,7 +28,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(library.HookRegistry, "remove_hook", looking_before(recorder, _removes))
     patches.wrap(library.ModuleGroup, "onload_", _onloading(recorder, written))
     patches.wrap(library.ModuleGroup, "offload_", _offloading(recorder, written))
-    recorder.onloads.learn(bringers)
+    recorder.onload_hooks.learn(bringers)
 
 
 def bringers(module: Any) -> Iterator[Bringer]:
@@ -44,7 +44,7 @@ def bringers(module: Any) -> Iterator[Bringer]:
 
 def _applying(recorder: Recorder) -> Around:
     def around(original: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-        with recorder.phase("apply_group_offloading"), recorder.onloads.within(module):
+        with recorder.phase("apply_group_offloading"), recorder.onload_hooks.within(module):
             recorder.guarded(lambda _: recorder.name_module(module))
             return original(module, *args, **kwargs)
 
@@ -53,12 +53,12 @@ def _applying(recorder: Recorder) -> Around:
 
 def _adds(recorder: Recorder, registry: Any, hook: Any, name: str) -> None:
     if name == GROUPED:
-        recorder.onloads.put(registry._module_ref)
+        recorder.onload_hooks.put(registry._module_ref)
 
 
 def _removes(recorder: Recorder, registry: Any, name: str, *_: Any, **__: Any) -> None:
     if name == GROUPED:
-        recorder.onloads.taken(registry._module_ref, recorder.user_here())
+        recorder.onload_hooks.taken(registry._module_ref, recorder.user_here())
 
 
 def _onloading(recorder: Recorder, written: Written) -> Around:
@@ -114,4 +114,4 @@ def _brought(recorder: Recorder, group: Any) -> Iterator[Brought]:
 
 def _shown(recorder: Recorder, group: Any) -> str:
     first = group.onload_leader or next(iter(group.modules), None)
-    return recorder.onloads.shown(first) if first is not None else "parameters"
+    return recorder.onload_hooks.shown(first) if first is not None else "parameters"

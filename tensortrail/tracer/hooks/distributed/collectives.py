@@ -73,7 +73,7 @@ def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
         if depth.inside:
             return original(*args, **kwargs)
         depth.inside = True
-        recorder.unwritten.given(_tensors(args, kwargs))
+        recorder.fresh_memory.given(_tensors(args, kwargs))
         said = recorder.guarded(_began, standing, original.__name__)
         try:
             return original(*args, **kwargs)

@@ -63,7 +63,7 @@ def _sharding(recorder: Recorder, shards: Shards) -> Around:
 def _resetting(recorder: Recorder, shards: Shards) -> Around:
     def around(original: Any, sharded: Any, *args: Any, **kwargs: Any) -> Any:
         before = recorder.guarded(lambda _: shards.held(sharded))
-        with recorder.unwritten.looking_away():
+        with recorder.fresh_memory.looking_away():
             result = original(sharded, *args, **kwargs)
         if before is not None:
             recorder.guarded(lambda _: shards.reset(sharded, before))
@@ -86,4 +86,4 @@ def _changing(recorder: Recorder, shards: Shards, op: str) -> Around:
 def _emptied(recorder: Recorder, result: Any, module: Module, **options: Any) -> None:
     for _, tensor in owned(module):
         if isinstance(tensor, torch.distributed.tensor.DTensor):
-            recorder.unwritten.made_shard(tensor)
+            recorder.fresh_memory.made_shard(tensor)

@@ -28,8 +28,8 @@ def note_moved(
         "class": what,
         "before": dict(was),
         "after": dict(now),
-        "left": sum(entry.rest[0] for entry in left),
-        "held": sum(entry.rest[0] for entry in held),
+        "left": sum(entry.described.nbytes for entry in left),
+        "held": sum(entry.described.nbytes for entry in held),
         "holders": recorder.holders(held) if _worth_telling(held) else [],
         "storages": [entry.number for entry in held[:MOST_TOLD]],
     }
@@ -54,11 +54,11 @@ def _left(before: Sequence[Entry], after: Sequence[Entry]) -> tuple[list[Entry],
 
 
 def _worth_telling(held: Sequence[Entry]) -> bool:
-    return sum(entry.rest[0] for entry in held) >= SMALLEST_TOLD
+    return sum(entry.described.nbytes for entry in held) >= SMALLEST_TOLD
 
 
 def bytes_by_device(entries: Sequence[Entry]) -> Counter[str]:
     total: Counter[str] = Counter()
     for entry in entries:
-        total[entry.device] += entry.rest[0]
+        total[entry.device] += entry.described.nbytes
     return total

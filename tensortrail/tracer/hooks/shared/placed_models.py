@@ -13,4 +13,4 @@ from tensortrail.tracer.noticing.model_placement import placement
 
 def note_placement(recorder: Recorder, model: Module, declared: Any, chosen: Any, op: str) -> None:
     recorder.name_module(model)
-    recorder.note(Did.HOOK, op=op, facts=placement(model, declared, chosen, recorder.onloads))
+    recorder.note(Did.HOOK, op=op, facts=placement(model, declared, chosen, recorder.onload_hooks))

@@ -17,7 +17,7 @@ ENTIRE = "accelerate.CpuOffload"
 
 def moved_by_hand(recorder: Recorder, module: Module) -> dict[str, Any]:
     """What a move of this module did to hooks that count on another place; nothing mostly."""
-    onloads = recorder.onloads
+    onloads = recorder.onload_hooks
     away = onloads.away(module)
     if away:
         return {"away": away[:MOST_PARTS], "parts": len(away)}

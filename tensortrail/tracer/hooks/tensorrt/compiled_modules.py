@@ -153,7 +153,7 @@ def _ended(recorder: Recorder, call: Call, around: list[Call], result: Any) -> N
             "from": source,
             "to": target,
             "count": len(pairs),
-            "bytes": sum(new.rest[0] for _, new in pairs),
+            "bytes": sum(new.described.nbytes for _, new in pairs),
             "storages": _numbers(new for _, new in pairs),
         }
         facts |= _takes((around or [call])[0])

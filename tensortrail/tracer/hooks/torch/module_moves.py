@@ -28,7 +28,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _applying(recorder: Recorder) -> Around:
     def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
-        local = recorder.local
+        local = recorder.of_thread
         if local.inside_module:
             return original(module, *args, **kwargs)
         before = recorder.guarded(_look, module) or []
@@ -50,7 +50,7 @@ def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
     after = recorder.name_module(module)
     was, now = bytes_by_device(before), bytes_by_device(after)
     if was != now:
-        more = {} if recorder.local.acting else moved_by_hand(recorder, module)
+        more = {} if recorder.of_thread.library_hook else moved_by_hand(recorder, module)
         shared = {entry.number for entry in (*before, *after)}
         more |= left_behind(recorder, module, set(was) - set(now), shared)
         note_moved(recorder, type(module).__name__, before, after, more)
@@ -58,7 +58,7 @@ def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
 
 def _emptied(recorder: Recorder, result: Any, module: Module, **options: Any) -> None:
     for _, tensor in owned(module):
-        recorder.unwritten.made(tensor, LOOKS_FOR_A_MODULE)
+        recorder.fresh_memory.made(tensor, LOOKS_FOR_A_MODULE)
 
 
 def _swapping(recorder: Recorder) -> Around:

@@ -26,11 +26,11 @@ def _starting(recorder: Recorder) -> Around:
             return original(child)
         method = getattr(child, "_start_method", None) or multiprocessing.get_start_method()
         if method == "fork":
-            recorder.local.child = child.name
+            recorder.of_thread.child = child.name
             try:
                 return original(child)
             finally:
-                recorder.local.child = FORK
+                recorder.of_thread.child = FORK
         own = vars(child).get("run")
         child.run = recorder.in_child(child.run, child.name)  # type: ignore[method-assign]
         try:

@@ -155,7 +155,7 @@ def tensors_below(data: Any, key: str = "", depth: int = 0) -> Iterator[tuple[st
 
 def _state_dict(recorder: Recorder) -> Around:
     def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
-        local = recorder.local
+        local = recorder.of_thread
         if local.inside_module:
             return original(module, *args, **kwargs)
         recorder.guarded(_name, module)
@@ -222,7 +222,7 @@ def _loaded(recorder: Recorder, module: Module, result: Any) -> None:
             for name, tensor in tensors.items():
                 key = f"{prefix}.{name}" if prefix else name
                 if key not in missing and name not in each._non_persistent_buffers_set:
-                    recorder.unwritten.written(tensor)
+                    recorder.fresh_memory.written(tensor)
 
 
 def _first(kwargs: dict[str, Any], *names: str) -> Any:

@@ -103,7 +103,7 @@ def _entry(recorder: Recorder, tensor: Any) -> Any:
 
 
 def _set(recorder: Recorder, old: Any, tensor: Any) -> None:
-    recorder.unwritten.written(tensor)
+    recorder.fresh_memory.written(tensor)
     recorder.swapped(old, recorder.storages.entry(tensor), "Tensor.set_")
 
 

@@ -17,5 +17,5 @@ def install(recorder: Recorder, patches: Patches) -> None:
     from torch.testing._internal.common_utils import TestCase
 
     if EXPECTED in vars(TestCase):
-        ours = 0 if recorder.local.mode is not None else 1 + (recorder.stage is not None)
+        ours = 0 if recorder.of_thread.mode is not None else 1 + (recorder.stage is not None)
         patches.replace(TestCase, EXPECTED, torch._C._len_torch_function_stack() + ours)

@@ -36,5 +36,5 @@ def _starts(recorder: Recorder, thread: threading.Thread) -> Place | None:
 
 
 def _arm(recorder: Recorder, by: Place | None) -> None:
-    recorder.local.started_by = by
+    recorder.of_thread.started_by = by
     arm(recorder)

@@ -53,7 +53,7 @@ def _loading(recorder: Recorder, loading: Loading) -> Around:
         try:
             with (
                 recorder.phase("load", {"class": cls.__name__}),
-                recorder.onloads.spreading() as outermost,
+                recorder.onload_hooks.spreading() as outermost,
             ):
                 loaded = original(cls, *args, **kwargs)
             if outermost:
