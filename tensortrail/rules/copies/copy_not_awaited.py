@@ -8,10 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.copies._streams import SideBlock, side_blocks, unfinished_copies, waits_for
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, root_of, within
-
-_METADATA = frozenset(
-    "shape dtype device size dim ndim numel stride is_cuda requires_grad layout nbytes".split()
-)
+from tensortrail.rules.shared.values import reads_values
 
 
 class CopyNotAwaited(Rule):
@@ -238,8 +235,7 @@ def _use_after(module: Module, block: SideBlock, what: ast.expr) -> ast.expr | N
             continue
         if not isinstance(use.ctx, ast.Load):
             return None  # bound to something else
-        up = module.parent(use)
-        if isinstance(up, ast.Attribute) and up.attr in _METADATA:
+        if not reads_values(module, use):
             continue
         if _only_hands_on(module, use) or _on_a_stream(module, use):
             return None

@@ -23,6 +23,9 @@ _NEEDS_A_GPU = frozenset(
     f"torch.cuda.{name}" for name in "current_device get_rng_state set_rng_state seed".split()
 )
 """Functions that raise where there is no GPU; `manual_seed` and `empty_cache` do not."""
+_COLLECTIVES = frozenset(
+    "barrier all_reduce all_gather broadcast broadcast_object_list all_gather_object".split()
+)
 _ASKS_CURRENT = ("current_device", "_current_device", "current_device_name")
 
 
@@ -190,6 +193,17 @@ def graph(x, device: torch.device):
         Good(
             """\
 import torch
+
+def restore(state, device: torch.device):
+    number = device.index
+    if number is None:
+        number = torch.cuda.current_device()
+    torch.cuda.default_generators[number].set_state(state)
+"""
+        ),
+        Good(
+            """\
+import torch
 import torch.distributed as dist
 
 def start(rank, device):
@@ -295,13 +309,25 @@ def both(x, device):
                 for each in module.earlier(call, ast.Call)
             )
             if sets and not before:
+                used = _communicates(module, call, sets[0])
                 yield self.finding(
                     module,
                     call,
-                    "the process group is made before the device is set: NCCL uses the current "
-                    "one, the first GPU on every process",
-                    trail=[(sets[0], "the device is set here")],
+                    "the process group is made before the device is set: what NCCL does until "
+                    "then it does on the first GPU, on every process",
+                    severity=Severity.WARNING if used else Severity.NOTE,
+                    trail=[(used, "it is used here"), (sets[0], "the device is set here")],
                 )
+
+
+def _communicates(module: Module, start: ast.Call, end: ast.Call) -> ast.Call | None:
+    """A collective between the two calls: NCCL begins with the first one."""
+    for call in module.later(start, ast.Call):
+        if call is end:
+            return None
+        if module.qualified(call.func).rpartition(".")[2] in _COLLECTIVES:
+            return call
+    return None
 
 
 def _literals(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Call, ast.expr | None]]:
@@ -330,8 +356,9 @@ def _moves(module: Module, call: ast.Call, shown: str) -> bool:
 def _decided(module: Module, node: ast.AST, shown: str) -> bool:
     """A condition about devices leads here, or chooses between this and another."""
     words = (shown.rpartition(".")[2], "cuda", "gpu", "device")
-    if any(guard.mentions(*words) for guard in module.guards_of(node)):
-        return True
+    for guard in module.guards_of(node):
+        if guard.mentions(*words) or _is_of_index(module, guard.test):
+            return True
     for up in module.ancestors(node):
         if isinstance(up, ast.IfExp):
             return True
@@ -340,6 +367,16 @@ def _decided(module: Module, node: ast.AST, shown: str) -> bool:
         if isinstance(up, ast.stmt):
             break
     return False
+
+
+def _is_of_index(module: Module, test: ast.expr) -> bool:
+    """`if number is None`, where `number` is the index of a device: only a GPU has one."""
+    return any(
+        isinstance(made, ast.Attribute) and made.attr == "index"
+        for name in ast.walk(test)
+        if isinstance(name, (ast.Name, ast.Attribute))
+        for made in (name, *module.value_of(name).origins)
+    )
 
 
 def _meets_given(module: Module, call: ast.Call, shown: str) -> bool:

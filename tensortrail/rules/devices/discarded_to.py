@@ -175,7 +175,7 @@ def can_cast(device):
                 statement,
                 f"`{one_line(module, call)}` makes another tensor, which is dropped: "
                 f"`{one_line(module, _root(subject))}` stays as it is",
-                severity=Severity.ERROR if moves_bytes(module, call) else Severity.WARNING,
+                severity=_weight(module, call),
                 trail=[(_source(module, subject), "the tensor comes from here")],
                 fixes=[self._kept(module, statement, call)],
             )
@@ -186,6 +186,14 @@ def can_cast(device):
             return None
         edit = module.insert_before(statement, f"{root.id} = ")
         return module.fix("keep the result", Safety.UNSAFE, edit)
+
+
+def _weight(module: Module, call: ast.Call) -> Severity:
+    """A copy that nobody keeps is waste; a move that nobody keeps leaves a tensor behind."""
+    if moves_bytes(module, call):
+        return Severity.ERROR
+    copied = isinstance(call.func, ast.Attribute) and call.func.attr == "clone"
+    return Severity.NOTE if copied else Severity.WARNING
 
 
 def _root(node: ast.expr) -> ast.expr:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 
-_TAKES_TENSORS = frozenset({"load_state_dict", "items", "keys", "values", "update", "state_dict"})
+_TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
+_KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
+_WEIGHTS = re.compile(r"state|model|net|weight|param|optim|ema|embed|tensor", re.IGNORECASE)
+"""Keys under which tensors lie in a file."""
 
 
 class LoadWithoutMapLocation(Rule):
@@ -15,8 +19,9 @@ class LoadWithoutMapLocation(Rule):
 
     ## What it does
     Flags `torch.load(path)` without `map_location`. It is a warning where the result is used as
-    weights or state (`load_state_dict`, a key or `items()` of it), and a note elsewhere.
-    `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged.
+    weights or state (`load_state_dict`, `items()`, a key named for weights), and a note elsewhere,
+    for files of a fixed name and for the state of schedulers and samplers. `with torch.device(...)`
+    around it, `safetensors` and `**kwargs` are not flagged.
 
     ## Why is this bad?
     A file written on a GPU cannot be loaded where there is none. With several processes, each one
@@ -108,6 +113,17 @@ def copied(value):
     return torch.load(buffer)
 """
         ),
+        Good(
+            """\
+import torch
+
+def cached(path, names):
+    if names:
+        torch.save({"names": names}, f"{path}/cache.pkl")
+        return names
+    return torch.load(f"{path}/cache.pkl")["names"]
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -115,9 +131,7 @@ def copied(value):
             return
         for call in module.calls("torch.load"):
             if not _says_where(module, call) and not _was_just_saved(module, call):
-                used = _used_as_state(module, call) and not (
-                    _is_of_fsdp(module, call) or _is_of_memory(module, call)
-                )
+                used = _used_as_state(module, call) and not _is_harmless(module, call)
                 yield self.finding(
                     module,
                     call,
@@ -139,6 +153,41 @@ def _says_where(module: Module, call: ast.Call) -> bool:
     return any("device" in module.text(each) for each in module.contexts_of(call))
 
 
+def _is_harmless(module: Module, call: ast.Call) -> bool:
+    near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
+    return near or _has_fixed_name(module, call) or _holds_numbers(module, call)
+
+
+def _has_fixed_name(module: Module, call: ast.Call) -> bool:
+    """A file of a fixed name: who wrote the name has the file."""
+    source = call.args[0] if call.args else call.keywords[0].value
+    return isinstance(module.value_of(source).constant, str)
+
+
+def _holds_numbers(module: Module, call: ast.Call) -> bool:
+    """The state of a learning-rate scheduler or of a sampler: numbers, and no tensors."""
+    above = module.parent(call)
+    uses: list[ast.expr] = [call]
+    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
+        name = above.targets[0].id
+        uses += [each for each in module.later(above, ast.Name) if each.id == name]
+    takers = [
+        up.func.value
+        for use in uses
+        if isinstance(up := module.parent(use), ast.Call)
+        and use in up.args
+        and isinstance(up.func, ast.Attribute)
+        and up.func.attr == "load_state_dict"
+    ]
+    return bool(takers) and all(_keeps_numbers(module, each) for each in takers)
+
+
+def _keeps_numbers(module: Module, taker: ast.expr) -> bool:
+    said = module.text(taker).lower()
+    known = "lr_scheduler" in module.value_of(taker).cls
+    return known or any(word in said for word in _KEEP_NUMBERS)
+
+
 def _is_of_fsdp(module: Module, call: ast.Call) -> bool:
     """Under a state-dict type of FSDP, which writes tensors of the CPU unless told otherwise."""
     around = module.contexts_of(call)
@@ -158,10 +207,10 @@ def _was_just_saved(module: Module, call: ast.Call) -> bool:
     source = call.args[0] if call.args else call.keywords[0].value
     while isinstance(source, ast.Call) and source.args:
         source = source.args[0]
-    name = module.text(source).partition(".")[0]
+    names = (module.text(source), module.text(source).partition(".")[0])
     function = module.function_of(call)
     saved = (module.argument(each, 1, "f") for each in module.calls("torch.save", inside=function))
-    return any(each is not None and module.text(each) == name for each in saved)
+    return any(each is not None and module.text(each) in names for each in saved)
 
 
 def _used_as_state(module: Module, call: ast.Call) -> bool:
@@ -181,7 +230,8 @@ def _takes_state(module: Module, node: ast.expr, above: ast.AST | None) -> bool:
     if isinstance(above, ast.Call) and node in above.args:
         return module.text(above.func).rpartition(".")[2].endswith("state_dict")
     if isinstance(above, ast.Subscript) and above.value is node:
-        return isinstance(above.slice, ast.Constant) and isinstance(above.slice.value, str)
+        key = above.slice.value if isinstance(above.slice, ast.Constant) else None
+        return isinstance(key, str) and bool(_WEIGHTS.search(key))
     return isinstance(above, ast.Attribute) and above.attr in _TAKES_TENSORS
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from tensortrail.rules import Module
 from tensortrail.rules.shared.objects import called, name_of, receiver
+from tensortrail.rules.shared.values import reads_values
 
 _CONTEXTS = ("align_module_device", "align_modules", "onload_module", "align_module")
-_METADATA = frozenset("shape dtype device ndim numel size dim".split())
 
 
 def onloads(module: Module) -> Iterator[tuple[ast.stmt, ast.expr]]:
@@ -65,12 +65,6 @@ def _first_use(module: Module, onload: ast.stmt, name: str) -> ast.Name | None:
             continue
         if not isinstance(use.ctx, ast.Load):
             return None
-        up = module.parent(use)
-        if isinstance(up, ast.Attribute) and up.attr in _METADATA:
-            continue
-        if isinstance(up, ast.Compare) and any(
-            isinstance(op, (ast.Is, ast.IsNot)) for op in up.ops
-        ):
-            continue
-        return use
+        if reads_values(module, use):
+            return use
     return None

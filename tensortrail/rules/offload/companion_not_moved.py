@@ -12,13 +12,7 @@ from tensortrail.rules.offload._companions import (
     left_by_move,
     plain_companions,
 )
-from tensortrail.rules.offload._left_in_runs import (
-    Stayed,
-    after,
-    buffer_in_run,
-    met,
-    numbers,
-)
+from tensortrail.rules.offload._left_in_runs import Stayed, after, buffer_in_run, met, numbers
 from tensortrail.rules.offload._partners import (
     Alone,
     moved_alone,
@@ -273,9 +267,11 @@ class Scale(nn.Module):
         super().__init__()
         self.factor = torch.tensor(0.5)
         self.order = torch.arange(size)
+        self.width = nn.Buffer(torch.tensor(size))
+        self.half = self.width // 2
 
     def forward(self, x: torch.Tensor):
-        return x[self.order] * self.factor
+        return x[self.order] * self.factor * self.half * self.width
 """
         ),
         Good(
@@ -315,21 +311,21 @@ class State:
                 yield self._alone(module, alone, "passed on where they are")
 
     def _plain(self, module: Module, cls: ast.ClassDef, companion: Companion) -> Finding:
-        met = module.text(companion.meets)
+        other = module.text(companion.meets)
         return self.finding(
             module,
             companion.stored,
             f"`self.{companion.name}` is a plain attribute: it stays where it is when "
-            f"`{cls.name}` is moved, and then meets `{met}` on another device",
+            f"`{cls.name}` is moved, and then meets `{other}` on another device",
             severity=Severity.WARNING,
-            trail=[(companion.operation, f"it meets `{met}` here")],
+            trail=[(companion.operation, f"it meets `{other}` here")],
             fixes=[as_buffer(module, companion)],
         )
 
     def _alone(self, module: Module, alone: Alone, stays: str) -> Finding:
         are = "are" if alone.moved == "tensors" else "is"
-        shown = alone.moved if alone.other is None else f"`{alone.moved}`"
-        left = alone.left if alone.other is None else f"`{alone.left}`"
+        mark = "" if alone.other is None else "`"
+        shown, left = f"{mark}{alone.moved}{mark}", f"{mark}{alone.left}{mark}"
         return self.finding(
             module,
             alone.node,

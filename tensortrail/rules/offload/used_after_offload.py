@@ -12,10 +12,10 @@ from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.lines import by_line, where
 from tensortrail.rules.shared.operands import called
 from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.shared.values import reads_values
 
 _HOOKED = ("cpu_offload", "disk_offload", "dispatch_model")
 _WEIGHTS = ("weight", "bias")
-_METADATA = ("shape", "dtype", "ndim", "size", "numel", "dim", "requires_grad", "is_meta")
 _MOVERS = ("MutableTorchTensorRTModule", "deallocate_module", "torch_tensorrt.compile",
            "torch_tensorrt.dynamo.compile", *_HOOKED)  # fmt: skip
 
@@ -150,7 +150,8 @@ from accelerate import cpu_offload
 
 def vocabulary(model: torch.nn.Module):
     cpu_offload(model, execution_device=0)
-    return model.lm_head.weight.shape[0]
+    assert model.lm_head.weight is model.embed.weight
+    return model.lm_head.weight.shape[0], model.embed.weight.device
 """
         ),
     )
@@ -227,9 +228,7 @@ def vocabulary(model: torch.nn.Module):
 
 def _values_read(module: Module, weight: ast.Attribute) -> bool:
     """Not a weight that is written, nor one asked for what is known wherever it lies."""
-    parent = module.parent(weight)
-    asked = parent.attr if isinstance(parent, ast.Attribute) else ""
-    return isinstance(weight.ctx, ast.Load) and asked not in _METADATA
+    return isinstance(weight.ctx, ast.Load) and reads_values(module, weight)
 
 
 def _is_submodule_call(value: Value) -> bool:

@@ -145,11 +145,15 @@ def convert(model, make):
             owner = replaces_parameters(module, call)
             tie = _tied_before(module, call, owner) if owner else None
             if tie is not None and not _tied_after(module, call):
+                again = "the tie has to be made again after it"
+                if _ties_by_itself(call):
+                    again = "accelerate ties them again only since 0.19"
                 yield self.finding(
                     module,
                     call,
-                    f"`{owner}` was tied in line {tie.lineno}, and gets new parameters here: the "
-                    "tie has to be made again after it",
+                    f"`{owner}` was tied in line {tie.lineno}, and gets new parameters here: "
+                    f"{again}",
+                    severity=Severity.NOTE if _ties_by_itself(call) else self.severity,
                     trail=[(tie, "tied here, too early")],
                 )
 
@@ -167,6 +171,10 @@ def convert(model, make):
                     trail=[(loop, "the loop that gives shared parameters once")],
                 )
                 break
+
+
+def _ties_by_itself(call: ast.Call) -> bool:
+    return called(call).startswith("load_checkpoint_")
 
 
 def _tied_before(module: Module, call: ast.Call, owner: str) -> ast.Call | None:

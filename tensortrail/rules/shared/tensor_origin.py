@@ -49,6 +49,8 @@ _SIZED = frozenset(
 )
 """Factories whose result always has a dimension."""
 _LIKE = ("_like",)
+_REGISTERED = frozenset({"torch.nn.Buffer", "torch.nn.Parameter"})
+"""What is assigned as these is moved with its module."""
 _SAME_DEVICE = frozenset(
     (
         "abs bfloat16 bool broadcast_to byte chunk clamp clamp_ clone contiguous cos cumprod "
@@ -176,10 +178,25 @@ class _Walk:
             here = self.module.function_of(node)
             if sources and all(self.module.function_of(each) is here for each in sources):
                 return _either([self._assigned(each, depth) for each in sources])
+            if self._is_scalar_buffer(node, depth):
+                return _NOBODY
             value = self.module.value_of(node)
             own = value.kind is Kind.PARAMETER and value.sure
             return Origin(Decides.OWN if own else Decides.ATTRIBUTE, node)
         return _UNKNOWN
+
+    def _is_scalar_buffer(self, node: ast.Attribute, depth: int) -> bool:
+        """`self.steps` after `self.register_buffer("steps", torch.tensor(3))`."""
+        cls = self.module.class_of(node)
+        given = [
+            value
+            for call in self.module.calls("register_buffer", inside=cls)
+            if (name := self.module.argument(call, 0, "name")) is not None
+            and isinstance(name, ast.Constant)
+            and name.value == node.attr
+            and (value := self.module.argument(call, 1, "tensor")) is not None
+        ]
+        return bool(given) and all(self.of(e, depth).decides is Decides.NOBODY for e in given)
 
     def _subscript(self, node: ast.Subscript, depth: int) -> Origin:
         base = self.of(node.value, depth)
@@ -192,6 +209,9 @@ class _Walk:
         head, _, last = dotted.rpartition(".")
         if dotted in _FACTORIES:
             return self._made(node, last, depth)
+        if dotted in _REGISTERED and node.args:
+            scalar = self.of(node.args[0], depth).decides is Decides.NOBODY
+            return _NOBODY if scalar else _UNKNOWN
         if head in ("torch", "torch.nn.functional"):
             return self._of_torch(node, last, depth)
         if dotted in _PLAIN_CALLS:

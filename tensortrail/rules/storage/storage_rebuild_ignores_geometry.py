@@ -10,6 +10,7 @@ from tensortrail.rules.shared.objects import called, receiver
 
 _STORAGES = ("untyped_storage", "storage", "untyped")
 _GEOMETRY = ("stride", "storage_offset", "as_strided", "numel", "view_as", "reshape", "view")
+_MAKES = ("empty", "tensor", "new_empty", "new_tensor")
 
 
 class StorageRebuildIgnoresGeometry(Rule):
@@ -103,6 +104,13 @@ def bytes_of(source):
         ),
         Good(
             """\
+def keep_for(stream, value):
+    whole = value.new_empty([0]).set_(value.untyped_storage())
+    whole.record_stream(stream)
+"""
+        ),
+        Good(
+            """\
 import torch
 
 def swap(tensor, other):
@@ -147,7 +155,7 @@ def _is_storage(module: Module, node: ast.expr) -> bool:
 def _is_empty(module: Module, subject: ast.expr) -> bool:
     """`torch.empty(0, ...)`: a flat alias of a whole storage is what is wanted."""
     for each in (subject, *module.value_of(subject).origins):
-        if isinstance(each, ast.Call) and called(each) in ("empty", "tensor") and each.args:
+        if isinstance(each, ast.Call) and called(each) in _MAKES and each.args:
             size = each.args[0]
             fixed = isinstance(module.value_of(size).constant, int)
             if fixed or isinstance(size, (ast.Constant, ast.List, ast.Tuple)):

@@ -1,0 +1,26 @@
+"""Which uses of a tensor need its values, wherever it lies."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.view import Module
+
+_METADATA = frozenset(
+    (
+        "shape dtype device ndim numel size dim stride layout nbytes requires_grad is_cuda is_meta "
+        "is_leaf grad_fn storage_offset element_size"
+    ).split()
+)
+
+
+def reads_values(module: Module, tensor: ast.expr) -> bool:
+    """The bytes are read here, not the shape, the place or the identity of the tensor."""
+    up = module.parent(tensor)
+    if isinstance(up, ast.Attribute):
+        return up.attr not in _METADATA
+    if isinstance(up, ast.Compare):
+        return not all(isinstance(op, (ast.Is, ast.IsNot)) for op in up.ops)
+    if isinstance(up, ast.Call) and tensor in up.args:
+        return module.qualified(up.func) not in ("isinstance", "id", "type", "len")
+    return True
