@@ -218,11 +218,6 @@ import torch
 def sample(model, device):
     state = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
     return model.to(device), state
-"""
-        ),
-        Good(
-            """\
-import torch
 
 def both(x, device):
     reference = x.to("cuda")
