@@ -23,9 +23,7 @@ _NEEDS_A_GPU = frozenset(
     f"torch.cuda.{name}" for name in "current_device get_rng_state set_rng_state seed".split()
 )
 """Functions that raise where there is no GPU; `manual_seed` and `empty_cache` do not."""
-_COLLECTIVES = frozenset(
-    "barrier all_reduce all_gather broadcast broadcast_object_list all_gather_object".split()
-)
+_COLLECTIVES = ("barrier", "all_reduce", "all_gather", "broadcast", "all_gather_object")
 _ASKS_CURRENT = ("current_device", "_current_device", "current_device_name")
 
 
