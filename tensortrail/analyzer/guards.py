@@ -28,19 +28,24 @@ class Guards:
         self._of_blocks: dict[int, tuple[list[int], list[Condition]]] = {}
         self._parts: dict[ast.expr, int] = {}
         self._of_cases: dict[ast.match_case, Condition | None] = {}
+        self._found: dict[ast.AST, tuple[Guard, ...]] = {}
 
-    def of(self, node: ast.AST) -> list[Guard]:
+    def of(self, node: ast.AST) -> tuple[Guard, ...]:
         """Innermost first."""
-        return list(islice(self._all(node), MOST))
-
-    def _all(self, node: ast.AST) -> Iterator[Guard]:
+        climbed: list[tuple[ast.AST, ast.AST]] = []
         child = node
         for up in self._tree.ancestors(node):
-            for condition in self._conditions(up, child):
-                yield from self._atoms(condition)
+            if child in self._found:
+                break
+            climbed.append((up, child))
+            child = up
             if isinstance(up, SCOPES):
                 break
-            child = up
+        for up, child in reversed(climbed):
+            outer = () if isinstance(up, SCOPES) else self._found.get(up, ())
+            own = [atom for each in self._conditions(up, child) for atom in self._atoms(each)]
+            self._found[child] = (*own, *outer)[:MOST] if own else outer
+        return self._found.get(node, ())
 
     def _atoms(self, condition: Condition) -> list[Guard]:
         if condition not in self._known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tensortrail.analyzer import edits, functions, hints, known, signatures
 from tensortrail.analyzer.attributes import Attributes, joined
@@ -27,7 +27,7 @@ from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.still_parses import Checker
 from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.findings import Edit, Fix, Safety, Site
-from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import (
     TENSORS,
     UNKNOWN_VALUE,
@@ -42,6 +42,7 @@ from tensortrail.rules.words import (
 )
 
 N = TypeVar("N", bound=ast.AST)
+A = TypeVar("A")
 _DEEPEST = 8
 """Functions that are run because others asked about them, one inside the other."""
 
@@ -65,10 +66,12 @@ class PythonModule(AsksForPlaces):
         self._globals: dict[str, Value] = {}
         self._guards = Guards(self.tree, lambda name: self.value_of(name).origins)
         self._offload_settings = OffloadSettings(self)
+        self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
 
     def release(self) -> None:
         """Nothing more will be asked: let go of what refers back here."""
         self._flows.clear()
+        self._answers.clear()
         self._places = None
 
     # --- finding nodes -------------------------------------------------------------------
@@ -119,6 +122,12 @@ class PythonModule(AsksForPlaces):
 
     def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
         return self.tree.earlier(node, kind)
+
+    def once(self, question: Callable[[Module, N], A], about: N) -> A:
+        if (question, about) not in self._answers:
+            self._answers[question, about] = question(self, about)
+        answer: A = self._answers[question, about]
+        return answer
 
     # --- names ---------------------------------------------------------------------------
     def qualified(self, node: ast.AST) -> str:

@@ -136,20 +136,42 @@ class Tree:
             above = self._parents.get(above)
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
-        return next((up for up in self.ancestors(node) if isinstance(up, SCOPES)), None)
+        return self._above(node, self._functions)  # type: ignore[return-value]
 
     def outermost_function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function with no function around it: the unit that flow is run over."""
-        around = [up for up in (node, *self.ancestors(node)) if isinstance(up, SCOPES)]
-        return around[-1] if around else None
+        number = self._number.get(node)
+        return self._outermost[number] if number is not None else None  # type: ignore[return-value]
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
-        return next((up for up in self.ancestors(node) if isinstance(up, ast.ClassDef)), None)
+        return self._above(node, self._class_nodes)  # type: ignore[return-value]
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
-        return next(
-            up for up in (node, *self.ancestors(node)) if isinstance(up, (ast.stmt, ast.Module))
-        )  # type: ignore[return-value]
+        return self._statements[self._number[node]]  # type: ignore[return-value]
+
+    def _above(self, node: ast.AST, innermost: Sequence[ast.AST | None]) -> ast.AST | None:
+        above = self._parents.get(node)
+        return innermost[self._number[above]] if above is not None else None
+
+    @cached_property
+    def _functions(self) -> list[ast.AST | None]:
+        return _innermost(*self._walked, SCOPES)
+
+    @cached_property
+    def _class_nodes(self) -> list[ast.AST | None]:
+        return _innermost(*self._walked, (ast.ClassDef,))
+
+    @cached_property
+    def _statements(self) -> list[ast.AST | None]:
+        return _innermost(*self._walked, (ast.stmt, ast.Module))
+
+    @cached_property
+    def _outermost(self) -> list[ast.AST | None]:
+        found: list[ast.AST | None] = []
+        for node, parent in zip(*self._walked, strict=True):
+            around = found[parent] if found else None
+            found.append(around or (node if isinstance(node, SCOPES) else None))
+        return found
 
     @cached_property
     def _places(self) -> dict[ast.AST, tuple[list[ast.stmt], int]]:
@@ -313,6 +335,16 @@ def _walk(root: ast.AST) -> tuple[list[ast.AST], list[int]]:
             elif value is not None:
                 stack.append((value, number))
     return order, parents
+
+
+def _innermost(
+    order: list[ast.AST], parents: list[int], kinds: tuple[type[ast.AST], ...]
+) -> list[ast.AST | None]:
+    """For each node of the walk the innermost one of these types that it is or stands in."""
+    found: list[ast.AST | None] = []
+    for node, parent in zip(order, parents, strict=True):
+        found.append(node if isinstance(node, kinds) else found[parent] if found else None)
+    return found
 
 
 def _ends_of_subtrees(parents: list[int]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from tensortrail.findings import Edit, Fix, Safety, Site
@@ -20,6 +20,7 @@ from tensortrail.rules.words import (
 )
 
 N = TypeVar("N", bound=ast.AST)
+A = TypeVar("A")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -65,6 +66,9 @@ class Module(Protocol):
 
     def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
         """Nodes of that type that may run before `node` in the same function, nearest first."""
+
+    def once(self, question: Callable[[Module, N], A], about: N) -> A:
+        """`question(module, about)`, which several places ask: answered once for the file."""
 
     # --- names ---------------------------------------------------------------------------
     def qualified(self, node: ast.AST) -> str:

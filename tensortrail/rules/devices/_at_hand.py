@@ -131,12 +131,15 @@ def _is_accelerator(module: Module, function: FunctionNode, node: ast.Name) -> b
     """Made as one, or asked for what `accelerate.Accelerator` has."""
     if module.value_of(node).cls.rpartition(".")[2] == "Accelerator":
         return True
-    return any(
-        each.attr in _OF_ACCELERATORS
-        and isinstance(each.value, ast.Name)
-        and each.value.id == node.id
+    return node.id in module.once(_used_as_accelerators, function)
+
+
+def _used_as_accelerators(module: Module, function: FunctionNode) -> set[str]:
+    return {
+        each.value.id
         for each in module.nodes(ast.Attribute, function)
-    )
+        if each.attr in _OF_ACCELERATORS and isinstance(each.value, ast.Name)
+    }
 
 
 def shown_device(module: Module, at_hand: ast.AST) -> str:

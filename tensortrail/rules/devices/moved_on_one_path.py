@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
@@ -121,7 +122,10 @@ class MovedOnOnePath(Rule):
 
 def _moves_in_branches(module: Module) -> Iterator[ast.Call]:
     for call in module.calls("to", "cuda"):
-        if any(isinstance(each, (ast.If, ast.IfExp)) for each in module.ancestors(call)):
+        statement = module.statement_of(call)
+        start = call if module.nodes(ast.IfExp, statement) else statement
+        around = chain([start], module.ancestors(start))
+        if any(isinstance(each, (ast.If, ast.IfExp)) for each in around):
             yield call
 
 

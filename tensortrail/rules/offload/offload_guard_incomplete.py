@@ -17,6 +17,7 @@ from tensortrail.rules.shared.offload_tests import (
     asked_of,
     incomplete,
     offloads,
+    subject_of,
 )
 from tensortrail.rules.shared.operands import Operand, operands
 from tensortrail.rules.shared.origins import text_behind
@@ -204,6 +205,8 @@ def synchronise(self, device_map, offload):
 
 def _found(module: Module, test: ast.Compare) -> Incomplete | None:
     """The test where it stands, or as the condition of a branch that another name leads to."""
+    if subject_of(test) is None:
+        return None
     up = list(module.ancestors(test))
     found = incomplete(test, up, module.text)
     if found is not None:

@@ -51,8 +51,7 @@ def incomplete(test: ast.Compare, up: Sequence[ast.AST], text: Text) -> Incomple
 
 def asked_of(test: ast.Compare, up: Sequence[ast.AST], text: Text) -> Incomplete | None:
     """The test, whatever it decides, if nothing beside it asks for the disk."""
-    several, cpu = _several_devices(test), _on_cpu(test)
-    subject = several or cpu
+    subject, cpu = subject_of(test), _on_cpu(test)
     if subject is None:
         return None
     decision = _whole_condition(test, up)
@@ -60,7 +59,12 @@ def asked_of(test: ast.Compare, up: Sequence[ast.AST], text: Text) -> Incomplete
         return None
     if cpu is not None and "disk" in text(decision):
         return None  # one of several tests, each for a case of its own
-    return Incomplete(test, SEVERAL if several is not None else ON_CPU, subject, decision)
+    return Incomplete(test, SEVERAL if cpu is None else ON_CPU, subject, decision)
+
+
+def subject_of(test: ast.Compare) -> ast.expr | None:
+    """What the test asks whether it spans several devices, or the CPU."""
+    return _several_devices(test) or _on_cpu(test)
 
 
 def _several_devices(test: ast.Compare) -> ast.expr | None:

@@ -269,7 +269,7 @@ def local_storage_signature(tensor):
             top = up
         names = [module.text(each) for each in tensors]
         for guard in module.guards_of(node):
-            test = text_behind(module, guard.test)
+            test = module.once(text_behind, guard.test)
             asked += test + _words(module, guard.test) if any(n in test for n in names) else ""
         return any(word in asked for word in ALSO_ASKED) or ("meta" in asked and meta_is_enough)
 
