@@ -25,6 +25,7 @@ from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.still_parses import Checker
+from tensortrail.analyzer.structure import Structure
 from tensortrail.analyzer.tree import SCOPES, Tree
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.view import FunctionNode, Module
@@ -47,7 +48,7 @@ _DEEPEST = 8
 """Functions that are run because others asked about them, one inside the other."""
 
 
-class PythonModule(AsksForPlaces):
+class PythonModule(Structure, AsksForPlaces):
     """Implements the `Module` view of the rules, and the `World` of the evaluator."""
 
     def __init__(self, path: str, data: bytes, project: Project) -> None:
@@ -74,9 +75,10 @@ class PythonModule(AsksForPlaces):
         self._answers.clear()
         self._places = None
 
-    # --- finding nodes -------------------------------------------------------------------
-    def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
-        return self.tree.nodes(kind, inside)
+    # --- text and calls ------------------------------------------------------------------
+    def text(self, node: ast.AST) -> str:
+        self.tick()
+        return self.source.text(*self.source.span(node))
 
     def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]:
         return self._calls.named(names, *self.tree.numbers(ast.Call, inside))
@@ -84,44 +86,6 @@ class PythonModule(AsksForPlaces):
     @cached_property
     def _calls(self) -> CallIndex:
         return CallIndex(self.tree.nodes(ast.Call), self.qualified)
-
-    # --- structure -----------------------------------------------------------------------
-    def text(self, node: ast.AST) -> str:
-        self.tick()
-        return self.source.text(*self.source.span(node))
-
-    def parent(self, node: ast.AST) -> ast.AST | None:
-        return self.tree.parent(node)
-
-    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        return self.tree.ancestors(node)
-
-    def function_of(self, node: ast.AST) -> FunctionNode | None:
-        return self.tree.function_of(node)
-
-    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
-        return self.tree.class_of(node)
-
-    def statement_of(self, node: ast.AST) -> ast.stmt:
-        return self.tree.statement_of(node)
-
-    def contexts_of(self, node: ast.AST) -> Sequence[ast.expr]:
-        return self.tree.contexts_of(node)
-
-    def comments_on(self, node: ast.AST) -> str:
-        line: int = node.lineno  # type: ignore[attr-defined]
-        found = [self.source.line(line).partition("#")[2]]
-        above = line - 1
-        while self.source.line(above).lstrip().startswith("#"):
-            found.insert(0, self.source.line(above).lstrip().lstrip("#"))
-            above -= 1
-        return "\n".join(each.strip() for each in found if each)
-
-    def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
-        return self.tree.later(node, kind)
-
-    def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
-        return self.tree.earlier(node, kind)
 
     def once(self, question: Callable[[Module, N], A], about: N) -> A:
         if (question, about) not in self._answers:
