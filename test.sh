@@ -2,9 +2,12 @@
 # Installs the tested set into .venv and runs every check of the project.
 set -eu
 cd "$(dirname "$0")"
+echo "Installing the tested set into .venv (a few minutes the first time)"
 python3 -m venv .venv
-.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+.venv/bin/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+echo "Checking style and types"
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
+echo "Running the tests"
 .venv/bin/python -m pytest -n 2 "$@"
