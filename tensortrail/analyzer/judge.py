@@ -67,8 +67,8 @@ class Judge:
     def _judged(self, path: str, data: bytes, rules: Sequence[type[Rule]]) -> FileResult:
         if len(data) > _LARGEST:
             raise Unreadable(f"larger than {_LARGEST // 1_000_000} MB: not judged")
-        limit = self._project.limit
-        limit.begin(MOST_SECONDS)
+        self._project.trim()
+        self._project.limit.begin(MOST_SECONDS)
         module = PythonModule(path, data, self._project)
         found = _found(module, [rule() for rule in rules], _crashed(path))
         kept = apply_suppressions(

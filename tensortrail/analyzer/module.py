@@ -47,6 +47,11 @@ A = TypeVar("A")
 _DEEPEST = 8
 """Functions that are run because others asked about them, one inside the other."""
 
+_REFER_BACK = (
+    "_flows", "_classes", "_attributes", "_guards", "_offload_settings", "_places", "_calls",
+    "_answers",
+)  # fmt: skip
+
 
 class PythonModule(Structure, AsksForPlaces):
     """Implements the `Module` view of the rules, and the `World` of the evaluator."""
@@ -70,10 +75,9 @@ class PythonModule(Structure, AsksForPlaces):
         self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
 
     def release(self) -> None:
-        """Nothing more will be asked: let go of what refers back here."""
-        self._flows.clear()
-        self._answers.clear()
-        self._places = None
+        """Nothing more will be asked: let go of what refers back here, as no collector runs."""
+        for name in _REFER_BACK:
+            vars(self).pop(name, None)
 
     # --- text and calls ------------------------------------------------------------------
     def text(self, node: ast.AST) -> str:

@@ -13,6 +13,8 @@ from tensortrail.analyzer.source import Unreadable
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
+_KEPT = 60
+"""How many files are kept from one file that is judged to the next: those asked about last."""
 _PLACES = 20
 """How many files are looked into for one name, through `from .x import y` and `import *`."""
 
@@ -40,14 +42,24 @@ class Project:
         """The file has changed."""
         self._modules.pop(path, None)
 
+    def trim(self) -> None:
+        """Between two files: let go of those that nobody asked about lately."""
+        for path in list(self._modules)[: max(0, len(self._modules) - _KEPT)]:
+            module = self._modules.pop(path)
+            if module is not None:
+                module.release()
+
     def module_at(self, path: str) -> ProjectFile | None:
         """The file read and indexed; None if it cannot be."""
-        if path not in self._modules:
-            try:
-                self._modules[path] = self._open_file(path, read(path), self)
-            except (OSError, Unreadable, RecursionError, MemoryError):
-                self._modules[path] = None
-        return self._modules[path]
+        module = self._modules.pop(path) if path in self._modules else self._opened(path)
+        self._modules[path] = module  # last in the order of use
+        return module
+
+    def _opened(self, path: str) -> ProjectFile | None:
+        try:
+            return self._open_file(path, read(path), self)
+        except (OSError, Unreadable, RecursionError, MemoryError):
+            return None
 
     def definition(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
         """The file and the class or function a dotted name stands for, re-exports followed."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import textwrap
+import weakref
 from pathlib import Path
 
 import pytest
 
 from tensortrail.analyzer.engine import check
+from tensortrail.analyzer.judge import Judge
+from tensortrail.analyzer.module import PythonModule
+from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.request import CheckRequest, CheckResult
 from tensortrail.rules import Module, Rule, all_rules
 
@@ -152,3 +157,58 @@ def test_a_clean_run_imports_nothing_heavy(tmp_path: Path, warm: bool) -> None:
     for _ in range(2 if warm else 1):
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.splitlines()[-1] == f"0 [] {not warm}"
+
+
+def test_files_that_were_judged_are_let_go_without_the_collector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[PythonModule]] = []
+
+    def noted(path: str, data: bytes, project: Project) -> PythonModule:
+        module = PythonModule(path, data, project)
+        made.append(weakref.ref(module))
+        return module
+
+    monkeypatch.setattr("tensortrail.analyzer.judge.PythonModule", noted)
+    monkeypatch.setattr("tensortrail.analyzer.module.PythonModule", noted)
+    monkeypatch.setattr("tensortrail.analyzer.project._KEPT", 0)
+    (tmp_path / "base.py").write_text(BASE)
+    (tmp_path / "__init__.py").write_text("")
+    using = tmp_path / "using.py"
+    using.write_text(f"from {tmp_path.name}.base import Base\n{USING}")
+    judge = Judge(CheckRequest(use_triggers=False))
+    gc.collect()
+    gc.disable()
+    try:
+        data = using.read_bytes()
+        found = judge.file(str(using), data, judge.rules_for(data)).findings
+        judge.file("empty.py", b"", judge.rules_for(b""))
+        alive = [each for each in made if each() is not None]
+    finally:
+        gc.enable()
+    assert [each.code for each in found] == ["DEV501"]
+    assert len(made) == 3
+    assert not alive
+
+
+BASE = """\
+import torch
+
+class Base(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.arange(4)
+
+    def place(self, x: torch.Tensor) -> torch.Tensor:
+        return x.to(self.table.device)
+"""
+USING = """\
+import torch
+
+class Used(Base):
+    def forward(self, x: torch.Tensor):
+        y = self.place(x)
+        if x.device == "cuda":
+            return y + self.table
+        return y
+"""
