@@ -61,6 +61,14 @@ def _run(arguments: list[str]) -> int:
             from tensortrail.cli.settings import run as settings
 
             return settings(options)
+        if options.command == "why":
+            from tensortrail.cli.why import run as why
+
+            return why(options)
+        if options.command == "runs":
+            from tensortrail.cli.runs import run as runs
+
+            return runs(options)
         if options.command == "doctor":
             from tensortrail.cli.doctor import run as doctor
 

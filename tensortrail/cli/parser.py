@@ -26,6 +26,8 @@ def parser() -> argparse.ArgumentParser:
     _add_fix(commands.add_parser("fix", help="apply what a recorded run suggests"))
     settings = "show the settings that a recorded run calls for, as a patch where it can be one"
     _add_settings(commands.add_parser("settings", help=settings))
+    _add_why(commands.add_parser("why", help="say why a tensor of a run is where it is"))
+    _add_runs(commands.add_parser("runs", help="list, compare and remove recorded runs"))
     _add_doctor(commands.add_parser("doctor", help="find out what would go wrong, before it does"))
     explain = commands.add_parser("explain", help="show a rule's page, or list the rules")
     explain.add_argument("rule", nargs="?", help="a code (OFF101) or name; none lists all")
@@ -92,6 +94,21 @@ def _add_settings(settings: argparse.ArgumentParser) -> None:
     add("--apply", action="store_true", help="put them into the source")
     add("--format", choices=("text", "json"), default="text", help="text is the default")
     add("--select", metavar="CODES", help="settings of these rules only")
+
+
+def _add_why(why: argparse.ArgumentParser) -> None:
+    add = why.add_argument
+    add("run", metavar="RUN", help="a run's directory or file, or the folder of runs: the newest")
+    add("tensor", metavar="TENSOR", help="model.embed.weight, or the end of its name")
+    add("--format", choices=("text", "json"), default="text", help="text is the default")
+
+
+def _add_runs(runs: argparse.ArgumentParser) -> None:
+    add = runs.add_argument
+    add("folder", nargs="?", default=".tensortrail", metavar="FOLDER", help="where the runs are")
+    add("--compare", nargs=2, metavar=("A", "B"), help="what is different in run B")
+    add("--remove", nargs="+", metavar="RUN", help="remove these, and nothing but what is ours")
+    add("--format", choices=("text", "json"), default="text", help="text is the default")
 
 
 def _add_doctor(doctor: argparse.ArgumentParser) -> None:

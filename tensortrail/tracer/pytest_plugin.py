@@ -14,6 +14,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tensortrail-directory", metavar="DIR", help="where the trail goes (.tensortrail/...)"
     )
     group.addoption(
+        "--tensortrail-check",
+        action="store_true",
+        help="record, and exit with 1 if the findings of the run have an error among them",
+    )
+    group.addoption(
         "--rehearse", metavar="DEVICES", help="simulate these: cuda, cuda:2, cuda:2x24GiB"
     )
     group.addoption(
@@ -34,20 +39,26 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if importlib.util.find_spec("torch") is None:
         raise pytest.UsageError("--rehearse needs torch: pip install tensortrail[trace]")
     from tensortrail.tracer.entrances.expected_failures import expected_failures
-    from tensortrail.tracer.entrances.rehearsed_tests import RehearsedTests, directory_of
+    from tensortrail.tracer.entrances.rehearsed_tests import RehearsedTests
 
     try:
         xfail = expected_failures(options.rehearse_xfail) if options.rehearse_xfail else []
-        directory = directory_of(early_config)
-        tests = RehearsedTests(options.rehearse, directory, options.tensortrail, xfail)
+        tests = RehearsedTests(
+            options.rehearse,
+            options.tensortrail_directory,
+            keep=options.tensortrail,
+            check=options.tensortrail_check,
+            xfail=xfail,
+        )
     except (OSError, ValueError) as error:
         raise pytest.UsageError(f"--rehearse: {error}") from error
     early_config.pluginmanager.register(tests, "tensortrail-rehearsal")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--tensortrail") and not config.getoption("--rehearse"):
+    check = config.getoption("--tensortrail-check")
+    if (config.getoption("--tensortrail") or check) and not config.getoption("--rehearse"):
         from tensortrail.tracer.entrances.recorded_tests import RecordedTests
 
         directory = config.getoption("--tensortrail-directory")
-        config.pluginmanager.register(RecordedTests(directory), "tensortrail-recording")
+        config.pluginmanager.register(RecordedTests(directory, check), "tensortrail-recording")

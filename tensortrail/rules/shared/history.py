@@ -24,5 +24,10 @@ def placing(events: Iterable[Event]) -> list[Event]:
 
 def put_there(timeline: Timeline, storage: Storage, until: Event) -> Event | None:
     """What brought the storage to the device it is on."""
-    history = placing(timeline.history(storage, until))
+    return put_last(timeline.history(storage, until))
+
+
+def put_last(events: Iterable[Event]) -> Event | None:
+    """The last event of a history that put the bytes on the device they are on."""
+    history = placing(events)
     return next((each for each in reversed(history) if each.did is not Did.RESIZE), None)

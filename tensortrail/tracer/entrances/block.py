@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import atexit
 import functools
+import html
 import os
 import sys
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensortrail.findings import Finding
 from tensortrail.inert import inert_path
@@ -16,6 +17,9 @@ from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tensortrail.tracer.recording import session
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.exports.why import Why
 
 
 class Run(AbstractContextManager["Run"]):
@@ -30,6 +34,8 @@ class Run(AbstractContextManager["Run"]):
         ops: str,
         rehearse: str,
         guard: bool,
+        name: str = "",
+        worker: str = "",
     ) -> None:
         self._asked = directory
         self._focus = parse_focus(focus)
@@ -37,6 +43,7 @@ class Run(AbstractContextManager["Run"]):
         self._steps = parse_steps(ops)
         self._devices = parse_spec(rehearse) if rehearse else None
         self._guard = guard
+        self._name, self._worker = name, worker
         self._session: session.Session | None = None
         self._joined: ExitStack | None = None
         """What this block changed of a recording that was on before it."""
@@ -55,6 +62,8 @@ class Run(AbstractContextManager["Run"]):
             steps=self._steps,
             rehearse=self._devices,
             guard=self._guard,
+            run=self._name,
+            worker=self._worker,
         )
         self._session, self.directory = begun, begun.directory
         return self
@@ -97,11 +106,45 @@ class Run(AbstractContextManager["Run"]):
         """What an exception has to do with where tensors are; empty if nothing."""
         return self._session.explained(error) if self._session is not None else ""
 
+    def failed(self, test: str) -> None:
+        """An exception has left the test that runs, which is a phase of that name."""
+        if self._session is not None:
+            self._session.failed(test)
+
+    def found_in(self, phase: str) -> str:
+        """What the rules find in the phase of that name that runs now; empty if nothing."""
+        return self._session.found_in(phase) if self._session is not None else ""
+
     @property
     def simulation(self) -> Any:
         """The simulated devices, while they are there."""
         stage = self._session.recorder.stage if self._session is not None else None
         return stage.simulation if stage is not None else None
+
+    def __repr__(self) -> str:
+        where = inert_path(os.path.relpath(self.directory)) if self.directory else "not begun"
+        if self._session is None:
+            return f"<tensortrail run {where}>"
+        return f"<tensortrail run {where}: {self._session.recorder.writer.events} events so far>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what the last lines of `tensortrail trace` say."""
+        from tensortrail.tracer.exports.closing import closing
+
+        if not self.directory:
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        timeline = self.timeline()
+        told = closing(timeline, self.findings(), os.path.relpath(self.directory))
+        return f"<pre>{html.escape(told)}</pre>"
+
+    def explain(self, tensor: str) -> Why:
+        """Why the tensor of that name is where it is: `print(run.explain("model.head.weight"))`,
+        or `.as_dict()` for programs."""
+        from tensortrail.tracer.exports.why import why
+
+        if self._session is not None:
+            self._session.name_what_lives()
+        return why(self.timeline(), tensor)
 
     def timeline(self) -> RunTimeline:
         """What was recorded up to now."""

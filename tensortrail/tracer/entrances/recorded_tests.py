@@ -2,30 +2,74 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tensortrail.tracer.entrances import xdist
+from tensortrail.tracer.entrances.failed_tests import FailedTests, add_section, raised
+from tensortrail.tracer.entrances.found_in_tests import KEY, FoundInTests
+from tensortrail.tracer.exports.text import count_of
+from tensortrail.tracer.reading.timeline import open_run
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recording.session import Session
 
 
 class RecordedTests:
-    def __init__(self, directory: str | None) -> None:
-        self._directory = directory
+    def __init__(self, directory: str | None, check: bool) -> None:
+        self._asked = directory
+        self._check = check
         self._session: Session | None = None
+        self._failed: FailedTests | None = None
+        self._found = FoundInTests()
 
+    # --- the session -----------------------------------------------------------------------
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         from tensortrail.tracer.recording import session as recording
 
-        if recording.running() is not None:
+        if recording.running() is not None or xdist.starts_others(session.config):
             return  # a test of ours, or a wrapped pytest
         try:
-            self._session = recording.begin(self._directory, argv=["pytest"])
+            begun = recording.begin(
+                xdist.directory(self._asked),
+                argv=["pytest"],
+                run=xdist.run_name(),
+                worker=xdist.worker(),
+            )
         except OSError as error:
             raise pytest.UsageError(f"--tensortrail: {error}") from error
+        self._session = begun
+        self._found.directory = os.path.relpath(begun.directory)
+        self._failed = FailedTests(begun)
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if (ended := self._session) is not None:
+            ended.stop()
+            self._found.trouble += [ended.trouble] if ended.trouble else []
+            self._found.end(lambda: open_run(ended.directory), ended.recorder.writer.events)
+        if (output := getattr(session.config, "workeroutput", None)) is not None:
+            output[KEY] = self._found.sent()
+        elif self._check:
+            self._found.fail(session)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A process of xdist is done."""
+        self._found.received(node, xdist.directory_of_all(self._asked, node))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self._found.directory:
+            return
+        terminalreporter.write_sep("=", "tensortrail")
+        events = count_of(self._found.events, "event")
+        terminalreporter.write_line(f"{events} in {self._found.directory}")
+        self._found.write(terminalreporter, self._check)
+
+    # --- one test --------------------------------------------------------------------------
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         if self._session is None:
@@ -33,17 +77,12 @@ class RecordedTests:
         with self._session.recorder.phase(item.nodeid):
             return (yield)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._session is not None:
-            self._session.stop()
-
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if self._session is None:
-            return
-        writer = self._session.recorder.writer
-        terminalreporter.write_line(
-            f"tensortrail: {writer.events} events in {self._session.directory}"
-        )
-        if trouble := self._session.trouble:
-            terminalreporter.write_line(f"tensortrail: {trouble}")
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Any:
+        if self._failed is None:
+            return (yield)
+        error = raised(item, call)
+        report: pytest.TestReport = yield
+        told = self._failed.explanation(report, error) or self._failed.findings(report)
+        add_section(report, told)
+        return report

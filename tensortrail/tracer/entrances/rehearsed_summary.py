@@ -10,9 +10,8 @@ from typing import Any, TypedDict
 import pytest
 
 from tensortrail.inert import inert
-from tensortrail.tracer.entrances.block import Run
+from tensortrail.tracer.entrances.found_in_tests import MOST_LINES, FoundInTests
 
-MOST_LINES = 20
 LONGEST = 200
 
 
@@ -26,15 +25,14 @@ class Told(TypedDict, total=False):
 
 
 class Summary:
-    def __init__(self, devices: str, directory: str) -> None:
+    def __init__(self, devices: str, check: bool) -> None:
         self._devices = devices
-        self._directory = directory
+        self._check = check
         self._failed: list[tuple[str, str]] = []
         self._others: list[str] = []
         self._lacks: Counter[str] = Counter()
         self._left: list[tuple[str, str]] = []
-        self.findings: list[str] = []
-        self._trouble: list[str] = []
+        self.found = FoundInTests()
 
     def report(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         told: Told = vars(report).get("tensortrail", {})
@@ -49,25 +47,11 @@ class Summary:
     def lacked(self, reason: str) -> None:
         self._lacks[reason.removeprefix("rehearsal: ")] += 1
 
-    def add(self, findings: Sequence[str]) -> None:
-        """Those of another process."""
-        self.findings += [each for each in findings if each not in self.findings]
-
-    def end(self, run: Run) -> None:
-        """The run is over but for its end: what do the rules say of it?"""
-        try:
-            found = run.findings()
-        except Exception as error:
-            self._trouble.append(f"the trail could not be read: {type(error).__name__}: {error}")
-            return
-        self.add(
-            [f"{each.code} {each.site.file}:{each.site.line}  {each.message}" for each in found]
-        )
-
     def write(self, reporter: Any) -> None:
         reporter.write_sep("=", f"rehearsed on {self._devices}")
         for line in self._lines():
             reporter.write_line(inert(line))
+        self.found.write(reporter, self._check)
 
     def _lines(self) -> Iterator[str]:
         if self._failed:
@@ -84,11 +68,7 @@ class Summary:
         if self._left:
             yield f"left behind by tests, and put back: {len(self._left)}"
             yield from _shortened([f"{test}  {what}" for test, what in self._left])
-        yield f"findings: {len(self.findings)}"
-        yield from _shortened(self.findings)
-        yield from self._trouble
-        if self._directory:
-            yield f"more: tensortrail report {self._directory}"
+        yield f"findings: {len(self.found.lines)}"
 
 
 def _shortened(lines: Sequence[str]) -> Iterator[str]:

@@ -13,33 +13,44 @@ from typing import Any
 import pytest
 import torch
 
+from tensortrail.tracer.entrances import xdist
 from tensortrail.tracer.entrances.block import Run
 from tensortrail.tracer.entrances.expected_failures import Expected
+from tensortrail.tracer.entrances.failed_tests import FailedTests, add_section, raised
+from tensortrail.tracer.entrances.found_in_tests import KEY
 from tensortrail.tracer.entrances.rehearsed_summary import Summary, Told
-from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.rehearsal import lacks
 from tensortrail.tracer.rehearsal.lacking_errors import lack_behind
 from tensortrail.tracer.rehearsal.left_behind import Watch
 from tensortrail.tracer.rehearsal.other_programs import Followed
 
-MOST_EXPLAINED = 50
-"""Failures of a run: each explanation reads the trail."""
-TITLE = "tensortrail: what was where"
 WATCH: pytest.StashKey[Watch] = pytest.StashKey()
 
 
 class RehearsedTests:
-    def __init__(self, devices: str, directory: str | None, keep: bool, xfail: list[Expected]):
+    def __init__(
+        self, devices: str, directory: str | None, keep: bool, check: bool, xfail: list[Expected]
+    ):
+        self._asked = directory
         self._temporary = None if keep else tempfile.mkdtemp(prefix="tensortrail-")
-        chosen = self._temporary or directory
         self._run = Run(
-            chosen, focus="", max_size="1GB", ops="", rehearse=devices, guard=False
+            self._temporary or xdist.directory(directory),
+            focus="",
+            max_size="1GB",
+            ops="",
+            rehearse=devices,
+            guard=False,
+            name=xdist.run_name(),
+            worker=xdist.worker(),
         ).__enter__()
+        self._failed = FailedTests(self._run)
+        self._check = check
         self._followed = Followed()
         self._xfail = xfail
         self._random: Any = None
-        self._explained = 0
-        self._summary = Summary(devices, self._run.directory if keep else "")
+        self._summary = Summary(devices, check)
+        if keep:
+            self._summary.found.directory = os.path.relpath(self._run.directory)
         lacks.met.clear()
 
     # --- the session -----------------------------------------------------------------------
@@ -55,16 +66,19 @@ class RehearsedTests:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        output = getattr(session.config, "workeroutput", None)
-        self._summary.end(self._run)
-        if output is not None:
-            output["tensortrail"] = self._summary.findings
+        found = self._summary.found
+        found.end(self._run.timeline)
+        if (output := getattr(session.config, "workeroutput", None)) is not None:
+            output[KEY] = found.sent()
+        elif self._check:
+            found.fail(session)
         self.end()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """A process of xdist is done."""
-        self._summary.add(getattr(node, "workeroutput", {}).get("tensortrail", []))
+        kept = "" if self._temporary else xdist.directory_of_all(self._asked, node)
+        self._summary.found.received(node, kept)
 
     def pytest_unconfigure(self) -> None:
         self.end()
@@ -103,11 +117,11 @@ class RehearsedTests:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Any:
-        error = _error(item, call)
+        error = raised(item, call)
         report: pytest.TestReport = yield
         told: Told = {}
         found = lacks.taken() if call.when == "call" else []
-        text = self._explanation(report, error)
+        text = self._failed.explanation(report, error)
         if text:
             told["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
         reason = _lack(report, error, found, bool(text))
@@ -115,8 +129,8 @@ class RehearsedTests:
             told["lack"] = reason
             report.outcome = "skipped"
             report.longrepr = (str(item.path), (item.location[1] or 0) + 1, f"Skipped: {reason}")
-        elif text:
-            report.sections.append((TITLE, text.partition("\n")[2]))
+        else:
+            add_section(report, text or self._failed.findings(report))
         if call.when == "teardown" and (watch := item.stash.get(WATCH, None)) is not None:
             told["left"] = watch.left()
         report.__dict__["tensortrail"] = told
@@ -136,31 +150,6 @@ class RehearsedTests:
         lacks.met.clear()
         return report
 
-    def _explanation(self, report: pytest.TestReport, error: BaseException | None) -> str:
-        """What was where, of a failure that has to do with devices."""
-        if report.outcome != "failed" or not isinstance(error, Exception):
-            return ""
-        if self._explained >= MOST_EXPLAINED:
-            return ""
-        text = self._run.explained(error)
-        self._explained += bool(text)
-        return text
-
-
-def _error(item: pytest.Item, call: pytest.CallInfo[Any]) -> BaseException | None:
-    """What the test raised, without frames of ours in its traceback."""
-    of_unittest = vars(item).get("_excinfo")  # pytest takes it from there into the report
-    found = of_unittest[0] if of_unittest else call.excinfo
-    if found is None or not isinstance(found.value, Exception):
-        return None
-    without_our_frames(found.value)
-    cleaned = pytest.ExceptionInfo.from_exception(found.value)
-    if of_unittest:
-        of_unittest[0] = cleaned
-    else:
-        call.excinfo = cleaned
-    return cleaned.value
-
 
 def _lack(
     report: pytest.TestReport,
@@ -179,10 +168,3 @@ def _lack(
         # Raised and caught, or taken by the runner for a skip.
         reason = next((each.what for each in found if each.is_certain), "")
     return f"rehearsal: {reason}" if reason else ""
-
-
-def directory_of(config: pytest.Config) -> str | None:
-    """Each process of xdist has a folder of its own in the one that was asked for."""
-    asked = config.known_args_namespace.tensortrail_directory
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    return os.path.join(asked, worker) if asked and worker else asked

@@ -17,6 +17,8 @@ Key = tuple[str, int]
 META = "meta"
 MOST = 3
 """Findings that are told at one failure."""
+RAISES_NOTHING = "NEW"
+"""The family of memory that was never written: reading it gives values, whichever they are."""
 RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
@@ -36,12 +38,11 @@ def standing_findings(
     roots = [each for each in standing if not _is_consequence(each)]
     if not roots and failure is not None and _has_derived(failure, timeline):
         roots = [each for each in found if not _is_consequence(each) and _on_meta(each, timeline)]
-    ordered = sorted(roots or standing, key=lambda each: (RANK[each.severity], *each.sort_key))
+    if all(each.code.startswith(RAISES_NOTHING) for each in roots):
+        roots = [each for each in standing if each not in roots] + roots
+        return tuple(roots[:MOST])
+    ordered = sorted(roots, key=lambda each: (RANK[each.severity], *each.sort_key))
     return tuple(ordered[:MOST])
-
-
-def _place(finding: Finding) -> tuple[str, int]:
-    return os.path.abspath(finding.site.file), finding.site.line
 
 
 def _is_consequence(finding: Finding) -> bool:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tensortrail.findings import Finding, Safety, Severity
+from tensortrail.findings import Finding, Safety
 from tensortrail.inert import inert
-from tensortrail.tracer.exports.text import count_of, move_line, place
+from tensortrail.tracer.exports.finding_lines import lines_of, shown
+from tensortrail.tracer.exports.text import count_of, move_line
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 
 MOST_MOVES, MOST_FINDINGS = 3, 10
-ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
-STYLES = {Severity.ERROR: "31;1", Severity.WARNING: "33;1", Severity.NOTE: "36"}
 
 
 def closing(
@@ -24,28 +23,13 @@ def closing(
     lines += [f"  {inert(move_line(each))}" for each in summary.moves_by_line[:MOST_MOVES]]
     if met := summary.meetings:
         lines.append(f"  {count_of(len(met), 'place')} where tensors of different devices met")
-    lines += _found(findings, color)
-    lines += (inert(each) for each in _commands(findings, directory))
+    lines += shown(lines_of(findings), MOST_FINDINGS, color)
+    lines += (inert(each) for each in commands(any(map(has_patch, findings)), directory))
     return "\n".join(lines) + "\n"
 
 
-def _found(findings: Sequence[Finding], color: bool) -> Iterator[str]:
-    """One line for each finding, the worst first."""
-    if not findings:
-        yield "  no findings"
-        return
-    ordered = sorted(findings, key=lambda each: ORDER.index(each.severity))
-    for finding in ordered[:MOST_FINDINGS]:
-        word = f"{finding.severity.value} {finding.code}"
-        if color:
-            word = f"\x1b[{STYLES[finding.severity]}m{word}\x1b[0m"
-        yield f"  {word}  {inert(place(finding.site))}  {inert(finding.message)}"
-    if len(findings) > MOST_FINDINGS:
-        yield f"  and {count_of(len(findings) - MOST_FINDINGS, 'finding')} more"
-
-
-def _commands(findings: Sequence[Finding], directory: str) -> Iterator[str]:
-    if any(has_patch(each) for each in findings):
+def commands(patch: bool, directory: str) -> Iterator[str]:
+    if patch:
         yield f"  patch: tensortrail fix {directory} --unsafe-fixes --diff"
     yield f"  more: tensortrail report {directory}  (or --format html)"
 

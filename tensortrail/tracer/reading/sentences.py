@@ -79,7 +79,8 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
         case Did.PENDING:
             return f"saved in the background, not awaited before {facts.get('next', 'the end')}"
         case Did.PHASE:
-            return str(facts.get("began") or f"{facts.get('ended')} ended")
+            failed = f"{facts['failed']} failed" if facts.get("failed") else ""
+            return str(facts.get("began") or failed or f"{facts.get('ended')} ended")
         case _:
             return f"{event.did.value} {op}".strip()
 

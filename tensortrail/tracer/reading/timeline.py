@@ -7,6 +7,7 @@ import copy
 import heapq
 import math
 import os
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,12 +18,14 @@ from typing import Any
 from tensortrail.findings import Edit, Fix, Safety, Site, Step
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.reading import sentences, source_lines
+from tensortrail.tracer.reading.failed_tests import Stretch, end_of_test, failed_tests
 from tensortrail.tracer.trail.layout import CODE, EVENT, KINDS, Row
 from tensortrail.tracer.trail.reader import Part
 from tensortrail.tracer.trail.run_files import read_parts
 
 LINEAGE = (Did.MOVE, Did.SWAP, Did.STAGE)
 """Events whose `storage` goes on with the values of `other`."""
+LINEAGE_CODES = frozenset(CODE[did] for did in LINEAGE)
 
 
 class Process:
@@ -36,12 +39,12 @@ class Process:
         self._sites: dict[int, tuple[Site | None, Site | None]] = {}
 
     def event(self, row: Row) -> Event:
-        code, micros, context, site, storage, other, op, facts = row[:8]
+        code, _, context, site, storage, other, op, facts = row[:8]
         thread, phase = self._context(context)
         user, by = self.site(site)
         return Event(
             did=KINDS[code - EVENT],
-            time=self.offset + micros / 1e6,
+            time=self.time(row),
             process=self.label,
             thread=thread,
             phase=phase,
@@ -52,6 +55,14 @@ class Process:
             op=self.part.text(op),
             facts=facts if isinstance(facts, dict) else {},
         )
+
+    def time(self, row: Row) -> float:
+        """Seconds since the run began."""
+        return self.offset + float(row[1]) / 1e6
+
+    @cached_property
+    def failed_tests(self) -> list[Stretch]:
+        return failed_tests(self.part.rows)
 
     def storage(self, number: int) -> Storage | None:
         if not number:
@@ -79,6 +90,21 @@ class Process:
             if row[5]:
                 found[row[5]].append(row)
         return found
+
+    def own_name(self, number: int) -> str:
+        """The name that the storage itself was given last."""
+        given = self.part.names.get(number)
+        return self.part.text(given[-1]) if given else ""
+
+    def before(self, number: int) -> int:
+        """The storage that its values were in before; 0 if there is none."""
+        rows = self.by_storage.get(number, ())
+        return next((r[5] for r in rows if r[4] == number and r[5] and r[0] in LINEAGE_CODES), 0)
+
+    def then(self, number: int) -> int:
+        """The storage that its values were in afterwards; 0 if there is none."""
+        rows = self.by_storage.get(number, ())
+        return next((r[4] for r in rows if r[5] == number != r[4] and r[0] in LINEAGE_CODES), 0)
 
     def _context(self, number: int) -> tuple[str, str]:
         row = self.part.contexts.get(number)
@@ -181,10 +207,11 @@ class RunTimeline:
 
     def after(self, event: Event) -> Iterator[Event]:
         process = self._by_label[event.process]
-        for row in reversed(process.part.rows):
-            later = process.event(row)
-            if later.time <= event.time:
-                return
+        rows = process.part.rows
+        first = bisect_right(rows, event.time, key=process.time)
+        end = end_of_test(first, process.failed_tests, len(rows))
+        for place in range(end - 1, first - 1, -1):
+            later = process.event(rows[place])
             if later.thread == event.thread:
                 yield later
 
@@ -203,24 +230,21 @@ class RunTimeline:
         return bool(self._name(storage))
 
     def _name(self, storage: Storage) -> str:
-        process = self._by_label[storage.process]
-        names, number = process.part.names, storage.number
-        lineage = {CODE[did] for did in LINEAGE}
+        process, number = self._by_label[storage.process], storage.number
+        found = ""
         for _ in range(20):
-            if found := names.get(number):
-                return process.part.text(found[-1])
-            before = next(
-                (
-                    row[5]
-                    for row in process.by_storage.get(number, ())
-                    if row[4] == number and row[5] and row[0] in lineage
-                ),
-                0,
-            )
-            if not before or before == number:
+            if found := process.own_name(number):
                 break
+            before = process.before(number)
+            if not before or before == number:
+                return ""
             number = before
-        return ""
+        for _ in range(20):
+            number = process.then(number)
+            if not number:
+                break
+            found = fuller(found, process.own_name(number))
+        return found
 
     def visits(self) -> Iterator[tuple[Site, int]]:
         """The lines of users and libraries, each with how many events it has."""
@@ -240,7 +264,7 @@ class RunTimeline:
     def steps(self, events: Sequence[Event]) -> tuple[Step, ...]:
         steps = (
             Step(self.dressed(at), sentences.sentence(event, self.name))
-            for event in _telling(events)
+            for event in telling(events)
             if (at := event.site or event.by) is not None
         )
         return tuple(dict.fromkeys(steps))
@@ -280,9 +304,15 @@ class RunTimeline:
         return source_lines.fix(description, safety, edits)
 
 
-def _telling(events: Sequence[Event]) -> Iterator[Event]:
-    """Without what only follows from a move on the same line: the parameter that then holds the
-    moved bytes, the module whose parameters moved, the library call inside of another one."""
+def fuller(name: str, later: str) -> str:
+    """What a tensor is called: `Net.head.weight` if the `Linear.weight` was to become that."""
+    path = name.partition(".")[2]
+    return later if path and later.endswith(f".{path}") and len(later) > len(name) else name
+
+
+def telling(events: Sequence[Event]) -> Iterator[Event]:
+    """The events without what only follows from a move on the same line: the parameter that then
+    holds the moved bytes, the module whose parameters moved, the library call inside of another."""
     moved = {(each.storage, each.site) for each in events if each.did is Did.MOVE}
     outermost = {each.site: each for each in events if each.did is Did.HOOK}
     for event in events:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import atexit
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import Focus
 from tensortrail.tracer.events.names_at_end import name_what_lives
 from tensortrail.tracer.events.recorder import FORK, Recorder
@@ -20,6 +21,10 @@ from tensortrail.tracer.rehearsal.devices.spec import Spec
 from tensortrail.tracer.trail.layout import SUFFIX
 from tensortrail.tracer.trail.writer import TrailWriter
 from tensortrail.tracer.watching.arming import arm, disarm
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.explaining.explanation import Explanation
+    from tensortrail.tracer.reading.timeline import RunTimeline
 
 _running: Session | None = None
 _follows_forks = False
@@ -137,14 +142,38 @@ class Session:
     def explained(self, error: BaseException, color: bool = False) -> str:
         """What an exception that leaves the program has to do with where its tensors are."""
         from tensortrail.tracer.explaining.explanation import explain
-        from tensortrail.tracer.explaining.explanation_text import render
+
+        failures = self.recorder.failures
+        return self._told(lambda: explain(error, failures, self._opened), color)
+
+    def failed(self, test: str) -> None:
+        """An exception has left the test that runs."""
+        self.recorder.guarded(lambda of: of.note(Did.PHASE, facts={"failed": test}))
+
+    def found_in(self, phase: str) -> str:
+        """What the rules find in the phase of that name that runs now; empty if nothing."""
+        from tensortrail.tracer.explaining.findings_in_phase import explain_phase
+
+        return self._told(lambda: explain_phase(phase, self._opened()), False)
+
+    def name_what_lives(self) -> None:
+        """Weights get the names that they would have if the run ended now."""
+        self.recorder.guarded(name_what_lives)
+
+    def _opened(self) -> RunTimeline:
         from tensortrail.tracer.reading.timeline import open_run
+
+        return open_run(self.directory)
+
+    def _told(self, explain: Callable[[], Explanation | None], color: bool) -> str:
+        """The explanation as text. What it does is not recorded."""
+        from tensortrail.tracer.explaining.explanation_text import render
 
         try:
             self.recorder.active = False
             name_what_lives(self.recorder)
             self.recorder.writer.flush()
-            told = explain(error, self.recorder.failures, lambda: open_run(self.directory))
+            told = explain()
             return render(told, color) if told is not None else ""
         except Exception as fault:
             self.recorder.trouble(fault)

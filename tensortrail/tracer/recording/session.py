@@ -16,6 +16,7 @@ from tensortrail.tracer.events.focus import Focus
 from tensortrail.tracer.recording.running import Session, running
 from tensortrail.tracer.recording.spawned_process import follow
 from tensortrail.tracer.rehearsal.devices.spec import Spec
+from tensortrail.tracer.trail.kept_runs import keep_out_of_git
 from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
 from tensortrail.version import __version__
 
@@ -36,14 +37,21 @@ def begin(
     steps: range = range(0),
     rehearse: Spec | None = None,
     guard: bool = False,
+    run: str = "",
+    worker: str = "",
 ) -> Session:
-    """Start recording in this process. Raises OSError if the directory cannot be written."""
+    """Start recording in this process. Raises OSError if the directory cannot be written.
+
+    Processes that give the same name for `run` record one run, as `worker`s of it."""
     if (already := running()) is not None:
         raise AlreadyRecording(f"this process is recorded already, in {already.directory}")
-    run = run_name()
+    run = run or run_name()
     chosen = os.path.abspath(directory or os.path.join(DEFAULT_DIRECTORY, run))
     Path(chosen).mkdir(parents=True, exist_ok=True)
-    session = Session(chosen, _header(run, argv), focus or Focus(), limit, steps, rehearse, guard)
+    if Path(DEFAULT_DIRECTORY).absolute() in Path(chosen).parents:
+        keep_out_of_git(Path(DEFAULT_DIRECTORY))
+    header = {**_header(run, argv), "worker": worker}
+    session = Session(chosen, header, focus or Focus(), limit, steps, rehearse, guard)
     follow(session)
     session.start()
     return session

@@ -62,6 +62,16 @@ def read_part(path: str) -> Part:
         return _read_part(path)
 
 
+def read_header(path: str) -> Mapping[str, Any]:
+    """The header alone: the first frame of the file."""
+    part = Part(path)
+    with _opened(path) as file:
+        for rows in _frames(file, []):
+            _take(part, rows)
+            break
+    return part.header
+
+
 @contextmanager
 def without_collector() -> Iterator[None]:
     """Millions of rows are made and none is garbage: looking for some takes half of the time."""
@@ -77,12 +87,7 @@ def without_collector() -> Iterator[None]:
 def _read_part(path: str) -> Part:
     part = Part(path)
     damages: list[str] = []
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise NotATrail(f"{path}: no trail")  # a pipe would make us wait
-    with open(path, "rb") as file:
-        if (magic := file.read(len(MAGIC))) != MAGIC:
-            newer = magic.startswith(MAGIC.rpartition(b" ")[0])
-            raise NotATrail(f"{path}: {'a trail of another version' if newer else 'no trail'}")
+    with _opened(path) as file:
         understood = [_take(part, rows) for rows in _frames(file, damages)]
     damages += ["rows of a form unknown"] * understood.count(False)
     if damages:
@@ -92,6 +97,18 @@ def _read_part(path: str) -> Part:
         # Threads overtake each other, and thinned rows are written late.
         part.rows.sort(key=itemgetter(1))
     return part
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """The file after what says that it is a trail."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise NotATrail(f"{path}: no trail")  # a pipe would make us wait
+    with open(path, "rb") as file:
+        if (magic := file.read(len(MAGIC))) != MAGIC:
+            newer = magic.startswith(MAGIC.rpartition(b" ")[0])
+            raise NotATrail(f"{path}: {'a trail of another version' if newer else 'no trail'}")
+        yield file
 
 
 def _frames(file: BinaryIO, damages: list[str]) -> Iterator[list[Any]]:

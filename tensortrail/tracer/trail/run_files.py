@@ -47,13 +47,17 @@ def trail_files(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise NotATrail(f"{path}: no such file or directory")
-    found = sorted(path.glob(f"*{SUFFIX}"))
-    if found:
+    if found := files_of_run(path):
         return found
-    runs = [each for each in path.iterdir() if each.is_dir() and any(each.glob(f"*{SUFFIX}"))]
+    runs = [each for each in path.iterdir() if each.is_dir() and files_of_run(each)]
     if not runs:
         raise NotATrail(f"{path}: no trail in it")
     return trail_files(max(runs, key=lambda each: each.stat().st_mtime))
+
+
+def files_of_run(folder: Path) -> list[Path]:
+    """Those in the folder, and in the folders of xdist's processes."""
+    return sorted([*folder.glob(f"*{SUFFIX}"), *folder.glob(f"gw[0-9]*/*{SUFFIX}")])
 
 
 def _number(part: Part, key: str) -> float:

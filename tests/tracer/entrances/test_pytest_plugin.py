@@ -20,7 +20,7 @@ def test_passes():
     assert torch.ones(2).to("meta").device.type == "meta"
 
 def test_fails():
-    torch.ones(2, device="meta").item()
+    torch.ones(2, device="meta").tolist()
 
 @pytest.mark.skip
 def test_skipped(): ...
@@ -28,13 +28,44 @@ def test_skipped(): ...
 @pytest.mark.xfail(strict=True)
 def test_expected():
     raise RuntimeError
+
+def test_handles():
+    with pytest.raises(RuntimeError):
+        torch.ones(2, device="meta").tolist()
+    torch.ones(2).to("meta")
+"""
+SAVES = """\
+import torch
+
+def test_saves(tmp_path):
+    torch.save({"weight": torch.ones(2, device="meta")}, tmp_path / "x.pt")
+"""
+SAVES_AND_LOOKS = """
+def test_saves_and_looks(tmp_path):
+    torch.save({"weight": torch.ones(2, device="meta")}, tmp_path / "x.pt")
+    assert not torch.load(tmp_path / "x.pt")["weight"].is_meta
 """
 
 
-def outcomes(folder: Path, *options: str) -> str:
+def ran(folder: Path, *options: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
-    return done.stdout + done.stderr
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    return done.returncode, done.stdout + done.stderr
+
+
+def outcomes(folder: Path, *options: str) -> str:
+    return ran(folder, *options)[1]
+
+
+def sections(text: str) -> list[str]:
+    """What stands under the tracebacks of the failed tests."""
+    _, *below = text.split("- tensortrail: what was where -")
+    return [each.partition("\n____")[0].partition("\n====")[0] for each in below]
+
+
+def summary(text: str) -> list[str]:
+    last = text.rpartition("= tensortrail =")[2].partition("\n====")[0]
+    return [line.strip() for line in last.splitlines()[1:]]
 
 
 def told(text: str) -> list[str]:
@@ -43,17 +74,52 @@ def told(text: str) -> list[str]:
     return sorted(line for line in text.splitlines() if line.startswith(words))
 
 
-def test_outcomes_are_the_same_and_there_is_a_trail(tmp_path: Path) -> None:
+def test_outcomes_are_the_same_and_what_was_found_is_told(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
+    (tmp_path / "test_saves.py").write_text(SAVES + SAVES_AND_LOOKS)
     plain = outcomes(tmp_path)
-    traced = outcomes(tmp_path, "--tensortrail", "--tensortrail-directory", "run")
+    code, traced = ran(
+        tmp_path, "--tensortrail", "--tensortrail-directory", "run", "--tensortrail-check"
+    )
+    assert code == 1
     assert told(traced) == told(plain)
-    assert len(told(plain)) == 4
-    assert "events in" in traced
-    (move,) = open_run(tmp_path / "run").events(Did.MOVE)
-    assert move.phase == "test_it.py::test_passes"
-    assert move.site is not None
-    assert move.site.line == 4
+    assert len(told(plain)) == 7
+    assert "tensortrail/tracer" not in traced, "frames of ours in a traceback"
+    run = open_run(tmp_path / "run")
+    assert {(each.phase, each.site.line) for each in run.events(Did.MOVE) if each.site} == {
+        ("test_it.py::test_passes", 4), ("test_it.py::test_handles", 19),
+    }  # fmt: skip
+    raised, compared = sections(traced)
+    assert "Tensor.tolist at test_it.py:7 in test_fails was given" in raised
+    assert "cause    DEV508" in raised
+    assert "cause    SHD405" in compared, "an AssertionError without a word about tensors"
+    assert "(test_saves.py:7 in test_saves_and_looks)" in compared
+    assert "test_saves.py:4" not in compared, "another test's"
+    events, *found, more, check = summary(traced)
+    assert events.endswith("events in run")
+    assert [each.partition("  `")[0] for each in found] == [
+        "error DEV508  test_it.py:7",
+        "error SHD405  test_saves.py:4",
+        "error SHD405  test_saves.py:7",
+        "note DEV508  test_it.py:18",  # which the test expected
+    ]
+    assert more == "more: tensortrail report run  (or --format html)"
+    assert check == "--tensortrail-check failed: DEV508, SHD405"
+
+
+def test_a_session_of_xdist_fails_on_what_its_processes_found(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    (tmp_path / "test_it.py").write_text(SAVES)
+    options = ("-n", "2", "--tensortrail-check", "--tensortrail-directory", "run")
+    code, text = ran(tmp_path, *options)
+    assert code == 1
+    assert "1 passed" in text
+    found = [each for each in summary(text) if "SHD405" in each]
+    assert found[0].startswith("error SHD405  test_it.py:4")
+    assert found[1:] == ["--tensortrail-check failed: SHD405"]
+    run = open_run(tmp_path / "run")
+    assert {each.part.header["worker"] for each in run.processes} == {"gw0", "gw1"}
+    assert {each.process.split()[1] for each in run.events(Did.SAVE)} < {"gw0", "gw1"}
 
 
 def test_without_the_option_nothing_is_recorded(tmp_path: Path) -> None:

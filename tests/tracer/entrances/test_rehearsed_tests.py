@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.tracer.entrances.expected_failures import Expected, expected_failures
+from tensortrail.tracer.reading.timeline import open_run
 
 CONFTEST = "import torch\nTHERE = torch.cuda.is_available()\n"
 TESTS = """\
@@ -208,8 +209,10 @@ def test_in_processes_of_xdist_with_a_trail_and_expected_failures(folder: Path) 
         "TestCase::test_meets_too": "FAILED",
     }  # fmt: skip
     check(text)
-    assert "DEV502 test_it.py:" in text
+    assert "error DEV502  test_it.py:" in text
+    assert "more: tensortrail report run  (" in text
     assert {each.name for each in (folder / "run").iterdir()} >= {"gw0", "gw1"}
+    assert len(open_run(folder / "run").processes) >= 2
 
 
 def test_unittest_runs_on_simulated_devices(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""A finding in one line: how bad it is, its code, its place, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.inert import inert
+from tensortrail.tracer.exports.text import count_of, place
+
+ORDER = tuple(each.value for each in (Severity.ERROR, Severity.WARNING, Severity.NOTE))
+STYLES = {"error": "31;1", "warning": "33;1", "note": "36"}
+
+
+class Line(NamedTuple):
+    """As plain text, which processes can tell each other."""
+
+    severity: str
+    code: str
+    where: str
+    message: str
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity == Severity.ERROR.value
+
+    def text(self, color: bool) -> str:
+        word = f"{self.severity} {self.code}"
+        if color:
+            word = f"\x1b[{STYLES.get(self.severity, '0')}m{word}\x1b[0m"
+        return f"{word}  {inert(self.where)}  {inert(self.message)}"
+
+
+def lines_of(findings: Iterable[Finding]) -> list[Line]:
+    """The worst first."""
+    return in_order(
+        Line(each.severity.value, each.code, place(each.site), each.message) for each in findings
+    )
+
+
+def in_order(lines: Iterable[Line]) -> list[Line]:
+    return sorted(dict.fromkeys(lines), key=lambda each: ORDER.index(each.severity))
+
+
+def shown(lines: Sequence[Line], most: int, color: bool = False) -> Iterator[str]:
+    if not lines:
+        yield "  no findings"
+    for each in lines[:most]:
+        yield f"  {each.text(color)}"
+    if len(lines) > most:
+        yield f"  and {count_of(len(lines) - most, 'finding')} more"

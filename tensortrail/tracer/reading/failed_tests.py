@@ -1,0 +1,35 @@
+"""The stretches of a process in which tests ran that failed: what a test raised and did not catch
+is a failure, though other tests ran after it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.trail.layout import CODE, Row
+
+PHASE = CODE[Did.PHASE]
+Stretch = tuple[int, int]
+"""The rows of the beginning and of the failure."""
+
+
+def failed_tests(rows: Sequence[Row]) -> list[Stretch]:
+    began: dict[str, int] = {}
+    found = []
+    for place, row in enumerate(rows):
+        if row[0] != PHASE or not isinstance(facts := row[7], dict):
+            continue
+        if name := facts.get("began"):
+            began[str(name)] = place
+        elif (name := facts.get("failed")) and str(name) in began:
+            found.append((began[str(name)], place))
+    return found
+
+
+def end_of_test(place: int, stretches: Sequence[Stretch], otherwise: int) -> int:
+    """Where the failed test ends that this row is in."""
+    after = bisect_left(stretches, place, key=lambda each: each[1])
+    if after < len(stretches) and stretches[after][0] <= place:
+        return stretches[after][1]
+    return otherwise

@@ -1,0 +1,79 @@
+"""The runs that are kept in a folder: what each is, and how one is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensortrail.tracer.trail.last_state import ENDING
+from tensortrail.tracer.trail.layout import SUFFIX
+from tensortrail.tracer.trail.reader import NotATrail, read_header
+from tensortrail.tracer.trail.run_files import files_of_run
+
+REPORTS = ("report.html", "perfetto.json", "run.parquet")
+"""What `tensortrail report` writes beside the trail."""
+IGNORED = "*\n"
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    folder: Path
+    started: float
+    """Seconds since 1970; 0 if the trail does not say."""
+    program: str
+    processes: int
+    nbytes: int
+    devices: str
+    """Those that were simulated."""
+
+
+def kept_runs(folder: Path) -> list[KeptRun]:
+    """The newest first."""
+    folders = [each for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
+    found = [_run(each) for each in folders if files_of_run(each)]
+    return sorted(found, key=lambda each: -each.started)
+
+
+def _run(folder: Path) -> KeptRun:
+    files = files_of_run(folder)
+    headers = []
+    for file in files:
+        with suppress(NotATrail, OSError):
+            headers.append(read_header(str(file)))
+    first = min(headers, key=lambda each: float(each.get("start") or 0), default={})
+    return KeptRun(
+        folder=folder,
+        started=float(first.get("start") or 0),
+        program=" ".join(first.get("argv") or ("?",)),
+        processes=len(files),
+        nbytes=sum(each.stat().st_size for each in _ours(folder)),
+        devices=str(first.get("rehearse") or ""),
+    )
+
+
+def remove(folder: Path) -> bool:
+    """Remove what is ours in the folder of a run; whether the folder is gone."""
+    inside = {each.parent for each in files_of_run(folder)} | {folder}
+    for each in list(_ours(folder)):
+        each.unlink()
+    for each in sorted(inside, reverse=True):
+        with suppress(OSError):
+            each.rmdir()
+    return not folder.exists()
+
+
+def _ours(folder: Path) -> Iterator[Path]:
+    for within in {each.parent for each in files_of_run(folder)} | {folder}:
+        for each in within.iterdir():
+            if each.is_file() and (each.suffix in (SUFFIX, ENDING) or each.name in REPORTS):
+                yield each
+
+
+def keep_out_of_git(folder: Path) -> None:
+    """A folder of runs that we made is no part of a project."""
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        with suppress(OSError):
+            ignore.write_text(IGNORED)

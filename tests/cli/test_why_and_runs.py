@@ -1,0 +1,184 @@
+"""`tensortrail why`, `tensortrail runs` and `Run.explain`: runs as things one can ask."""
+
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+import tensortrail
+from tensortrail.cli import main
+from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tests.tracer.exports.trails import small_run
+
+PLACE = "test_why_and_runs.py"
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(10, 4)
+        self.head = torch.nn.Linear(4, 2)
+
+
+def offload(module: torch.nn.Module) -> None:
+    module.to("meta")
+
+
+def recorded(folder: Path, moved: bool) -> Net:
+    with tensortrail.trace(folder):
+        model = Net()
+        if moved:
+            offload(model.embed)
+        torch.zeros(2).to("meta" if moved else "cpu")
+        model.eval()
+    return model
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_why_a_weight_is_there(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = recorded(here / "run", moved=True)
+    code, out, _ = asked(capsys, "why", "run", "model.embed.weight")
+    assert code == CLEAN
+    first, because, made, moved, *_ = out.splitlines()
+    assert first == "Net.embed.weight  (float32 10x4, 160 B) is on meta"
+    assert because.startswith("  because `Tensor.to` at ")
+    assert "in offload [torch/nn/modules/module.py:" in because
+    assert because.endswith("moved it there from cpu")
+    assert "made on cpu by torch.empty" in made
+    assert "in Net.__init__ [torch/nn/modules/sparse.py:" in made
+    assert "moved cpu -> meta by Tensor.to" in moved
+    assert "Embedding.weight" not in out, "one name for one tensor"
+    del model
+
+
+def test_why_for_programs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = recorded(here / "run", moved=True)
+    code, out, _ = asked(capsys, "why", "run", "embed.weight", "--format", "json")
+    assert code == CLEAN
+    told = json.loads(out)
+    (tensor,) = told["tensors"]
+    assert (tensor["name"], tensor["device"], tensor["shape"]) == (
+        "Net.embed.weight", "meta", [10, 4],
+    )  # fmt: skip
+    assert not tensor["freed"]
+    made, moved = tensor["trail"][:2]
+    assert (made["did"], moved["did"]) == ("create", "move")
+    assert moved["at"]["file"].endswith(PLACE)
+    assert moved["at"]["function"] == "offload"
+    del model
+
+
+def test_no_such_tensor(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = recorded(here / "run", moved=False)
+    code, out, err = asked(capsys, "why", "run", "modle.embed.weigth")
+    assert (code, out) == (FAILED, "")
+    assert "no tensor of this run is called modle.embed.weigth" in err
+    assert "Net.embed.weight" in err
+    del model
+
+
+def test_a_run_explains_and_shows_itself(here: Path) -> None:
+    run = tensortrail.trace("run")
+    assert repr(run) == "<tensortrail run not begun>"
+    with run:
+        model = Net()
+        offload(model.head)
+        told = run.explain("model.head.bias")
+        assert repr(run).startswith("<tensortrail run run: ")
+    assert "Net.head.bias  (float32 2, 8 B) is on meta" in str(told)
+    assert told.as_dict()["tensors"][0]["because"].startswith("`Tensor.to`")
+    assert repr(run) == "<tensortrail run run>"
+    assert "no findings" in run._repr_html_()
+    assert str(run.explain("model.head.bias")) == str(told), "also when the run is over"
+
+
+def test_the_trail_of_a_freed_tensor_and_its_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensortrail.tracer.exports.why import why
+
+    told = why(small_run(tmp_path, monkeypatch), "model.weight")
+    first, because, loaded, moved, *_ = str(told).splitlines()
+    assert first == "model.weight  (float32 10x10, 400 B) is on cuda:0"
+    assert because == "  because `to` at train.py:12 in main [torch/nn/modules/module.py:1300] " \
+        "moved it there from cpu"  # fmt: skip
+    assert "read onto cpu by load_file (w.safetensors)" in loaded
+    assert "moved cpu -> cuda:0 by to" in moved
+
+
+def test_runs_are_listed_the_newest_first_and_kept_out_of_git(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tensortrail.trace():
+        torch.ones(1)
+    ignore = here / ".tensortrail" / ".gitignore"
+    assert ignore.read_text() == "*\n"
+    (only,) = [each.name for each in (here / ".tensortrail").iterdir() if each.is_dir()]
+    (here / ".tensortrail" / only).rename(here / ".tensortrail" / "first")
+    with tensortrail.trace(".tensortrail/second"):
+        torch.ones(1)
+    code, out, _ = asked(capsys, "runs")
+    assert code == CLEAN
+    assert [line.split()[0] for line in out.splitlines()] == ["second", "first"]
+    assert "1 process" in out
+    code, out, _ = asked(capsys, "runs", "--format", "json")
+    assert [each["processes"] for each in json.loads(out)] == [1, 1]
+
+
+def test_a_run_elsewhere_gets_no_gitignore(here: Path) -> None:
+    with tensortrail.trace("elsewhere/run"):
+        torch.ones(1)
+    assert not (here / "elsewhere" / ".gitignore").exists()
+
+
+def test_what_is_removed_is_ours(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        with tensortrail.trace(f".tensortrail/{name}"):
+            torch.ones(1)
+    (here / ".tensortrail" / "b" / "notes.txt").write_text("mine")
+    (here / "src").mkdir()
+    (here / "src" / "train.py").write_text("")
+    code, _, err = asked(capsys, "runs", "--remove", "a", "b", "src")
+    assert code == FAILED
+    assert "src: no run" in err
+    assert "the folder has other files and stays" in err
+    assert not (here / ".tensortrail" / "a").exists()
+    assert [each.name for each in (here / ".tensortrail" / "b").iterdir()] == ["notes.txt"]
+    assert (here / "src" / "train.py").exists()
+    assert asked(capsys, "runs")[1] == ""
+
+
+def test_two_runs_are_compared(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(here / ".tensortrail" / "a", moved=False)
+    gc.collect()
+    assert asked(capsys, "runs", "--compare", "a", "a")[1] == "no difference\n"
+    recorded(here / ".tensortrail" / "b", moved=True)
+    code, out, _ = asked(capsys, "runs", "--compare", "a", "b")
+    assert "lie elsewhere: 1\n  Net.embed.weight  cpu -> meta\n" in out
+    assert "cpu -> meta  0 B -> 160 B" in out
+    assert "move less" not in out
+    code, out, _ = asked(capsys, "runs", "--compare", "a", "b", "--format", "json")
+    assert json.loads(out)["elsewhere"] == [
+        {"name": "Net.embed.weight", "before": "cpu", "after": "meta"}
+    ]
+    assert code == (FOUND if json.loads(out)["new"] else CLEAN)
+    assert asked(capsys, "runs", "--compare", "a", "missing")[0] == FAILED
