@@ -20,7 +20,7 @@ from tests.tracer.exports.trails import small_run
 PLACE = "test_why_and_runs.py"
 
 
-class Net(torch.nn.Module):
+class Net(torch.nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.embed = torch.nn.Embedding(10, 4)
