@@ -1,6 +1,6 @@
 """Inferred places beside where the tensors of rehearsed runs really were, name by name.
 
-    python benchmarks/places_agree.py [--only WORD] [--seconds N] [--show]
+    python benchmarks/places_agree.py [--only WORD] [--seconds N] [--each N] [--show]
 
 Each model is built from a tiny configuration, moved to a simulated GPU and called once. Whenever
 a line of its file has given a name to a tensor, the device is compared with the place that was
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
-import inspect
+import signal
 import sys
 import time
 from collections import Counter
@@ -21,62 +21,57 @@ from types import FrameType
 from typing import Any
 
 import torch
+from tiny_models import Subject, subjects
+from torch.utils._pytree import tree_map_only
 
 from tensortrail.analyzer.module import PythonModule, open_project
 from tensortrail.rules.places import Held, Place, What, Where
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
-TINY = {
-    "hidden_size": 32, "d_model": 32, "n_embd": 32, "dim": 32, "intermediate_size": 48,
-    "d_ff": 48, "ffn_dim": 48, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "n_inner": 48,
-    "num_hidden_layers": 2, "n_layer": 2, "n_layers": 2, "num_layers": 2, "encoder_layers": 2,
-    "decoder_layers": 2, "num_attention_heads": 4, "n_head": 4, "n_heads": 4, "num_heads": 4,
-    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "num_key_value_heads": 4,
-    "vocab_size": 99, "max_position_embeddings": 64, "n_positions": 64, "head_dim": 8,
-    "image_size": 32, "patch_size": 16, "num_local_experts": 2, "num_experts": 2, "d_kv": 8,
-    "embedding_size": 32, "pad_token_id": 0, "rotary_dim": 8, "num_decoder_layers": 2,
-}  # fmt: skip
-TYPES = (
-    "albert bart bert big_bird biogpt blenderbot bloom codegen convbert cohere ctrl deberta "
-    "deberta-v2 deit dinov2 distilbert electra ernie falcon flaubert fnet gemma gemma2 "
-    "gemma3_text glm gpt2 gpt_bigcode gpt_neo gpt_neox gptj granite helium hubert ijepa "
-    "layoutlm led lilt llama longformer m2m_100 mamba marian mbart megatron-bert mistral "
-    "mixtral mobilebert modernbert mpnet mpt mt5 mvp nezha nystromformer olmo olmo2 "
-    "openai-gpt opt pegasus persimmon phi phi3 plbart prophetnet qwen2 qwen2_moe qwen3 "
-    "rembert roberta roberta-prelayernorm roc_bert roformer rwkv squeezebert stablelm "
-    "starcoder2 t5 umt5 vit vit_mae vit_msn xglm xlm xlm-roberta xlnet xmod yolos yoso"
-).split()
+PARTS = ("transformers/models/", "transformers/integrations/", "transformers/masking_utils",
+         "transformers/modeling_", "diffusers/models/", "timm/", "torch/nn/modules/",
+         "torch/nn/functional", "generated_")  # fmt: skip
+"""Files are compared whose path holds one of these."""
 
 
 class Tally:
     """Counts of one run; what was inferred is asked file by file."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
         self.functions: set[str] = set()
         self._project = open_project()
-        self._files: dict[str, dict[int, list[tuple[str, Held]]]] = {}
+        self._outer: dict[str, dict[int, ast.FunctionDef]] = {}
+        self._modules: dict[str, PythonModule] = {}
+        self._names: dict[ast.FunctionDef, dict[int, list[tuple[str, Held]]]] = {}
 
-    def inferred(self, path: str) -> dict[int, list[tuple[str, Held]]]:
-        """By line, the names it binds and what is believed of them."""
-        if path not in self._files:
+    def inferred(self, path: str, line: int) -> list[tuple[str, Held]]:
+        """The names a line binds and what is believed of them."""
+        if path not in self._outer:
             module = PythonModule(path, Path(path).read_bytes(), self._project)
+            self._modules[path] = module
+            self._outer[path] = {
+                number: function
+                for function in module.nodes(ast.FunctionDef)
+                if module.tree.outermost_function_of(function) is function
+                for number in range(function.lineno, (function.end_lineno or 0) + 1)
+            }
+        function = self._outer[path].get(line)
+        if function is None:
+            return []
+        if function not in self._names:
             by_line: dict[int, list[tuple[str, Held]]] = {}
-            for function in module.nodes(ast.FunctionDef):
-                if module.tree.outermost_function_of(function) is not function:
-                    continue
-                for node, held in module.places(function).seen.items():
-                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                        by_line.setdefault(node.lineno, []).append((node.id, held))
-            self._files[path] = by_line
-        return self._files[path]
+            for node, held in self._modules[path].places(function).seen.items():
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    by_line.setdefault(node.lineno, []).append((node.id, held))
+            self._names[function] = by_line
+        return self._names[function].get(line, [])
 
     def traced(self, frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
         path = frame.f_code.co_filename
-        if event != "call" or not path.startswith(self.folder) or "modeling_" not in path:
+        if event != "call" or not any(part in path for part in PARTS):
             return None
         self.functions.add(f"{path}:{frame.f_code.co_firstlineno}")
         given = {name: where_is(each) for name, each in frame.f_locals.items()}
@@ -85,7 +80,7 @@ class Tally:
 
         def line(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
             nonlocal last
-            for name, held in self.inferred(path).get(last, ()):
+            for name, held in self.inferred(path, last):
                 device = where_is(frame.f_locals.get(name))
                 if isinstance(frame.f_locals.get(name), torch.Tensor) and event != "exception":
                     self.compare(f"{path}:{last}: {name}", held, device, given)
@@ -129,35 +124,38 @@ def where_is(value: object) -> str:
 
 
 def where_module_is(module: object) -> str:
-    if not isinstance(module, torch.nn.Module):
-        return ""
+    if not isinstance(module, torch.nn.Module) or "_parameters" not in vars(module):
+        return ""  # no module, or one that is being set up
     tensors = [*module.parameters(), *module.buffers()]
     return where_is(tensors[0]) if tensors else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="model types that contain this word")
-    parser.add_argument("--seconds", type=float, default=3600, help="start no model after these")
+    parser.add_argument("--only", default="", help="models whose name contains this word")
+    parser.add_argument("--seconds", type=float, default=3600, help="CPU seconds for all")
+    parser.add_argument("--each", type=int, default=20, help="CPU seconds for one model")
     parser.add_argument("--show", action="store_true", help="print each disagreement")
     options = parser.parse_args()
-    import transformers
-
-    tally = Tally(str(Path(transformers.__file__).parent))
-    ran: list[str] = []
-    end = time.monotonic() + options.seconds
-    for name in (each for each in TYPES if options.only in each):
-        if time.monotonic() > end:
+    tally, ran = Tally(), Counter[str]()
+    signal.signal(signal.SIGPROF, too_slow)
+    for subject in (each for each in subjects() if options.only in each.name):
+        if time.process_time() > options.seconds:
             break
         before = sum(tally.counts.values())
+        signal.setitimer(signal.ITIMER_PROF, options.each)
         try:
-            run(name, tally)
-        except Exception as error:  # a tiny configuration does not fit every model
-            print(f"{name}: {type(error).__name__}: {str(error)[:90]}", file=sys.stderr)
+            run(subject, tally)
+        except Exception as error:  # the settings do not fit every model
+            said = str(error).replace("\n", " ")[:90]
+            print(f"{subject.name}: {type(error).__name__}: {said}", file=sys.stderr)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
         if sum(tally.counts.values()) > before:
-            ran.append(name)
+            ran[subject.name.partition(" ")[0]] += 1
     counts, known = tally.counts, tally.counts["agrees"] + tally.counts["disagrees"]
-    print(f"{len(ran)} models, {len(tally.functions)} functions ran")
+    libraries = ", ".join(f"{count} of {name}" for name, count in ran.items())
+    print(f"{sum(ran.values())} modules ({libraries}), {len(tally.functions)} functions ran")
     print(f"known {known} of {sum(counts.values())} ({100 * known / sum(counts.values()):.1f} %)")
     print(f"agree {counts['agrees']} of the known ({100 * counts['agrees'] / known:.2f} %)")
     if options.show:
@@ -165,37 +163,21 @@ def main() -> None:
             print(f"{count:5} {said}")
 
 
-def run(name: str, tally: Tally) -> None:
-    from transformers import AutoConfig, AutoModel
-
+def run(subject: Subject, tally: Tally) -> None:
     torch.manual_seed(0)
-    known = inspect.signature(type(AutoConfig.for_model(name)).__init__).parameters
-    fields = AutoConfig.for_model(name).to_dict().keys() | known.keys()
-    config = AutoConfig.for_model(name, **{k: v for k, v in TINY.items() if k in fields})
-    with Rehearsal(parse_spec("cuda")):
-        model = AutoModel.from_config(config).eval().to("cuda")
-        inputs = inputs_of(model)
+    with Rehearsal(parse_spec("cuda")), torch.no_grad():
+        model, inputs = subject.build()
+        model = model.eval().to("cuda")
+        inputs = tree_map_only(torch.Tensor, lambda each: each.to("cuda"), inputs)
         sys.settrace(tally.traced)
         try:
-            with torch.no_grad():
-                model(**{key: value.to("cuda") for key, value in inputs.items()})
+            model(**inputs)
         finally:
             sys.settrace(None)
 
 
-def inputs_of(model: Any) -> dict[str, torch.Tensor]:
-    wanted = inspect.signature(model.forward).parameters
-    if "pixel_values" in wanted and "input_ids" not in wanted:
-        return {"pixel_values": torch.rand(1, 3, 32, 32)}
-    if "input_values" in wanted and "input_ids" not in wanted:
-        return {"input_values": torch.rand(1, 4000)}
-    ids = torch.randint(3, 90, (2, 16))
-    found = {"input_ids": ids}
-    if "attention_mask" in wanted:
-        found["attention_mask"] = torch.ones_like(ids)
-    if "decoder_input_ids" in wanted:
-        found["decoder_input_ids"] = ids[:, :8]
-    return found
+def too_slow(number: int, frame: object) -> None:
+    raise TimeoutError("took too long")
 
 
 if __name__ == "__main__":

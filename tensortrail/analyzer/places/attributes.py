@@ -29,6 +29,10 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
     if name in _registered(file.tree, cls):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")}), path=f"self.{name}")
     stores = list(_stores(file.tree, cls, name))
+    for function, value in _passed_to_register(file.tree, cls, name) if not stores else ():
+        held = file.places(function).seen.get(value, UNKNOWN_HELD)
+        if held.what is What.MODULE:
+            return _kept(file, cls, held, name)
     if not stores:
         return _annotated(cls, name)
     found: Held | None = None
@@ -38,7 +42,7 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
             found = found or held
             continue
         if _is_kept_by_the_module(held):
-            return replace(held, path=f"self.{name}")
+            return _kept(file, cls, held, name)
         found = held if found is None else join(found, held)
     if found is None or found.what is What.NONE:
         return UNKNOWN_HELD
@@ -55,6 +59,40 @@ def _is_kept_by_the_module(held: Held) -> bool:
     return held.what is What.TENSOR and any(
         each.where is Where.SELF and each.subject in ("parameter", "buffer") for each in held.places
     )
+
+
+def _kept(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> Held:
+    """A submodule, wherever it came from, goes along; one of a plain object stays if it was made
+    there and no method moves it."""
+    of_caller = any(each.where is Where.OF for each in held.places)
+    along = of_caller or file.is_module(cls)
+    if held.what is What.MODULE and (along or (held.places and _is_moved(file.tree, cls, name))):
+        held = replace(held, places=frozenset({Place(Where.SELF)}))
+    return replace(held, path=f"self.{name}", moved=None, was=frozenset())
+
+
+def _is_moved(tree: Tree, cls: ast.ClassDef, name: str) -> bool:
+    """Some method says `self.name.to(...)`."""
+    for call in tree.nodes(ast.Call, cls):
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in ("to", "cuda"):
+            owner = func.value
+            if isinstance(owner, ast.Attribute) and owner.attr == name:
+                return True
+    return False
+
+
+def _passed_to_register(
+    tree: Tree, cls: ast.ClassDef, name: str
+) -> Iterator[tuple[FunctionNode, ast.expr]]:
+    """`self.register_modules(name=value)`, as pipelines of diffusers keep their components."""
+    for call in tree.nodes(ast.Call, cls):
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr == "register_modules":
+            function = tree.outermost_function_of(call)
+            for keyword in call.keywords if function is not None else ():
+                if keyword.arg == name and function is not None:
+                    yield function, keyword.value
 
 
 def _registered(tree: Tree, cls: ast.ClassDef) -> set[str]:

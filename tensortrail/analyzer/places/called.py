@@ -24,6 +24,8 @@ class Called:
     nodes: dict[str, ast.expr]
     unpacks: bool
     """`*` or `**` may give any argument."""
+    unpacked: list[Held]
+    """What `**` unpacks."""
 
     @property
     def first(self) -> Held | None:
@@ -57,9 +59,7 @@ def _opened(held: Held) -> list[Held]:
 def evaluated(world_of: Evaluating, node: ast.Call, env: Environment) -> Called:
     args = world_of.values(node.args, env)
     named = {each.arg: world_of.value(each.value, env) for each in node.keywords if each.arg}
-    for each in node.keywords:
-        if each.arg is None:
-            world_of.value(each.value, env)
+    unpacked = [world_of.value(each.value, env) for each in node.keywords if each.arg is None]
     starred = any(isinstance(each, ast.Starred) for each in node.args)
     return Called(
         node,
@@ -67,7 +67,8 @@ def evaluated(world_of: Evaluating, node: ast.Call, env: Environment) -> Called:
         args,
         named,
         {each.arg: each.value for each in node.keywords if each.arg},
-        starred or any(each.arg is None for each in node.keywords),
+        starred or bool(unpacked),
+        unpacked,
     )
 
 

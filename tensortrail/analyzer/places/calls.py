@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tensortrail.analyzer.places import methods
 from tensortrail.analyzer.places.called import Called, device_given, evaluated, evaluator
+from tensortrail.analyzer.places.components import COMPONENT, is_of_library
 from tensortrail.analyzer.places.devices import places_on
 from tensortrail.analyzer.places.elements import element_of
 from tensortrail.analyzer.places.environment import Environment
@@ -15,7 +16,15 @@ from tensortrail.analyzer.places.library import factories, names
 from tensortrail.analyzer.places.modules import of_callee, of_module
 from tensortrail.analyzer.places.operations import combined
 from tensortrail.analyzer.places.ranks import rank_of_fresh
-from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, Held, Place, What, Where
+from tensortrail.rules.places import (
+    MAYBE_SCALAR,
+    NUMBER,
+    UNKNOWN_HELD,
+    Held,
+    Place,
+    What,
+    Where,
+)
 
 
 def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Held:
@@ -64,8 +73,10 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
     dotted = called.dotted
     if dotted in factories():
         return _fresh(world_of, called, env)
-    if dotted in names("host", "functions"):
-        return Held(What.TENSOR, frozenset({Place(Where.HOST, by=called.node)}))
+    if (held := _on_the_cpu(called)) is not None:
+        return held
+    if dotted.endswith(".from_pretrained") and is_of_library(dotted.rpartition(".")[0]):
+        return _loaded(called)
     if dotted == "torch.device":
         evaluate = evaluator(world_of, env)
         return Held(What.DEVICE, places_on(called.node, called.node, evaluate, dotted))
@@ -87,7 +98,9 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return _of_torch_class(called)
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):
         return _operation(world_of, called, env)
-    if dotted in ("list", "tuple", "reversed", "sorted") and called.args:
+    if dotted == "next" and called.args:
+        return element_of(called.args[0])
+    if dotted in ("list", "tuple", "reversed", "sorted", "iter", "tqdm.tqdm") and called.args:
         first = called.args[0]
         return first if first.what is What.BOX else Held(What.BOX, each=element_of(first))
     if dotted == "zip":
@@ -104,6 +117,29 @@ _NO_OPERATIONS = (
     "torch.cuda", "torch.compile", "torch.load", "torch.ops", "torch.fx", "torch.export",
     "torch.library", "torch.package", "torch.profiler", "torch.multiprocessing",
 )  # fmt: skip
+
+
+def _on_the_cpu(called: Called) -> Held | None:
+    """What a library always gives on the CPU."""
+    dotted = called.dotted
+    held = Held(What.TENSOR, frozenset({Place(Where.HOST, by=called.node)}))
+    if dotted in names("host", "functions"):
+        return held
+    if dotted in names("host", "loaders") and "collate_fn" not in called.nodes:
+        return Held(What.BOX, each=Held(What.BOX, each=held))
+    to_cpu = getattr(called.nodes.get("map_location"), "value", None) == "cpu"
+    if (dotted == "torch.load" and to_cpu) or (
+        dotted in names("host", "mappings") and "device" not in called.nodes
+    ):
+        return Held(What.BOX, each=replace(held, rank=MAYBE_SCALAR))
+    return None
+
+
+def _loaded(called: Called) -> Held:
+    """A model made of a checkpoint: on the default device, unless a map spreads it."""
+    spread = called.unpacks or "device_map" in called.nodes
+    places = frozenset() if spread else frozenset({Place(Where.DEFAULT, by=called.node)})
+    return Held(What.MODULE, places, cls=COMPONENT)
 
 
 def _fresh(world_of: Evaluating, called: Called, env: Environment) -> Held:

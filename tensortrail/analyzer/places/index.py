@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from tensortrail.analyzer.places.attributes import own_attribute
+from tensortrail.analyzer.places.components import is_of_library, may_be_model
 from tensortrail.analyzer.places.parameters import is_static
 from tensortrail.analyzer.places.results import Callee
 from tensortrail.analyzer.places.statements import Inference
@@ -83,6 +84,14 @@ class PlacesOfFile:
 
     def is_module(self, cls: ast.ClassDef) -> bool:
         facts = self._module.class_facts(cls)
+        return facts is not None and facts.is_module
+
+    def is_module_named(self, dotted: str) -> bool:
+        if is_of_library(dotted):
+            return True
+        if not may_be_model(dotted.rpartition(".")[2]):
+            return False
+        facts = self._module.class_facts(dotted)
         return facts is not None and facts.is_module
 
     def attribute(self, cls: ast.ClassDef, name: str) -> Held:

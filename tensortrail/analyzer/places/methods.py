@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 from tensortrail.analyzer.places.called import Called, device_given, device_places
+from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import join, member
@@ -167,10 +168,20 @@ def _with(box: Held, added: Held, name: str) -> Held:
 def _of_module(
     world_of: Evaluating, called: Called, name: str, base: Held, env: Environment
 ) -> Held:
-    if name == "forward":
+    of_model = base.cls == COMPONENT and name in names("components", "methods")
+    if name == "forward" or of_model:
         return of_module(world_of, called, base, env)
     if name in ("eval", "train", "requires_grad_", "half", "float"):
         return base
     if name in ("to", "cuda", "cpu"):
-        return moved(world_of, called, name, base, env)
+        after = moved(world_of, called, name, base, env)
+        _moved_itself(called.node.func, after, env)
+        return after
     return UNKNOWN_HELD
+
+
+def _moved_itself(func: ast.expr, after: Held, env: Environment) -> None:
+    """A module is moved in place: its name means the moved one, bound again or not."""
+    owner = ast.unparse(func.value) if isinstance(func, ast.Attribute) else ""
+    if owner in env.values or owner.startswith("self."):
+        env.values[owner] = after

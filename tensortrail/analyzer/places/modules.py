@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tensortrail.analyzer.places.called import Called
+from tensortrail.analyzer.places.components import COMPONENT, computed_with
 from tensortrail.analyzer.places.elements import OUTPUT
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
+from tensortrail.analyzer.places.joins import member
 from tensortrail.analyzer.places.operations import combined
 from tensortrail.analyzer.places.results import Callee, demands_of, result_of
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
@@ -31,11 +33,16 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
             if each.what is What.TENSOR:
                 operands = [parameters, each]
                 world_of.meetings.meet(called.node, "module", operands, env, by_element=False)
+    elif module.cls == COMPONENT:
+        parameters = Held(What.TENSOR, module.places, path=module.path)
+        for held in computed_with(called.args, called.named, called.unpacked):
+            given = member(held) if held.what is What.BOX else held
+            world_of.meetings.meet(called.node, "module", [parameters, given], env, False)
     elif module.cls and module.cls != "box":
         result = of_callee(world_of, called, world_of.world.callee_of_module(module.cls))
         if result is not None and (result.places or result.parts):
             return result
     where = next(iter(module.places), Place(Where.SELF))
     if where.where is not Where.SELF:
-        return UNKNOWN_HELD
+        return Held(What.TENSOR, module.places) if module.cls == COMPONENT else UNKNOWN_HELD
     return Held(What.TENSOR, frozenset({Place(Where.SELF, OUTPUT)}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.rules.places import (
@@ -81,7 +82,8 @@ def combined(operands: Sequence[Held]) -> Held:
         unknown = [each for each in operands if each.what is What.UNKNOWN]
         if not unknown:
             return NUMBER
-        return UNKNOWN_HELD
+        one = unknown[0] if len(unknown) == 1 else UNKNOWN_HELD
+        return replace(one, path="") if one.places else UNKNOWN_HELD
     placed = [each for each in tensors if each.places]
     with_dimension = [each for each in placed if not each.may_be_scalar]
     leading = [each for each in with_dimension or placed if follows_a_device(each)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.analyzer.places.components import COMPONENT, says_model
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.world import World
 from tensortrail.rules.places import NUMBER, Held, Place, What, Where
@@ -29,7 +30,7 @@ def parameters_of(
         if index == 0 and cls is not None and each.arg == "self" and not is_static(function):
             found["self"] = Held(What.SELF, path="self")
             continue
-        held = _by_annotation(each)
+        held = _by_annotation(each, world)
         if held is None:
             if evidence is None:
                 evidence = set(_used_as_tensors(function, world))
@@ -47,7 +48,7 @@ def _where(name: str) -> frozenset[Place]:
     return frozenset({Place(Where.OF, name)})
 
 
-def _by_annotation(argument: ast.arg) -> Held | None:
+def _by_annotation(argument: ast.arg, world: World) -> Held | None:
     """None if the annotation does not say."""
     name = argument.arg
     if argument.annotation is None:
@@ -66,6 +67,8 @@ def _by_annotation(argument: ast.arg) -> Held | None:
         return Held(What.UNKNOWN if mixed else What.TENSOR, _where(name), path=name)
     if said & _PLAIN and not said & {"Any", "object"}:
         return NUMBER if not said & _BOXES else Held(What.BOX, each=NUMBER)
+    if says_model(argument.annotation, world):
+        return Held(What.MODULE, _where(name), path=name, cls=COMPONENT)
     return Held(What.UNKNOWN, _where(name), path=name)
 
 
@@ -106,6 +109,9 @@ def _used_as_tensors(function: FunctionNode, world: World) -> Iterator[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in names("only_tensors", "names"):
                 found.add(node.value.id)
+        elif isinstance(node, ast.Subscript):
+            if isinstance(node.value, ast.Name) and _cuts_dimensions(node.slice):
+                found.add(node.value.id)
         elif isinstance(node, ast.Call):
             dotted = world.qualified(node.func)
             firsts = [each.id for each in node.args[:1] if isinstance(each, ast.Name)]
@@ -114,6 +120,15 @@ def _used_as_tensors(function: FunctionNode, world: World) -> Iterator[str]:
             elif dotted.startswith("torch.") and dotted.rpartition(".")[2] in strict:
                 found.update(firsts)
     yield from found - doubtful
+
+
+def _cuts_dimensions(index: ast.expr) -> bool:
+    """`x[:, None]`, `x[..., :n]`: no list or mapping can be cut so."""
+    return isinstance(index, ast.Tuple) and any(
+        isinstance(each, ast.Slice)
+        or (isinstance(each, ast.Constant) and each.value in (None, Ellipsis))
+        for each in index.elts
+    )
 
 
 def is_static(function: FunctionNode) -> bool:

@@ -23,6 +23,9 @@ class World(Protocol):
 
     def is_module(self, cls: ast.ClassDef) -> bool: ...
 
+    def is_module_named(self, dotted: str) -> bool:
+        """The class is a module, of this project or of a library."""
+
     def callee(self, call: ast.Call) -> Callee | None:
         """The function of the project that a call runs, if it is known."""
 

@@ -14,6 +14,11 @@ _SETS_UP = frozenset(
     "init_weights _init_weights initialize_weights setup build post_init".split()
 )
 FORWARD = frozenset({"forward"})
+FACTORIES = (
+    "zeros", "ones", "empty", "full", "arange", "tensor", "rand", "randn", "randint", "linspace",
+    "eye", "randperm", "logspace", "LongTensor", "FloatTensor", "BoolTensor", "IntTensor",
+    "Tensor", "hann_window", "tril_indices", "triu_indices",
+)  # fmt: skip
 
 
 def outermost(module: Module, nodes: Iterable[ast.AST]) -> Iterator[FunctionNode]:
@@ -27,6 +32,34 @@ def outermost(module: Module, nodes: Iterable[ast.AST]) -> Iterator[FunctionNode
                 found[function] = None
             function = outer
     yield from found
+
+
+def made_without_device(module: Module) -> Iterator[ast.Call]:
+    for call in module.calls(*FACTORIES):
+        if not any(each.arg in ("device", None) for each in call.keywords):
+            yield call
+
+
+def makers_and_callers(module: Module, made: Iterable[ast.AST]) -> Iterator[FunctionNode]:
+    """The outermost functions that these calls stand in, and those that call them."""
+    makers = list(outermost(module, made))
+    names = [each.name for each in makers if module.places(each).returns is not None]
+    callers = outermost(module, module.calls(*names)) if names else ()
+    yield from dict.fromkeys((*makers, *callers))
+
+
+def out_of_place(
+    module: Module, function: FunctionNode, meeting: Meeting, where: Where
+) -> tuple[Place, Place] | None:
+    """The place of what is certainly on the CPU in this way, and the place of what it meets."""
+    for odd, other in meeting.pairs:
+        made = certainly(odd, function, where)
+        if made is None or is_legal(meeting, odd) or excluded(meeting, made):
+            continue
+        there = follows(module, function, other)
+        if there is not None:
+            return made, there
+    return None
 
 
 def sets_up(function: FunctionNode) -> bool:
@@ -103,6 +136,8 @@ def goes_along(module: Module, function: FunctionNode, subject: str, depth: int 
     """Callers pass what lies on a device of their choice, as far as can be seen."""
     if _is_forward(module, function) or _asks_for_the_device(module, function, subject):
         return True
+    if _meets_what_follows(module, function, subject):
+        return True
     return depth > 0 and _is_passed_along(module, function, subject, depth - 1)
 
 
@@ -124,6 +159,23 @@ def _asks_for_the_device(module: Module, function: FunctionNode, subject: str) -
         and isinstance(module.parent(node), (ast.keyword, ast.Call, ast.Assign))
         for node in module.nodes(ast.Attribute, function)
     )
+
+
+def _meets_what_follows(module: Module, function: FunctionNode, subject: str) -> bool:
+    """The function takes it together with parameters of the module, or with what it has put on
+    a device: it lies there, or the function fails for everybody."""
+    if sets_up(function):
+        return False
+    for meeting in module.places(function).meetings:
+        for held, other in meeting.pairs:
+            one, there = held.only, other.only
+            if one is None or there is None or meeting.operation == INDEX:
+                continue
+            if one.where is Where.OF and one.subject == subject and not there.given:
+                sure = there.where in (Where.SELF, Where.DEVICE)
+                if sure and other.what is What.TENSOR and not other.may_be_scalar:
+                    return True
+    return False
 
 
 def _is_passed_along(module: Module, function: FunctionNode, subject: str, depth: int) -> bool:

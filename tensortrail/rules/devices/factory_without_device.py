@@ -7,24 +7,18 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import (
-    certainly,
+    FACTORIES,
     described,
     device_expression,
-    excluded,
-    follows,
-    is_legal,
-    outermost,
+    made_without_device,
+    makers_and_callers,
+    out_of_place,
     sets_up,
 )
 from tensortrail.rules.places import FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
-FACTORIES = (
-    "zeros", "ones", "empty", "full", "arange", "tensor", "rand", "randn", "randint", "linspace",
-    "eye", "randperm", "logspace", "LongTensor", "FloatTensor", "BoolTensor", "IntTensor",
-    "Tensor", "hann_window", "tril_indices", "triu_indices",
-)  # fmt: skip
 _ONE = "|".join(FACTORIES)
 
 
@@ -151,13 +145,13 @@ class FactoryWithoutDevice(Rule):
         if in_tests(module):
             return
         reported: set[ast.AST] = set()
-        for function in _candidates(module):
+        for function in makers_and_callers(module, made_without_device(module)):
             places = module.places(function)
             for meeting in places.meetings:
                 inner = module.function_of(meeting.node) or function
                 if sets_up(function):
                     continue
-                found = _out_of_place(module, inner, meeting)
+                found = out_of_place(module, inner, meeting, Where.DEFAULT)
                 if found is not None and found[0].by not in reported and found[0].by is not None:
                     reported.add(found[0].by)
                     yield self._reported(module, inner, places, meeting, *found)
@@ -186,33 +180,6 @@ class FactoryWithoutDevice(Rule):
             ),
             fixes=(_fix(module, function, places, made.by, there),),
         )
-
-
-def _candidates(module: Module) -> Iterator[FunctionNode]:
-    """Functions that make tensors without a device, and those that call them."""
-    made = [
-        call
-        for call in module.calls(*FACTORIES)
-        if not any(each.arg in ("device", None) for each in call.keywords)
-    ]
-    makers = list(outermost(module, made))
-    names = [each.name for each in makers if module.places(each).returns is not None]
-    callers = outermost(module, module.calls(*names)) if names else ()
-    yield from dict.fromkeys((*makers, *callers))
-
-
-def _out_of_place(
-    module: Module, function: FunctionNode, meeting: Meeting
-) -> tuple[Place, Place] | None:
-    """The place of what was made without a device, and the place of what it meets."""
-    for odd, other in meeting.pairs:
-        made = certainly(odd, function, Where.DEFAULT)
-        if made is None or is_legal(meeting, odd) or excluded(meeting, made):
-            continue
-        there = follows(module, function, other)
-        if there is not None:
-            return made, there
-    return None
 
 
 def _fix(

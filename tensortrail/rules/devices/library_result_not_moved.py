@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._lying import (
+    described,
+    makers_and_callers,
+    out_of_place,
+    sets_up,
+)
+from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.shared.in_tests import in_tests
+
+_ALWAYS_ON_CPU = ("from_numpy", "frombuffer", "load_file", "DataLoader", "to_tensor", "read_image")
+
+
+class LibraryResultNotMoved(Rule):
+    """A tensor that a library gives on the CPU meets a model or a tensor on another device.
+
+    ## What it does
+    Some functions always answer on the CPU: tokenizers and processors that are asked for
+    `return_tensors="pt"`, `torch.from_numpy`, a `DataLoader`, `torch.load` with
+    `map_location="cpu"`. Reports such a tensor that nobody moves before a model computes with it,
+    or before an operation takes it together with a tensor that lies on a device.
+
+    A model counts if the code moves it, or if it is an argument or a component of an object whose
+    code handles devices. A model that is spread by a `device_map` moves its own input.
+
+    ## Why is this bad?
+    With everything on the CPU it works. On a GPU the call stops with "Expected all tensors to be
+    on the same device", often on a path that is rarely taken, such as a prompt that is too long.
+
+    ## Example
+    ```python
+    ids = self.tokenizer(prompt, return_tensors="pt").input_ids
+    return self.text_encoder(ids)[0].to(device)
+    ```
+    Use instead:
+    ```python
+    ids = self.tokenizer(prompt, return_tensors="pt").input_ids
+    return self.text_encoder(ids.to(device))[0]
+    ```
+
+    ## Fix safety
+    No fix is offered: the tensor may be moved where it is made or where it is used.
+
+    ## References
+    - transformers documentation, "Preprocessing"
+    """
+
+    code = "DEV524"
+    name = "library-result-not-moved"
+    severity = Severity.WARNING
+    triggers = (
+        ("torch", "return_tensors"),
+        ("torch", "map_location"),
+        *(("torch", each) for each in _ALWAYS_ON_CPU),
+    )
+    bad = (
+        Bad(
+            "import torch\nfrom transformers import CLIPTextModel\n\n\nclass Painter:\n"
+            "    def __init__(self, tokenizer, text_encoder: CLIPTextModel):\n"
+            "        self.tokenizer = tokenizer\n        self.text_encoder = text_encoder\n\n"
+            "    def encode(self, prompt: str, device: torch.device):\n"
+            "        ids = self.tokenizer(prompt, return_tensors='pt').input_ids\n"
+            "        return self.text_encoder(ids)[0].to(device)\n",
+            lines=(12,),
+        ),
+        Bad(
+            "import torch\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"
+            "def answer(name: str, question: str):\n"
+            "    tokenizer = AutoTokenizer.from_pretrained(name)\n"
+            "    model = AutoModelForCausalLM.from_pretrained(name)\n    model.to('cuda')\n"
+            "    inputs = tokenizer(question, return_tensors='pt')\n"
+            "    return model.generate(**inputs, max_new_tokens=20)\n",
+            lines=(10,),
+        ),
+        Bad(
+            "import torch\n\n\n"
+            "def is_cut(tokenizer, prompt, device: torch.device):\n"
+            "    ids = tokenizer(prompt, truncation=True, return_tensors='pt').input_ids\n"
+            "    ids = ids.to(device)\n"
+            "    full = tokenizer(prompt, return_tensors='pt').input_ids\n"
+            "    return not torch.equal(ids, full)\n",
+            lines=(8,),
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n\n\n"
+            "def train(data, device: torch.device):\n    model = nn.Linear(4, 2).to(device)\n"
+            "    for rows, labels in DataLoader(data, batch_size=8):\n"
+            "        loss = model(rows).sum()\n        loss.backward()\n",
+            lines=(9,),
+        ),
+    )
+    good = (
+        Good(
+            "import torch\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"
+            "def answer(name: str, question: str):\n"
+            "    tokenizer = AutoTokenizer.from_pretrained(name)\n"
+            "    model = AutoModelForCausalLM.from_pretrained(name)\n"
+            "    return model.generate(**tokenizer(question, return_tensors='pt'))\n"
+        ),
+        Good(
+            "import torch\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"
+            "def answer(name: str, question: str):\n"
+            "    tokenizer = AutoTokenizer.from_pretrained(name)\n"
+            "    model = AutoModelForCausalLM.from_pretrained(name, device_map='auto')\n"
+            "    return model.generate(**tokenizer(question, return_tensors='pt'))\n"
+        ),
+        Good(
+            "import torch\nfrom transformers import CLIPTextModel\n\n\nclass Painter:\n"
+            "    def __init__(self, tokenizer, text_encoder: CLIPTextModel):\n"
+            "        self.tokenizer = tokenizer\n        self.text_encoder = text_encoder\n\n"
+            "    def encode(self, prompt: str, device: torch.device):\n"
+            "        inputs = self.tokenizer(prompt, return_tensors='pt').to(device)\n"
+            "        return self.text_encoder(**inputs)[0]\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n\n\n"
+            "def train(data, device: torch.device):\n    model = nn.Linear(4, 2).to(device)\n"
+            "    for rows, labels in DataLoader(data, batch_size=8):\n"
+            "        loss = model(rows.to(device)).sum()\n        loss.backward()\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        reported: set[ast.AST] = set()
+        for function in makers_and_callers(module, _asks_a_library(module)):
+            if sets_up(function):
+                continue
+            for meeting in module.places(function).meetings:
+                inner = module.function_of(meeting.node) or function
+                found = out_of_place(module, inner, meeting, Where.HOST)
+                if found is None or found[0].by is None or found[0].by in reported:
+                    continue
+                reported.add(found[0].by)
+                yield self._reported(module, meeting, *found)
+
+    def _reported(self, module: Module, meeting: Meeting, made: Place, there: Place) -> Finding:
+        source = module.qualified(getattr(made.by, "func", meeting.node)) or "the library"
+        line = getattr(made.by, "lineno", 0)
+        meets = "a model" if meeting.operation == "module" else "a tensor"
+        where = described(there).replace("that lies", "that lies", 1)
+        return self.finding(
+            module,
+            meeting.node,
+            f"what `{source}` gave on line {line} is on the CPU, and meets {meets} {where}",
+            trail=(
+                (made.by, f"`{source}` always answers on the CPU"),
+                (meeting.node, f"meets {meets} {where}"),
+            ),
+        )
+
+
+def _asks_a_library(module: Module) -> Iterator[ast.Call]:
+    yield from module.calls(*_ALWAYS_ON_CPU)
+    for keyword in module.nodes(ast.keyword):
+        call = module.parent(keyword)
+        if keyword.arg in ("return_tensors", "map_location") and isinstance(call, ast.Call):
+            yield call
