@@ -249,6 +249,8 @@ class Expressions:
             if base.what is What.TENSOR and index.what is What.TENSOR:
                 self.meetings.index(target, base, index, env)
         if base.what is What.BOX and isinstance(target.value, ast.Name):
+            if not isinstance(target.slice, ast.Constant):  # one of many keys
+                held = join(held, Held(held.what, frozenset({Place(Where.UNKNOWN)})))
             each = join(member(base), held) if base.each or base.parts else held
             env.values[target.value.id] = Held(What.BOX, each=each)
 

@@ -76,6 +76,8 @@ def _takes_a_tensor(function: FunctionNode, cls: ast.ClassDef | None, world: Wor
     """The first argument of a module's `forward`, if the function never asks what it is."""
     if function.name != "forward" or cls is None or not world.is_module(cls):
         return False
+    if len(function.args.args) < 2:  # the others can only be named
+        return False
     name = function.args.args[1].arg
     asked = (
         each

@@ -37,18 +37,23 @@ class AttributeLeftBehind(Rule):
 
     ## Example
     ```python
-    def __init__(self, n):
-        super().__init__()
-        self.weights = torch.linspace(0, 1, n)
+    class Weighted(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.weights = torch.linspace(0, 1, n)
 
-    def forward(self, x):
-        return x * self.weights
+        def forward(self, x):
+            return x * self.weights
     ```
     Use instead:
     ```python
-    def __init__(self, n):
-        super().__init__()
-        self.register_buffer("weights", torch.linspace(0, 1, n), persistent=False)
+    class Weighted(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.register_buffer("weights", torch.linspace(0, 1, n), persistent=False)
+
+        def forward(self, x):
+            return x * self.weights
     ```
 
     ## Fix safety
