@@ -137,6 +137,23 @@ def place(module):
     return module.weight.device.type in ("cpu", "meta")
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def checked(device):
+    if device != "cuda" or (isinstance(device, torch.device) and device.index):
+        raise ValueError(device)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def checked(device):
+    if torch.device(device).type != "cuda" or (isinstance(device, torch.device) and device.index):
+        raise ValueError(device)
+""",
+        ),
     )
     good = (
         Good("def f(device: str):\n    return device == 'cuda'\n"),
@@ -157,6 +174,14 @@ def f(device: torch.device | str):
 """
         ),
         Good("def f(device):\n    return device == 'cuda'\n"),
+        Good(
+            """\
+import torch
+
+def f(device):
+    return device == "cuda" or (isinstance(device, torch.device) and device.type == "cuda")
+"""
+        ),
         Good(
             """\
 import torch
@@ -194,6 +219,7 @@ def f(device: torch.device | str):
         either = (
             not certain and value.sure and value.may_be(Kind.DEVICE) and value.is_only(*_OR_TEXT)
         )
+        either = either or _refuses_every_device(module, node, device)
         if not (certain or either) or _asked_as_a_device_too(module, node, device):
             return
         shown = module.text(device)
@@ -263,6 +289,19 @@ def _asked_as_a_device_too(module: Module, node: ast.expr, device: ast.expr) -> 
         and module.text(each.left) == shown
         and module.kind_of(each.comparators[0]) is Kind.DEVICE
         for each in around.values
+    )
+
+
+def _refuses_every_device(module: Module, node: ast.expr, device: ast.expr) -> bool:
+    """`d != "cuda" or (isinstance(d, torch.device) and ...)` is true for each torch.device."""
+    around = module.parent(node)
+    unequal = isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.NotEq)
+    if not (unequal and isinstance(around, ast.BoolOp) and isinstance(around.op, ast.Or)):
+        return False
+    shown = module.text(device)
+    return any(
+        call.args and module.text(call.args[0]) == shown and "device" in module.text(call.args[-1])
+        for call in module.calls("isinstance", inside=around)
     )
 
 

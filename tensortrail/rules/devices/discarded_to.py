@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._dropped import changes_nothing, is_provoked, moves_bytes
+from tensortrail.rules.devices._rebound import (
+    copies_not_in_place,
+    may_be_tensor_given_back,
+    rebound_in_loops,
+)
 from tensortrail.rules.shared.sentences import one_line
 
 _MOVES = ("to", "cpu", "cuda", "detach", "contiguous", "half", "float", "bfloat16", "clone")
@@ -36,7 +41,10 @@ class DiscardedTo(Rule):
 
     ## What it does
     Flags a statement that is nothing but `t.to(...)`, `t.cpu()`, `t.cuda()`, `t.detach()` and
-    the like, where `t` is a tensor. Modules move in place and are not flagged.
+    the like, where `t` is a tensor. Modules move in place and are not flagged. Also flags
+    `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it, `obj.to(...)` of
+    what may be a tensor or a module and is then returned, and `t.data.copy(other)`, which is no
+    method of tensors.
 
     ## Why is this bad?
     A tensor is moved by making another. The old one stays on its device, with its graph: the
@@ -58,12 +66,17 @@ class DiscardedTo(Rule):
 
     ## References
     - Lightning-AI/pytorch-lightning pull request 6216
+    - huggingface/accelerate: parameters were upcast in a loop that kept nothing
     """
 
     code = "DEV504"
     name = "discarded-to"
     severity = Severity.ERROR
-    triggers = tuple(Near(word, _STATEMENT) for word in _WORDS)
+    triggers = (
+        *(Near(word, _STATEMENT) for word in _WORDS),
+        ".data.copy(",
+        *((word, over) for word in _WORDS for over in ("parameters(", "buffers(")),
+    )
 
     bad = (
         Bad(
@@ -102,6 +115,22 @@ def collect(outputs):
 """,
             lines=(3,),
         ),
+        Bad(
+            """\
+import torch
+
+def prepare(model, target, value):
+    for name, weight in model.named_parameters():
+        if weight.requires_grad:
+            weight = weight.to(torch.float32)
+    target.data.copy(value)
+
+def placed(thing: torch.Tensor | torch.nn.Module, device):
+    thing.to(device)
+    return thing
+""",
+            lines=(6, 7, 10),
+        ),
     )
     good = (
         Good("def f(model):\n    model.to('cuda')\n"),
@@ -132,6 +161,18 @@ def load(data, device):
 """
         ),
         Good("def f(observer, module):\n    observer.detach(module)\n"),
+        Good(
+            """\
+import torch
+
+def names(model: torch.nn.Module, device):
+    kept = {}
+    for name, weight in model.named_parameters():
+        weight = weight.to(device)
+        kept[name] = weight
+    return kept
+"""
+        ),
         Good(
             """\
 import torch
@@ -168,6 +209,9 @@ def can_cast(device):
             if call.func.attr not in _MOVES or is_provoked(module, statement):
                 continue
             subject = call.func.value
+            if may_be_tensor_given_back(module, statement, subject):
+                yield self._of_either(module, statement, subject)
+                continue
             if not _is_tensor(module, subject) or changes_nothing(module, call):
                 continue
             yield self.finding(
@@ -179,6 +223,32 @@ def can_cast(device):
                 trail=[(_source(module, subject), "the tensor comes from here")],
                 fixes=[self._kept(module, statement, call)],
             )
+        yield from self._lost(module)
+
+    def _lost(self, module: Module) -> Iterator[Finding]:
+        for assign, call in rebound_in_loops(module):
+            yield self.finding(
+                module,
+                assign,
+                f"`{one_line(module, assign)}` gives a name of the loop another tensor: the "
+                "parameter of the module stays as it is",
+                severity=_weight(module, call),
+            )
+        for statement, call in copies_not_in_place(module):
+            yield self.finding(
+                module,
+                statement,
+                f"`{one_line(module, call.func)}` is no method of a tensor: `copy_` writes into it",
+            )
+
+    def _of_either(self, module: Module, statement: ast.Expr, subject: ast.expr) -> Finding:
+        return self.finding(
+            module,
+            statement,
+            f"`{one_line(module, subject)}` may be a tensor or a module: a tensor stays where it "
+            "is, and is returned from there",
+            severity=Severity.WARNING,
+        )
 
     def _kept(self, module: Module, statement: ast.Expr, call: ast.Call) -> Fix | None:
         root = _root(call)

@@ -36,6 +36,19 @@ def restores(module: Module, statement: ast.stmt) -> bool:
     return bool(_STATE.search(said))
 
 
+def is_set_back(module: Module, node: ast.Yield, statement: ast.stmt) -> bool:
+    """`x.y = before`, where `before` was taken from `x.y` ahead of the `yield`."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute):
+        return False
+    target, saved = statement.targets[0], statement.value
+    return isinstance(saved, ast.Name) and any(
+        isinstance(each.targets[0], ast.Name)
+        and each.targets[0].id == saved.id
+        and module.text(each.value) == module.text(target)
+        for each in module.earlier(node, ast.Assign)
+    )
+
+
 def left_undone(module: Module, statement: ast.stmt) -> str:
     """What stays wrong, in words: the first thing that is put back, or the call that does it."""
     stored = [each for each in _stored(module, statement) if not isinstance(each, ast.Subscript)]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.offload._restoring import is_work, left_undone, restores
+from tensortrail.rules.offload._restoring import is_set_back, is_work, left_undone, restores
 
 
 class ContextNotExceptionSafe(Rule):
@@ -154,6 +154,31 @@ def captured(graph, device_stream):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+from contextlib import contextmanager
+
+@contextmanager
+def choosing(choices):
+    before = choices.open
+    choices.open = True
+    yield
+    choices.open = before
+""",
+            lines=(7,),
+            fixed="""\
+from contextlib import contextmanager
+
+@contextmanager
+def choosing(choices):
+    before = choices.open
+    choices.open = True
+    try:
+        yield
+    finally:
+        choices.open = before
+""",
+        ),
     )
     good = (
         Good(
@@ -222,6 +247,7 @@ def nothing(device):
         following = _following(module, statement)
         restoring = [each for each in following if restores(module, each)]
         if not restoring:
+            yield from self._saved(module, node, statement, following)
             return
         yield self.finding(
             module,
@@ -230,6 +256,21 @@ def nothing(device):
             trail=[(restoring[0], "this restores the state, only after a body that succeeded")],
             fixes=[self._in_finally(module, statement, following, restoring)],
         )
+
+    def _saved(
+        self, module: Module, node: ast.Yield, statement: ast.stmt, following: Sequence[ast.stmt]
+    ) -> Iterator[Finding]:
+        """State of another sort that was saved before, and is set back after."""
+        back = [each for each in following if is_set_back(module, node, each)]
+        if back:
+            yield self.finding(
+                module,
+                statement,
+                f"if the `with` body raises, {left_undone(module, back[0])}",
+                severity=Severity.NOTE,
+                trail=[(back[0], "this restores the state, only after a body that succeeded")],
+                fixes=[self._in_finally(module, statement, following, back)],
+            )
 
     def _in_finally(
         self,

@@ -68,17 +68,22 @@ def subject_of(test: ast.Compare) -> ast.expr | None:
 
 
 def _several_devices(test: ast.Compare) -> ast.expr | None:
-    """`X` of `len(set(X)) > 1`."""
+    """`X` of `len(set(X)) > 1` and of `len(X.values()) > 1`."""
     if not isinstance(test.ops[0], (ast.Gt, ast.NotEq)) or not _is(test.comparators[0], 1):
         return None
-    inner = test.left
-    for name in ("len", "set"):
-        if not (isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.args):
-            return None
-        if inner.func.id != name:
-            return None
-        inner = inner.args[0]
-    return inner
+    counted = _inside(test.left, "len")
+    distinct = _inside(counted, "set")
+    if distinct is not None:
+        return distinct
+    called = counted.func if isinstance(counted, ast.Call) else None
+    every = isinstance(called, ast.Attribute) and called.attr == "values"
+    return counted if every else None
+
+
+def _inside(node: ast.expr | None, name: str) -> ast.expr | None:
+    """`X` of `name(X)`."""
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+    return node.args[0] if named and isinstance(node, ast.Call) and node.args else None
 
 
 def _on_cpu(test: ast.Compare) -> ast.expr | None:

@@ -93,12 +93,26 @@ def may_lack_storage(module: Module, *tensors: ast.expr) -> bool:
 
 def is_weight(module: Module, tensor: ast.expr) -> bool:
     value = module.value_of(tensor)
-    if value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR):
+    if value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR) or _is_entry(module, tensor):
         return True
     return any(
         "state_dict" in module.text(each) or _is_of_state_dict(module, each)
         for each in value.origins
     )
+
+
+def _is_entry(module: Module, tensor: ast.expr) -> bool:
+    """`state_dict["module"][name]`."""
+    base = tensor
+    while isinstance(base, ast.Subscript):
+        base = base.value
+    known = module.kind_of(base) is Kind.STATE_DICT or "state_dict" in module.text(base)
+    return base is not tensor and known
+
+
+def weight_by_name(tensor: ast.expr) -> bool:
+    """`module.weight`."""
+    return isinstance(tensor, ast.Attribute) and tensor.attr in ("weight", "bias")
 
 
 def _is_of_state_dict(module: Module, source: ast.expr) -> bool:

@@ -6,16 +6,12 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
-from tensortrail.rules.shared.conditions import beside
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
-from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.storage._pointers import (
-    ALSO_ASKED,
     harm,
-    is_plain,
     pointed_at,
     proves_sameness,
     where_read,
@@ -26,7 +22,9 @@ from tensortrail.rules.storage._sameness import (
     is_move_of,
     is_weight,
     may_lack_storage,
+    weight_by_name,
 )
+from tensortrail.rules.storage._settled import settled
 
 
 class AliasByPointer(Rule):
@@ -140,6 +138,30 @@ def tensor_storage_id(tensor):
 """,
             lines=(3,),
         ),
+        Bad(
+            """\
+def chosen(model):
+    seen, chosen = set(), []
+    for name, module in model.named_modules():
+        pointer = module.weight.data_ptr()
+        if pointer in seen:
+            continue
+        seen.add(pointer)
+        chosen.append(name)
+    return chosen
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+def copies_of_tied(tensors):
+    tied = {}
+    for tensor in tensors:
+        tied[tensor.data_ptr()] = {}
+    return tied
+""",
+            lines=(4,),
+        ),
     )
     good = (
         Good(
@@ -201,8 +223,10 @@ def local_storage_signature(tensor):
             return
         for compare in module.nodes(ast.Compare):
             yield from self._equal(module, compare)
+            yield from self._known_already(module, compare)
         for subscript in module.nodes(ast.Subscript):
             yield from self._grouped(module, subscript)
+            yield from self._kept_under(module, subscript)
         for returned in module.nodes(ast.Return):
             yield from self._identity(module, returned)
 
@@ -211,7 +235,7 @@ def local_storage_signature(tensor):
             return
         left = pointed_at(module, compare.left)
         right = pointed_at(module, compare.comparators[0])
-        if left is None or right is None or self._settled(module, compare, left, right):
+        if left is None or right is None or settled(module, compare, left, right):
             return
         moved = is_move_of(module, left, right) or is_move_of(module, right, left)
         if not moved and not may_lack_storage(module, left, right):
@@ -249,30 +273,6 @@ def local_storage_signature(tensor):
         same = module.replace(compare, f"({one} is {other} or {test} != 0)")
         return module.fix("take no missing storage for a shared one", Safety.UNSAFE, same)
 
-    def _settled(
-        self, module: Module, node: ast.expr, *tensors: ast.expr, meta_is_enough: bool = True
-    ) -> bool:
-        """Something else in the condition, or the code around, rules missing storages out."""
-        if any(is_plain(module, each) for each in tensors):
-            return True
-        top: ast.AST = node
-        asked = ""
-        for up in module.ancestors(node):
-            if isinstance(up, ast.Assert):
-                return True
-            if isinstance(up, ast.Call) and "assert" in module.text(up.func).lower():
-                return True
-            if not isinstance(up, (ast.BoolOp, ast.UnaryOp)):
-                break
-            if isinstance(up, ast.BoolOp):
-                asked += "\n".join(module.text(each) for each in beside(up, top))
-            top = up
-        names = [module.text(each) for each in tensors]
-        for guard in module.guards_of(node):
-            test = module.once(text_behind, guard.test)
-            asked += test + _words(module, guard.test) if any(n in test for n in names) else ""
-        return any(word in asked for word in ALSO_ASKED) or ("meta" in asked and meta_is_enough)
-
     def _grouped(self, module: Module, subscript: ast.Subscript) -> Iterator[Finding]:
         """`groups[t.data_ptr()].add(...)`: tensors gathered under one pointer."""
         parent = module.parent(subscript)
@@ -281,7 +281,7 @@ def local_storage_signature(tensor):
         parts = key.elts if isinstance(key, ast.Tuple) else [key]
         for part in parts:
             tensor = pointed_at(module, part) if gathers else None
-            if tensor is None or self._settled(module, subscript, tensor, meta_is_enough=False):
+            if tensor is None or settled(module, subscript, tensor, meta_is_enough=False):
                 continue
             if isinstance(key, ast.Call) and not isinstance(key.func, ast.Attribute):
                 continue  # a helper that has been given the tensor may rule them out itself
@@ -298,6 +298,35 @@ def local_storage_signature(tensor):
                 trail=[(part, "0 for meta, empty and wrapper tensors; views differ by offset")],
             )
 
+    def _kept_under(self, module: Module, subscript: ast.Subscript) -> Iterator[Finding]:
+        """`tied[t.data_ptr()] = {}`."""
+        tensor = pointed_at(module, subscript.slice)
+        stored = isinstance(subscript.ctx, ast.Store) and bool(
+            SAVES.search(one_line(module, subscript.value))
+        )
+        if stored and tensor is not None and not settled(module, subscript, tensor):
+            yield self.finding(
+                module,
+                subscript,
+                f"every `{one_line(module, tensor)}` without a storage is kept under the same key",
+                trail=[(subscript.slice, "0 for meta, empty and wrapper tensors")],
+            )
+
+    def _known_already(self, module: Module, compare: ast.Compare) -> Iterator[Finding]:
+        """`if w.data_ptr() in seen: continue`, for the weights of a model."""
+        tensor = pointed_at(module, compare.left)
+        if tensor is None or not isinstance(compare.ops[0], (ast.In, ast.NotIn)):
+            return
+        held = is_weight(module, tensor) or weight_by_name(tensor)
+        if held and not settled(module, compare, tensor):
+            yield self.finding(
+                module,
+                compare,
+                f"the first `{one_line(module, tensor)}` without a storage makes all others known",
+                severity=Severity.NOTE,
+                trail=[(tensor, "0 for meta, empty and wrapper tensors")],
+            )
+
     def _identity(self, module: Module, returned: ast.Return) -> Iterator[Finding]:
         """`return device, pointer, size` as the identity of a storage."""
         function = module.function_of(returned)
@@ -307,7 +336,7 @@ def local_storage_signature(tensor):
             return
         for part in returned.value.elts:
             tensor = pointed_at(module, part)
-            if tensor is None or self._settled(module, part, tensor):
+            if tensor is None or settled(module, part, tensor):
                 continue
             if "__tensor_flatten__" in module.text(function):
                 continue
@@ -338,12 +367,6 @@ def local_storage_signature(tensor):
                 severity=harm(timeline, event, why),
                 evidence={"seen": str(len(events))},
             )
-
-
-def _words(module: Module, test: ast.expr) -> str:
-    """Texts that names in the condition stand for."""
-    names = (each for each in ast.walk(test) if isinstance(each, ast.Name))
-    return " ".join(str(module.value_of(each).constant) for each in names)
 
 
 def _origin(module: Module, tensor: ast.expr) -> ast.expr | None:

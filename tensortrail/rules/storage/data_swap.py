@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.view import FunctionNode
 
 _FACTORIES = tuple(f"torch.{name}" for name in "zeros ones empty rand randn tensor full".split())
 _MOVES = ("to", "cpu", "cuda", "pin_memory")
@@ -20,8 +21,8 @@ class DataSwap(Rule):
 
     ## What it does
     Finds `x.data = torch.zeros(...)` without a device for a tensor that comes from elsewhere, and,
-    as a note, code that moves the parameters of any model with `p.data = p.data.to(device)` and
-    nowhere handles tensor subclasses.
+    as notes, code that moves the parameters of any model with `p.data = p.data.to(device)` and
+    nowhere handles tensor subclasses, and `swap_tensors(old, new)` where nothing asks for a device.
 
     ## Why is this bad?
     A new tensor without a device is on the CPU: `x` says so from then on, wherever it was, and the
@@ -49,7 +50,7 @@ class DataSwap(Rule):
     code = "STO210"
     name = "data-swap"
     severity = Severity.WARNING
-    triggers = (".data",)
+    triggers = (".data", "swap_tensors(")
 
     bad = (
         Bad(
@@ -69,6 +70,16 @@ def onload(model, device):
         parameter.data = parameter.data.to(device)
 """,
             lines=(3,),
+        ),
+        Bad(
+            """\
+import torch
+
+def exchange(model, name, fresh):
+    old = model.get_parameter(name)
+    torch.utils.swap_tensors(old, fresh)
+""",
+            lines=(5,),
         ),
     )
     good = (
@@ -113,6 +124,7 @@ def onload(model, device):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
+        yield from self._exchanged(module)
         for assign in module.nodes(ast.Assign):
             target, value = assign.targets[0], assign.value
             if not isinstance(target, ast.Attribute) or target.attr != "data":
@@ -135,6 +147,26 @@ def onload(model, device):
                     severity=Severity.NOTE,
                     confidence=Confidence.LOW,
                 )
+
+    def _exchanged(self, module: Module) -> Iterator[Finding]:
+        for call in module.calls("torch.utils.swap_tensors"):
+            function = module.function_of(call)
+            if function is None or len(call.args) != 2 or _asks_for_device(module, function):
+                continue
+            old, new = (module.text(each) for each in call.args)
+            yield self.finding(
+                module,
+                call,
+                f"`{old}` takes over the device of `{new}`, which nothing here asks for",
+                severity=Severity.NOTE,
+                confidence=Confidence.MEDIUM,
+            )
+
+
+def _asks_for_device(module: Module, function: FunctionNode) -> bool:
+    asked = (each.attr for each in module.nodes(ast.Attribute, function))
+    named = (each.id for each in module.nodes(ast.Name, function))
+    return any("device" in each or each in _MOVES for each in (*asked, *named))
 
 
 def _is_made_on_cpu(module: Module, value: ast.Call) -> bool:

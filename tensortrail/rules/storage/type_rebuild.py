@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.shared.objects import called, keyword, receiver
+from tensortrail.rules.shared.origins import text_behind
 
 
 class TypeRebuild(Rule):
@@ -14,12 +15,16 @@ class TypeRebuild(Rule):
 
     ## What it does
     Finds `type(p)(value, requires_grad=...)`, `p.__class__(...)` and the same through a variable,
-    where the class is that of some parameter. Silent inside the class itself.
+    where the class is that of some parameter. Silent inside the class itself. Also finds
+    `DTensor.from_local(...)` of a tensor made of another one's local part, without the `shape` and
+    `stride` of the whole.
 
     ## Why is this bad?
     Only `nn.Parameter` and its plain kin are made from a value alone. Quantized and distributed
     tensors need scales, block sizes or a mesh: the call raises, or makes an object whose state is
     the default. accelerate has grown a branch for each such class, and fails with the next one.
+    Without the shape, a `DTensor` takes all shards to be as large as its own: where the last one is
+    smaller, ranks disagree about the whole.
 
     ## Example
     ```python
@@ -45,7 +50,8 @@ class TypeRebuild(Rule):
     name = "type-rebuild"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    triggers = (("requires_grad", "type"), ("requires_grad", "__class__"), ("__dict__", "type"))
+    triggers = (("requires_grad", "type"), ("requires_grad", "__class__"), ("__dict__", "type"),
+                "from_local(")  # fmt: skip
 
     bad = (
         Bad(
@@ -63,6 +69,16 @@ def empty(parameter):
     return type(parameter)(parameter.to("meta"), **parameter.__dict__)
 """,
             lines=(2,),
+        ),
+        Bad(
+            """\
+from torch.distributed.tensor import DTensor
+
+def state_like(p, make):
+    local = make(p.to_local())
+    return DTensor.from_local(local, p.device_mesh, p.placements, run_check=False)
+""",
+            lines=(5,),
         ),
     )
     good = (
@@ -95,6 +111,17 @@ def copy(value, old):
         ),
         Good(
             """\
+from torch.distributed.tensor import DTensor
+
+def state_like(p, make):
+    local = make(p.to_local())
+    whole = {"shape": p.shape, "stride": p.stride()}
+    one = DTensor.from_local(local, p.device_mesh, p.placements, **whole)
+    return DTensor.from_local(local, p.device_mesh, shape=p.shape, stride=p.stride()), one
+"""
+        ),
+        Good(
+            """\
 def wrapped(cls, value):
     return cls(value, requires_grad=False)
 """
@@ -116,6 +143,26 @@ def wrapped(cls, value):
                 "that needs more than a value (quantized, distributed) raises here or loses its "
                 "state",
             )
+        for call in module.calls("from_local"):
+            if _forgets_the_whole(module, call):
+                yield self.finding(
+                    module,
+                    call,
+                    "without `shape` and `stride` of the whole tensor, all shards are taken to be "
+                    "as large as this one: an uneven one gives another shape",
+                )
+
+
+def _forgets_the_whole(module: Module, call: ast.Call) -> bool:
+    """`DTensor.from_local` of what was computed from another one's local tensor."""
+    owner = receiver(call)
+    if owner is None or not module.qualified(owner).endswith("DTensor"):
+        return False
+    if any(each.arg in (None, "shape", "stride") for each in call.keywords) or len(call.args) > 4:
+        return False
+    local = module.argument(call, 0, "local_tensor")
+    made = (local, *module.value_of(local).origins) if local is not None else ()
+    return any("to_local()" in text_behind(module, each) for each in made)
 
 
 def _copies_dict(call: ast.Call) -> bool:
