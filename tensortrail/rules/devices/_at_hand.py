@@ -10,6 +10,8 @@ from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _MOVES = frozenset({"to", "to_empty"})
+_OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save")
+"""How the name of a device begins that is for something else than the work of the function."""
 
 
 def device_parameter(module: Module, function: FunctionNode | None) -> ast.arg | None:
@@ -19,6 +21,8 @@ def device_parameter(module: Module, function: FunctionNode | None) -> ast.arg |
         given = function.args
         for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
             said = module.text(each.annotation) if each.annotation is not None else ""
+            if each.arg.startswith(_OF_ANOTHER_USE):
+                continue
             if "torch.device" in said or (
                 "device" in each.arg and _is_handed_on(module, function, each.arg)
             ):

@@ -262,8 +262,19 @@ def _weight(module: Module, call: ast.Call) -> Severity:
     """A copy that nobody keeps is waste; a move that nobody keeps leaves a tensor behind."""
     if moves_bytes(module, call):
         return Severity.ERROR
-    copied = isinstance(call.func, ast.Attribute) and call.func.attr == "clone"
-    return Severity.NOTE if copied else Severity.WARNING
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return Severity.NOTE if method == "clone" or _worked_in_place(call) else Severity.WARNING
+
+
+def _worked_in_place(call: ast.Call) -> bool:
+    """`t.add_(x).to(dtype)`: the work is done, and only its last step is dropped."""
+    inner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    method = (
+        inner.func.attr
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
+        else ""
+    )
+    return method.endswith("_") and not method.endswith("__")
 
 
 def _root(node: ast.expr) -> ast.expr:

@@ -44,7 +44,7 @@ class GeneratorDevice(Rule):
 
     code = "DEV512"
     name = "generator-device"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     triggers = (("generator", "torch"),)
 
     bad = (

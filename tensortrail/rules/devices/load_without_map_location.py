@@ -10,7 +10,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 
 _TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
 _KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
-_WEIGHTS = re.compile(r"state|model|net|weight|param|optim|ema|embed|tensor", re.IGNORECASE)
+_WEIGHTS = re.compile(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
 """Keys under which tensors lie in a file."""
 
 
@@ -20,8 +20,8 @@ class LoadWithoutMapLocation(Rule):
     ## What it does
     Flags `torch.load(path)` without `map_location`. It is a warning where the result is used as
     weights or state (`load_state_dict`, `items()`, a key named for weights), and a note elsewhere,
-    for files of a fixed name and for the state of schedulers and samplers. `with torch.device(...)`
-    around it, `safetensors` and `**kwargs` are not flagged.
+    for files of a fixed name, in scripts, and for the state of schedulers and samplers.
+    `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged.
 
     ## Why is this bad?
     A file written on a GPU cannot be loaded where there is none. With several processes, each one
@@ -159,9 +159,10 @@ def _is_harmless(module: Module, call: ast.Call) -> bool:
 
 
 def _has_fixed_name(module: Module, call: ast.Call) -> bool:
-    """A file of a fixed name: who wrote the name has the file."""
+    """A file of a fixed name, or a script: who wrote the name, or runs it, has the file."""
     source = call.args[0] if call.args else call.keywords[0].value
-    return isinstance(module.value_of(source).constant, str)
+    fixed = isinstance(module.value_of(source).constant, str)
+    return fixed or module.function_of(call) is None
 
 
 def _holds_numbers(module: Module, call: ast.Call) -> bool:
@@ -192,7 +193,8 @@ def _is_of_fsdp(module: Module, call: ast.Call) -> bool:
     """Under a state-dict type of FSDP, which writes tensors of the CPU unless told otherwise."""
     around = module.contexts_of(call)
     made = [source for each in around for source in module.value_of(each).origins]
-    return any("state_dict_type" in module.text(each) for each in (*around, *made))
+    said = " ".join(module.text(each) for each in (*around, *made))
+    return "state_dict_type" in said or "StateDictType" in said
 
 
 def _is_of_memory(module: Module, call: ast.Call) -> bool:

@@ -388,7 +388,7 @@ def total(mask):
             made,
             f"`{one_line(module, made)}` is made on the default device, not on the `{parameter}` "
             "this function was given, and returned",
-            severity=Severity.WARNING,
+            severity=Severity.NOTE,
             confidence=Confidence.MEDIUM,
             fixes=[with_device(module, made, parameter)],
         )

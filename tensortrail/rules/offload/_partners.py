@@ -20,6 +20,8 @@ class Alone(NamedTuple):
     left: str
     other: ast.AST | None
     """Where they meet, or where the other one goes."""
+    is_callers: bool = False
+    """The tensor and the device are both arguments: the caller may know that they go together."""
 
 
 def moved_alone(module: Module, function: FunctionNode) -> Iterator[Alone]:
@@ -43,8 +45,18 @@ def moved_alone(module: Module, function: FunctionNode) -> Iterator[Alone]:
                 left = _left(module, function, other, name)
                 if left and ".device" not in _said(module, origin.node):
                     moved = module.statement_of(origin.node)
-                    yield Alone(moved, name, left, operation.node)
+                    both = _is_argument(function, other) and _is_argument(function, origin.node)
+                    yield Alone(moved, name, left, operation.node, both)
                     return
+
+
+def _is_argument(function: FunctionNode, node: ast.AST) -> bool:
+    """An argument as it came, or a part of it."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    given = function.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return isinstance(node, ast.Name) and node.id in names
 
 
 def _said(module: Module, device: ast.expr) -> str:

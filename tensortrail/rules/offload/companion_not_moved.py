@@ -330,7 +330,7 @@ class State:
             module,
             alone.node,
             f"{shown} {are} moved, and {left} {are} {stays}",
-            severity=Severity.WARNING,
+            severity=Severity.NOTE if alone.is_callers else Severity.WARNING,
             confidence=Confidence.MEDIUM,
             trail=[(alone.other, f"{shown} is used here")],
         )

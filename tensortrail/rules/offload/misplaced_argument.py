@@ -102,6 +102,15 @@ def back(tensor, device):
         ),
         Good(
             """\
+def is_of(device, device_type):
+    return device == device_type
+
+def dtype(device_type):
+    return is_of(device_type, "xpu")
+"""
+        ),
+        Good(
+            """\
 def copy(source, target_device):
     return source
 
@@ -139,6 +148,8 @@ def start(make, offload_optimizer_config, offload_param_config):
                 continue
             if name in keywords or _is_at_home(name, names, params):
                 continue
+            if _has_a_constant(call, params.index(name)):
+                continue  # it was thought of: only the names are alike
             yield self.finding(
                 module,
                 call.args[position],
@@ -176,6 +187,10 @@ def _is_at_home(name: str, names: Sequence[str], params: Sequence[str]) -> bool:
     """It is also passed where it belongs."""
     at = params.index(name)
     return at < len(names) and names[at] == name
+
+
+def _has_a_constant(call: ast.Call, position: int) -> bool:
+    return position < len(call.args) and isinstance(call.args[position], ast.Constant)
 
 
 def _gets(name: str, names: Sequence[str], params: Sequence[str]) -> bool:

@@ -194,6 +194,8 @@ def kept(model):
         for delete in module.nodes(ast.Delete):
             function = module.function_of(delete)
             names = _parameters(module, function) if function is not None else frozenset()
+            if not all(isinstance(each, ast.Name) and each.id in names for each in delete.targets):
+                continue  # what was made here is freed along with it
             for target in delete.targets:
                 if not isinstance(target, ast.Name) or target.id not in names:
                     continue

@@ -114,12 +114,14 @@ def same(left, right):
                 continue
             names = {name_of(module, each) for each in views}
             if len(names) > 1 and _are_state_dicts(module, views):
+                at_hand = all(_calls_state_dict(each) for each in views)
                 told = " and ".join(f"`{module.text(each)}`" for each in views)
                 yield self.finding(
                     module,
                     call,
                     f"{told} are paired by position: a key that one of them lacks, or another "
                     "order, gives every tensor after it to the wrong name",
+                    severity=Severity.NOTE if at_hand else self.severity,
                 )
 
 

@@ -104,6 +104,15 @@ def make():
         ),
         Good(
             """\
+import torch
+
+class Rows:
+    def __init__(self, size):
+        self.data = torch.randn(size, 4)
+"""
+        ),
+        Good(
+            """\
 def cast(model, dtype):
     for parameter in model.parameters():
         parameter.data = parameter.data.float()
@@ -176,8 +185,10 @@ def _is_made_on_cpu(module: Module, value: ast.Call) -> bool:
 
 
 def _is_from_elsewhere(module: Module, subject: ast.expr) -> bool:
-    """It was not made on the CPU in this function."""
+    """It was not made on the CPU in this function, and is no object with a field `data`."""
     value = module.value_of(subject)
+    if isinstance(subject, ast.Name) and subject.id == "self" and not value.is_tensor:
+        return False
     return value.placement.device != "cpu" and not any(
         isinstance(each, ast.Call) and module.qualified(each.func) in _FACTORIES
         for each in value.origins
