@@ -70,6 +70,8 @@ def _later(module: Module, placed: ast.Call, name: str) -> Iterator[Moved]:
         if not isinstance(func, ast.Attribute) or module.text(func.value) != name:
             continue
         said = said_device(module, call)
+        if any(guard.mentions("device_map") for guard in module.guards_of(call)):
+            continue  # whether there is a map decides about this move
         to_cpu = isinstance(said, ast.Constant) and said.value == "cpu"
         if func.attr == "cuda" or (func.attr == "to" and said is not None and not to_cpu):
             yield Moved(call, name, placed)

@@ -84,6 +84,20 @@ def run(pipe, prompt, device):
     good = (
         Good(
             """\
+from transformers import AutoModelForCausalLM
+
+def loaded(name, device, device_map):
+    if device_map is not None:
+        model = AutoModelForCausalLM.from_pretrained(name, device_map="auto")
+    else:
+        model = AutoModelForCausalLM.from_pretrained(name)
+    if device_map is None:
+        model = model.to(device)
+    return model
+"""
+        ),
+        Good(
+            """\
 def load(cls, name):
     model = cls.from_pretrained(name, device_map={"": "cuda:0"})
     return model.to("cuda:0")

@@ -27,6 +27,8 @@ _STORAGES = ("untyped_storage", "storage", "_typed_storage")
 def pointed_at(module: Module, node: ast.expr) -> ast.expr | None:
     """The tensor of `t.data_ptr()`, `t.untyped_storage().data_ptr()` or `storage_ptr(t)`,
     or of a name bound to one of them; None for anything else."""
+    if isinstance(node, ast.NamedExpr):
+        node = node.value
     if isinstance(node, ast.Name):
         origins = module.value_of(node).origins
         if any(isinstance(each, ast.Name) for each in origins):

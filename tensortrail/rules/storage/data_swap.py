@@ -160,7 +160,7 @@ def onload(model, device):
     def _exchanged(self, module: Module) -> Iterator[Finding]:
         for call in module.calls("torch.utils.swap_tensors"):
             function = module.function_of(call)
-            if function is None or len(call.args) != 2 or _asks_for_device(module, function):
+            if len(call.args) != 2 or _asks_for_device(module, function):
                 continue
             old, new = (module.text(each) for each in call.args)
             yield self.finding(
@@ -172,7 +172,7 @@ def onload(model, device):
             )
 
 
-def _asks_for_device(module: Module, function: FunctionNode) -> bool:
+def _asks_for_device(module: Module, function: FunctionNode | None) -> bool:
     asked = (each.attr for each in module.nodes(ast.Attribute, function))
     named = (each.id for each in module.nodes(ast.Name, function))
     return any("device" in each or each in _MOVES for each in (*asked, *named))

@@ -162,7 +162,7 @@ def _forgets_the_whole(module: Module, call: ast.Call) -> bool:
         return False
     local = module.argument(call, 0, "local_tensor")
     made = (local, *module.value_of(local).origins) if local is not None else ()
-    return any("to_local()" in text_behind(module, each) for each in made)
+    return any("to_local" in text_behind(module, each) for each in made)
 
 
 def _copies_dict(call: ast.Call) -> bool:
