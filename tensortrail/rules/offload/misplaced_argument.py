@@ -148,7 +148,7 @@ def start(make, offload_optimizer_config, offload_param_config):
                 continue
             if name in keywords or _is_at_home(name, names, params):
                 continue
-            if _has_a_constant(call, params.index(name)):
+            if _has_a_constant(module, call, params.index(name)):
                 continue  # it was thought of: only the names are alike
             yield self.finding(
                 module,
@@ -189,8 +189,9 @@ def _is_at_home(name: str, names: Sequence[str], params: Sequence[str]) -> bool:
     return at < len(names) and names[at] == name
 
 
-def _has_a_constant(call: ast.Call, position: int) -> bool:
-    return position < len(call.args) and isinstance(call.args[position], ast.Constant)
+def _has_a_constant(module: Module, call: ast.Call, position: int) -> bool:
+    given = call.args[position] if position < len(call.args) else None
+    return given is not None and isinstance(module.value_of(given).constant, (str, int))
 
 
 def _gets(name: str, names: Sequence[str], params: Sequence[str]) -> bool:
