@@ -49,6 +49,10 @@ def _run(arguments: list[str]) -> int:
             from tensortrail.cli.check import run
 
             return run(options)
+        if options.command == "demo":
+            from tensortrail.cli.demo import run as demo
+
+            return demo(options)
         if options.command == "report":
             from tensortrail.cli.report import run as report
 

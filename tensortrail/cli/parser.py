@@ -19,6 +19,8 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tensortrail {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    demo = commands.add_parser("demo", help="see a failing program explained and mended")
+    demo.add_argument("folder", nargs="?", default="tensortrail-demo", metavar="FOLDER")
     _add_check(commands.add_parser("check", help="find risky code without running it"))
     trace = "run a program and record what its tensors do (tensortrail trace --help)"
     commands.add_parser("trace", help=trace, add_help=False)

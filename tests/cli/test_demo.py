@@ -1,0 +1,41 @@
+"""The demo's story has an end: a program fails, is explained, mended, and runs."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from tensortrail.cli.demo import PROGRAM, run
+
+
+def test_the_program_is_mended_and_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    assert run(Namespace(folder=str(tmp_path / "demo"))) == 0
+    shown, said = capfd.readouterr()
+    assert "RuntimeError: Expected all tensors to be on the same device" in said
+    assert "made at train.py:28, torch.randint" in said
+    assert '+prompt = torch.randint(1000, (1, 8), device="cuda:0")' in shown
+    assert shown.count("next word:") == 1 + PROGRAM.count("next word:")  # the patch shows the line
+    assert "no findings" in said
+    assert "All clear: 1 file checked." in shown
+    assert next((tmp_path / "demo" / ".tensortrail").glob("*/report.html")).stat().st_size > 10_000
+
+
+def test_a_program_that_is_there_is_left_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text("mine")
+    assert run(Namespace(folder=str(tmp_path))) == 2
+    assert (tmp_path / "train.py").read_text() == "mine"
+    assert "name another folder" in capfd.readouterr().err
+
+
+def test_without_torch_it_says_what_is_missing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tensortrail.cli.demo.find_spec", lambda name: None)
+    assert run(Namespace(folder=str(tmp_path / "demo"))) == 2
+    assert "needs torch" in capfd.readouterr().err
+    assert not (tmp_path / "demo").exists()
