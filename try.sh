@@ -1,6 +1,6 @@
 #!/usr/bin/env sh
-# Installs tensortrail into .venv, runs the lint on the gallery of examples, and records a program
-# that fails on a GPU; here the GPU is simulated.
+# Installs tensortrail into .venv, checks the gallery of examples, and runs the demo: a program that
+# fails on a simulated GPU is explained, mended, and runs.
 set -eu
 cd "$(dirname "$0")"
 echo "Installing tensortrail into .venv (a few minutes the first time)"
@@ -8,5 +8,5 @@ python3 -m venv .venv
 .venv/bin/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[trace]'
 echo "Checking the gallery: tensortrail check examples"
 .venv/bin/tensortrail check examples --exit-zero "$@"
-echo "Recording a program that fails: tensortrail trace --rehearse cuda"
-.venv/bin/tensortrail trace --rehearse cuda examples/run/embedding_left_behind.py || true
+echo "Running the demo: tensortrail demo"
+exec .venv/bin/tensortrail demo "$(mktemp -d)/demo"

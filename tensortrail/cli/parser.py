@@ -20,7 +20,13 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"tensortrail {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     demo = commands.add_parser("demo", help="see a failing program explained and mended")
-    demo.add_argument("folder", nargs="?", default="tensortrail-demo", metavar="FOLDER")
+    demo.add_argument(
+        "folder",
+        nargs="?",
+        default="tensortrail-demo",
+        metavar="FOLDER",
+        help="where its program and its runs go",
+    )
     _add_check(commands.add_parser("check", help="find risky code without running it"))
     trace = "run a program and record what its tensors do (tensortrail trace --help)"
     commands.add_parser("trace", help=trace, add_help=False)
@@ -48,7 +54,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     fixes("--fix", action="store_true", help="apply the safe fixes")
     fixes("--unsafe-fixes", action="store_true", default=None, help="with --fix: unsafe ones too")
     fixes("--diff", action="store_true", help="show what --fix would change, change nothing")
-    fixes("--add-ignores", action="store_true", help="silence what is found, by comments")
+    fixes("--add-ignores", action="store_true", help="add ignore comments for all findings")
     output = check.add_argument_group("output").add_argument
     output("--output-format", choices=FORMATS, help="text is the default")
     output("--output-file", metavar="FILE", help="write the report there")
@@ -59,14 +65,18 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     files = check.add_argument_group("files").add_argument
     files("--stdin-filename", metavar="NAME", help="what to call standard input")
     files("--exclude", metavar="PATTERNS", help="leave these out")
-    files("--allow-empty", action="store_true", help="no file to check is no error")
+    files("--allow-empty", action="store_true", help="do not fail when there are no files")
     files("--no-respect-gitignore", action="store_true", help="check ignored files too")
     run = check.add_argument_group("run").add_argument
-    run("--with-trail", metavar="RUN", help="weigh the findings by what a recorded run saw")
+    run(
+        "--with-trail",
+        metavar="RUN",
+        help="raise or lower the confidence of findings by what a run showed",
+    )
     run("--config", metavar="FILE", help="read [tool.tensortrail] of this file")
     run("--isolated", action="store_true", help="read no configuration")
-    run("--no-cache", action="store_true", help="judge every file anew")
-    run("--cache-dir", metavar="DIR", help="where to keep what was found")
+    run("--no-cache", action="store_true", help="check every file again, without the cache")
+    run("--cache-dir", metavar="DIR", help="the folder of the cache")
     run("--jobs", type=int, metavar="N", help="processes; 0 takes one for each processor")
     places = "print the files with the place each tensor is inferred to have, and stop"
     run("--show-places", action="store_true", help=places)
@@ -120,7 +130,13 @@ def _add_doctor(doctor: argparse.ArgumentParser) -> None:
     add("subclass", metavar="CLASS", help="module:Class, or module:factory() that makes a tensor")
     add("--make", default="", metavar="FUNCTION", help="module:function that makes a new tensor")
     add("--use", action="append", default=[], metavar="USE", help="only this: staging, FSDP2, ...")
-    add("--except-for", action="append", default=[], metavar="OP", help="a row may fail")
+    add(
+        "--except-for",
+        action="append",
+        default=[],
+        metavar="OP",
+        help="allow this operation to fail",
+    )
     add("--rehearse", default="", metavar="DEVICES", help="simulate these: cuda, cuda:2")
     add("--format", choices=("text", "json"), default="text")
     add("-o", "--output", metavar="FILE", help="write there")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def test_the_program_is_mended_and_runs(tmp_path: Path, capfd: pytest.CaptureFix
     assert '+prompt = torch.randint(1000, (1, 8), device="cuda:0")' in shown
     assert shown.count("next word:") == 1 + PROGRAM.count("next word:")  # the patch shows the line
     assert "no findings" in said
+    shown_there = {_without_numbers(each) for each in (shown + said).splitlines()}
+    assert {_without_numbers(each) for each in _lines_of_readme()} <= shown_there
     assert "All clear: 1 file checked." in shown
     assert next((tmp_path / "demo" / ".tensortrail").glob("*/report.html")).stat().st_size > 10_000
 
@@ -39,3 +42,14 @@ def test_without_torch_it_says_what_is_missing(
     assert run(Namespace(folder=str(tmp_path / "demo"))) == 2
     assert "needs torch" in capfd.readouterr().err
     assert not (tmp_path / "demo").exists()
+
+
+def _lines_of_readme() -> list[str]:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    block = text[text.index("$ tensortrail trace --rehearse cuda train.py\n") :].partition("```")[0]
+    return [each for each in block.splitlines() if each and each != "..."]
+
+
+def _without_numbers(line: str) -> str:
+    """Losses and line numbers of torch's own files are not the same everywhere."""
+    return re.sub(r"\d+(\.\d+)?", "N", line).rstrip()
