@@ -10,7 +10,7 @@ from tensortrail.analyzer.places.devices import places_on
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import member
-from tensortrail.rules.places import Held, Place, What
+from tensortrail.rules.places import Held, Place, What, Where
 
 
 @dataclass(slots=True)
@@ -51,7 +51,8 @@ def _opened(held: Held) -> list[Held]:
     if held.parts is not None:
         return list(held.parts)
     each = member(held)
-    if len(each.places) > 1 and not any(place.given for place in each.places):
+    unsure = any(place.given or place.where is Where.UNKNOWN for place in each.places)
+    if len(each.places) > 1 and not unsure:
         return [each.at(place) for place in each.in_order]  # members that lie apart
     return [each]
 

@@ -1,0 +1,118 @@
+"""What a file does nearly always: calls that are given a device, and the few that are not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.view import FunctionNode, Module
+
+_MOVES = frozenset({"to", "cuda", "cpu", "type_as", "pin_memory", "share_memory_"})
+_ENDS = frozenset({"item", "tolist", "numpy", "size", "dim", "numel"})
+_KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter", "DataLoader"})
+_STORES_A_COPY = frozenset({"copy_", "load_state_dict"})
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A call that leaves out what others of its kind are given."""
+
+    call: ast.Call
+    usual: Sequence[ast.Call]
+    """The others, nearest first."""
+
+
+def named(call: ast.Call) -> set[str | None]:
+    return {each.arg for each in call.keywords}
+
+
+def may_be_given_anything(call: ast.Call) -> bool:
+    """`*` and `**` may hold a device."""
+    return None in named(call) or any(isinstance(each, ast.Starred) for each in call.args)
+
+
+def departures(
+    calls: Sequence[ast.Call], at_least: int, most_in_hundred: int
+) -> Iterator[Departure]:
+    """Of calls of one kind, those without `device`, if they are few beside those with it."""
+    sure = [each for each in calls if not may_be_given_anything(each)]
+    usual = [each for each in sure if "device" in named(each)]
+    others = [each for each in sure if "device" not in named(each)]
+    if len(usual) < at_least or 100 * len(others) > most_in_hundred * len(usual):
+        return
+    for call in others:
+        near = sorted(usual, key=lambda each: abs(each.lineno - call.lineno))
+        yield Departure(call, near)
+
+
+def is_explained(module: Module, call: ast.Call) -> bool:
+    """Something near it says that the device of this one does not matter."""
+    function = module.function_of(call)
+    if function is None or sets_up(function) or module.contexts_of(call):
+        return True
+    if not _has_a_device_at_hand(module, function):
+        return True
+    held = module.places(function).seen.get(call)
+    if held is not None and held.rank == 0:
+        return True
+    if _is_used_up(module, call):
+        return True
+    return all(_is_used_up(module, each) for each in _uses(module, function, call))
+
+
+def _has_a_device_at_hand(module: Module, function: FunctionNode) -> bool:
+    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    if any("device" in each for each in arguments):
+        return True
+    return any(
+        node.attr in ("device", "dtype") and isinstance(node.value, ast.Name)
+        for node in module.nodes(ast.Attribute, function)
+    )
+
+
+def _is_used_up(module: Module, node: ast.expr) -> bool:
+    """The value is moved, read out, copied, kept by a module, or is an index."""
+    below: ast.AST = node
+    for above in module.ancestors(node):
+        if isinstance(above, ast.stmt):
+            return isinstance(above, ast.Assign) and any(
+                isinstance(each, ast.Subscript) for each in above.targets
+            )
+        if isinstance(above, ast.Attribute) and above.attr in _MOVES | _ENDS | {"shape", "dtype"}:
+            return True
+        if isinstance(above, ast.Subscript) and above.slice is below:
+            return True
+        if isinstance(above, ast.Call) and below is not above.func:
+            func = above.func
+            name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+            if name in _KEEPERS | _STORES_A_COPY | {"len", "print", "range", "int", "float"}:
+                return True
+        below = above
+    return False
+
+
+def _uses(module: Module, function: FunctionNode, call: ast.Call) -> list[ast.expr]:
+    """The reads of the name that the statement of the call binds; the call if it binds none."""
+    statement = module.statement_of(call)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return [call]
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name):
+        return [call]
+    reads: list[ast.expr] = [
+        node
+        for node in module.nodes(ast.Name, function)
+        if node.id == target.id and isinstance(node.ctx, ast.Load) and node.lineno >= call.lineno
+    ]
+    moved = any(_is_moved_and_bound_again(module, each, target.id) for each in reads)
+    return [] if moved else reads
+
+
+def _is_moved_and_bound_again(module: Module, read: ast.expr, name: str) -> bool:
+    statement = module.statement_of(read)
+    bound = isinstance(statement, ast.Assign) and any(
+        isinstance(each, ast.Name) and each.id == name for each in statement.targets
+    )
+    return bound and _is_used_up(module, read)
