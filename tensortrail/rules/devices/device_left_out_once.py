@@ -51,8 +51,9 @@ class DeviceLeftOutOnce(Rule):
 
     code = "DEV526"
     name = "device-left-out-once"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     confidence = Confidence.MEDIUM
+    default = False
     triggers = tuple(("torch", "device=", name) for name in FACTORIES)
     bad = (
         Bad(
