@@ -93,6 +93,8 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return Held(What.TENSOR, frozenset(places), rank=first.rank)
     if dotted in names("returns_leaf_input", "on_device"):
         place = device_given(world_of, called, env)
+        if place is None and len(called.args) < _DEVICE_OF_RANDN:
+            place = _without_device(world_of, called, env)
         return Held(What.TENSOR, place or frozenset())
     if dotted.startswith("torch.nn.") and dotted.rpartition(".")[2][:1].isupper():
         return _of_torch_class(called)
@@ -117,6 +119,10 @@ _NO_OPERATIONS = (
     "torch.cuda", "torch.compile", "torch.load", "torch.ops", "torch.fx", "torch.export",
     "torch.library", "torch.package", "torch.profiler", "torch.multiprocessing",
 )  # fmt: skip
+
+
+_DEVICE_OF_RANDN = 3
+"""The position of `device` among the arguments of `randn_tensor`."""
 
 
 def _on_the_cpu(called: Called) -> Held | None:

@@ -56,6 +56,8 @@ def _narrow_instance(test: ast.Call, holds: bool, env: Environment) -> None:
     if called not in ("isinstance", "torch.is_tensor") or name not in env.values:
         return
     held = env.values[name]
+    if held.what in (What.SELF, What.MODULE):
+        return
     of_tensor = called == "torch.is_tensor" or _names_tensor(test.args[-1])
     only_tensor = called == "torch.is_tensor" or not isinstance(test.args[-1], ast.Tuple)
     if of_tensor and holds and held.what is What.UNKNOWN:

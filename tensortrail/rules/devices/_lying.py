@@ -17,7 +17,7 @@ FORWARD = frozenset({"forward"})
 FACTORIES = (
     "zeros", "ones", "empty", "full", "arange", "tensor", "rand", "randn", "randint", "linspace",
     "eye", "randperm", "logspace", "LongTensor", "FloatTensor", "BoolTensor", "IntTensor",
-    "Tensor", "hann_window", "tril_indices", "triu_indices",
+    "Tensor", "randn_tensor", "hann_window", "tril_indices", "triu_indices",
 )  # fmt: skip
 
 
