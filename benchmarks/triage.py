@@ -1,9 +1,10 @@
-"""Findings over real trees, read by a person: right, wrong or unsure, with the reason.
+"""Findings over real trees, read one by one, with the reason for each verdict.
 
     python benchmarks/triage.py [--list-todo] TREE...
 
 Each TREE is a folder `name-version`, as a wheel or an archive unpacks. Verdicts in triage.jsonl
 are kept by rule, path and the flagged source, so that they outlive changes elsewhere in a file.
+`right`: a maintainer should act. `harmless`: true, and nothing comes of it. Notes need no verdict.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tensortrail.findings import Finding
 
 FILE = Path(__file__).parent / "triage.jsonl"
 CONTEXT = 8
-VERDICTS = ("right", "wrong", "unsure", "todo")
+VERDICTS = ("right", "harmless", "unsure", "wrong", "todo")
 
 
 def main() -> None:
@@ -94,17 +95,24 @@ def show(row: dict[str, Any], trees: list[Path]) -> None:
 
 
 def print_counts(rows: list[dict[str, Any]]) -> None:
-    by_code: dict[str, Counter[str]] = defaultdict(Counter)
+    """By rule, and by severity: what share a maintainer should act on, and what share is wrong."""
+    for column in ("code", "severity"):
+        print(f"{column:<8}" + "".join(f"{each:>9}" for each in (*VERDICTS, "act on", "wrong")))
+        for name, counts in sorted(counted(rows, column).items()):
+            read = sum(count for verdict, count in counts.items() if verdict != "todo")
+            shares = (counts[each] / read if read else 0.0 for each in ("right", "wrong"))
+            print(
+                f"{name:<8}"
+                + "".join(f"{counts[each]:>9}" for each in VERDICTS)
+                + "".join(f"{share:>9.0%}" for share in shares)
+            )
+
+
+def counted(rows: list[dict[str, Any]], column: str) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        by_code[row["code"]][row["verdict"]] += 1
-    total: Counter[str] = Counter()
-    print(f"{'rule':<8}" + "".join(f"{each:>8}" for each in VERDICTS))
-    for code, counts in sorted(by_code.items()):
-        total += counts
-        print(f"{code:<8}" + "".join(f"{counts[each]:>8}" for each in VERDICTS))
-    read = total["right"] + total["wrong"] + total["unsure"]
-    share = total["right"] / read if read else 0.0
-    print(f"{total['right']} of {read} read are right ({share:.0%}); {total['todo']} not read yet")
+        found[row[column]][row["verdict"]] += 1
+    return found
 
 
 if __name__ == "__main__":

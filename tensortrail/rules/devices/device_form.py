@@ -240,6 +240,7 @@ def f(device: Union[str, torch.device]):
                 compare,
                 f'`{one_line(module, given)}` may be "cuda", without a number, and '
                 f"`{one_line(module, tensors)}` always has one: they are then not equal",
+                severity=Severity.NOTE if _only_moves(module, compare) else Severity.WARNING,
                 confidence=Confidence.MEDIUM,
             )
 
@@ -372,6 +373,17 @@ def _by_type(module: Module, compare: ast.Compare, tensors: ast.expr, kind: str)
     sign = "==" if isinstance(compare.ops[0], ast.Eq) else "!="
     edit = module.replace(compare, f'{module.text(tensors)}.type {sign} "{kind}"')
     return module.fix("compare the type", Safety.UNSAFE, edit)
+
+
+def _only_moves(module: Module, compare: ast.Compare) -> bool:
+    """`if x.device != d: x = x.to(d)` moves in vain, and no more."""
+    up = module.parent(compare)
+    if not isinstance(up, ast.If) or up.test is not compare or len(up.body) != 1 or up.orelse:
+        return False
+    done = up.body[0]
+    value = done.value if isinstance(done, ast.Assign) else None
+    moved = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
+    return moved and isinstance(compare.ops[0], ast.NotEq) and ".to(" in module.text(done)
 
 
 def _imports_torch(module: Module) -> bool:

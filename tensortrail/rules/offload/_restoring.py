@@ -32,6 +32,8 @@ def restores(module: Module, statement: ast.stmt) -> bool:
     loops = [each.iter for each in ast.walk(statement) if isinstance(each, ast.For)]
     if not stored and not calls and not isinstance(statement, ast.Delete):
         return False
+    if isinstance(statement, ast.Assign) and not stored:
+        return False  # a name of this function: something is looked at, and nothing put back
     said = " ".join(ast.unparse(each) for each in (*calls, *loops, *stored))
     return bool(_STATE.search(said))
 

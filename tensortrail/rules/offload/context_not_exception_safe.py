@@ -223,6 +223,19 @@ def timed(device):
 from contextlib import contextmanager
 
 @contextmanager
+def unchanged(model):
+    before = total(model.state_dict())
+    yield
+    after = total(model.state_dict())
+    if before != after:
+        raise ValueError(model)
+"""
+        ),
+        Good(
+            """\
+from contextlib import contextmanager
+
+@contextmanager
 def nothing(device):
     yield device
 """

@@ -199,6 +199,8 @@ def kept(model):
             for target in delete.targets:
                 if not isinstance(target, ast.Name) or target.id not in names:
                     continue
+                if _lives_on(module, delete, target.id):
+                    continue
                 if module.kind_of(target).value in ("Other", "Settings") or not _collects(
                     module, delete
                 ):
@@ -301,6 +303,14 @@ def _parameters(module: Module, function: FunctionNode) -> frozenset[str]:
     stored = {each.id for each in module.nodes(ast.Name, function)
               if isinstance(each.ctx, ast.Store)}  # fmt: skip
     return frozenset(each.arg for each in arguments) - stored
+
+
+def _lives_on(module: Module, delete: ast.Delete, name: str) -> bool:
+    """`env = given`, then `del given`: only the name is to go."""
+    return any(
+        isinstance(each.value, ast.Name) and each.value.id == name
+        for each in module.earlier(delete, ast.Assign)
+    )
 
 
 def _collects(module: Module, delete: ast.Delete) -> bool:

@@ -304,6 +304,10 @@ def local_storage_signature(tensor):
         stored = isinstance(subscript.ctx, ast.Store) and bool(
             SAVES.search(one_line(module, subscript.value))
         )
+        named = module.text(subscript.slice)
+        given = any(f"{named} is not None" in each.text for each in module.guards_of(subscript))
+        if given:
+            return  # a helper has said for which tensors it knows none
         if stored and tensor is not None and not settled(module, subscript, tensor):
             yield self.finding(
                 module,

@@ -131,14 +131,17 @@ def swap(tensor, other):
                 yield self._found(module, call, f"`{module.text(subject)}`")
         for call in module.calls("torch.tensor"):
             if call.args and _is_storage(module, call.args[0]) and not _offset(module, call):
-                yield self._found(module, call, "the tensor")
+                yield self._found(module, call, "the tensor", Severity.WARNING)
 
-    def _found(self, module: Module, call: ast.Call, what: str) -> Finding:
+    def _found(
+        self, module: Module, call: ast.Call, what: str, severity: Severity | None = None
+    ) -> Finding:
         return self.finding(
             module,
             call,
             f"{what} gets the storage alone: it starts at its first element and has one dimension, "
             "whatever offset and shape belong to it",
+            severity=severity,
         )
 
 
