@@ -128,7 +128,81 @@ def one_path(chance: random.Random) -> Program:
     return Program("one path", source)
 
 
-RELATIONS: tuple[Callable[[random.Random], Program], ...] = (factory, moved_alone, one_path)
+def left_behind(chance: random.Random) -> Program:
+    """A module keeps a tensor where a move reaches it or not, and computes with it."""
+    x, kept = chance.choice(NAMES), chance.choice(("table", "weights", "steps", "_cache"))
+    fresh = chance.choice(
+        chance.choice((FRESH, FRESH, ("torch.tensor(2.0)", "torch.ones(4).sum()")))
+    )
+    way = chance.choice(("plain", "plain", "name", "function", "buffer", "parameter", "apply"))
+    helper, extra = "", ""
+    keep = f"self.{kept} = {fresh}"
+    if way == "name":
+        keep = f"made = {fresh}\n        self.{kept} = made.float()"
+    elif way == "function":
+        helper, keep = f"def make():\n    return {fresh}\n\n", f"self.{kept} = make()"
+    elif way == "buffer":
+        keep = f'self.register_buffer("{kept}", {fresh}, persistent=False)'
+    elif way == "parameter":
+        keep = f"self.{kept} = nn.Parameter(({fresh}).float())"
+    elif way == "apply":
+        extra = (
+            "    def _apply(self, fn, recurse=True):\n"
+            f"        self.{kept} = fn(self.{kept})\n        return super()._apply(fn, recurse)\n\n"
+        )
+    read = f"self.{kept}" + chance.choice(("", "", "", f".to({x}.device)", ".float()", ".abs()"))
+    partner = chance.choice((x, f"self.proj({x})", "self.proj.weight"))
+    meeting = chance.choice(MEETINGS).format(a=partner, b=read)
+    source = (
+        f"{chance.choice(HEADS)}\n{helper}class Model(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.proj = nn.Linear(4, 4)\n"
+        f"        {keep}\n\n{extra}    def forward(self, {x}):\n        return {meeting}\n\n"
+        "def main(device):\n    return Model().to(device)(torch.ones(4, 4, device=device))\n"
+    )
+    return Program("left behind", source)
+
+
+def library(chance: random.Random) -> Program:
+    """What a library gives on the CPU is moved, or not, before a model computes with it."""
+    rows = chance.choice(("rows", "batch", "data", "pixels"))
+    made = chance.choice((
+        f"{rows} = torch.from_numpy(np.ones((4, 4), np.float32))",
+        f"{rows} = next(iter(DataLoader(torch.ones(8, 4), batch_size=4)))",
+        f"{rows} = torch.load(io.BytesIO(SAVED), map_location='cpu')['rows']",
+        f"for {rows}, _ in DataLoader(PAIRS, batch_size=4):\n        break",
+    ))  # fmt: skip
+    move = chance.choice(("", "", f"{rows} = {rows}.to(device)\n    "))
+    model = chance.choice((
+        "model = nn.Linear(4, 4).to(device)",
+        "model = nn.Linear(4, 4)\n    model.to(device)",
+        "model = nn.Linear(4, 4)",
+        "model = nn.Linear(4, 4).eval().to(device)",
+    ))  # fmt: skip
+    stays = "to(device)" not in model
+    used = chance.choice((
+        f"model({rows})", f"model({rows}.float())", f"model({rows}).sum()",
+        f"model.weight @ {rows}" if not stays else f"model({rows} * 2)",
+    ))  # fmt: skip
+    if stays:
+        move = ""
+    source = (
+        f"{chance.choice(HEADS)}import io\nimport numpy as np\n"
+        "from torch.utils.data import DataLoader\n\n"
+        "PAIRS = [(torch.ones(4), 1)] * 8\nFILE = io.BytesIO()\n"
+        "torch.save({'rows': torch.ones(4, 4)}, FILE)\nSAVED = FILE.getvalue()\n\n"
+        f"def run(device: torch.device):\n    {model}\n    {made}\n    {move}return {used}\n\n"
+        "def main(device):\n    return run(torch.device(device))\n"
+    )
+    return Program("library", source)
+
+
+RELATIONS: tuple[Callable[[random.Random], Program], ...] = (
+    factory,
+    moved_alone,
+    one_path,
+    left_behind,
+    library,
+)
 
 
 def main() -> None:

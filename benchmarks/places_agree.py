@@ -142,6 +142,8 @@ def main() -> None:
     for subject in (each for each in subjects() if options.only in each.name):
         if time.process_time() > options.seconds:
             break
+        if sum(ran.values()) % 25 == 24:
+            report(tally, ran, show=False)
         before = sum(tally.counts.values())
         signal.setitimer(signal.ITIMER_PROF, options.each)
         try:
@@ -153,12 +155,16 @@ def main() -> None:
             signal.setitimer(signal.ITIMER_PROF, 0)
         if sum(tally.counts.values()) > before:
             ran[subject.name.partition(" ")[0]] += 1
+    report(tally, ran, options.show)
+
+
+def report(tally: Tally, ran: Counter[str], show: bool) -> None:
     counts, known = tally.counts, tally.counts["agrees"] + tally.counts["disagrees"]
     libraries = ", ".join(f"{count} of {name}" for name, count in ran.items())
     print(f"{sum(ran.values())} modules ({libraries}), {len(tally.functions)} functions ran")
     print(f"known {known} of {sum(counts.values())} ({100 * known / sum(counts.values()):.1f} %)")
     print(f"agree {counts['agrees']} of the known ({100 * counts['agrees'] / known:.2f} %)")
-    if options.show:
+    if show:
         for said, count in tally.wrong.most_common():
             print(f"{count:5} {said}")
 

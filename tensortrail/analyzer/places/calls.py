@@ -132,7 +132,7 @@ def _on_the_cpu(called: Called) -> Held | None:
     if dotted in names("host", "functions"):
         return held
     if dotted in names("host", "loaders") and "collate_fn" not in called.nodes:
-        return Held(What.BOX, each=Held(What.BOX, each=held))
+        return Held(What.BOX, each=held)
     to_cpu = getattr(called.nodes.get("map_location"), "value", None) == "cpu"
     if (dotted == "torch.load" and to_cpu) or (
         dotted in names("host", "mappings") and "device" not in called.nodes
@@ -184,7 +184,8 @@ def _of_torch_class(called: Called) -> Held:
     last = called.dotted.rpartition(".")[2]
     if last in ("Parameter", "Buffer"):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, last.lower())}))
-    return Held(What.MODULE, frozenset({Place(Where.SELF)}), cls=_class_of_torch(last))
+    made = frozenset({Place(Where.DEFAULT, by=called.node)})
+    return Held(What.MODULE, made, cls=_class_of_torch(last))
 
 
 def _class_of_torch(last: str) -> str:

@@ -191,7 +191,8 @@ class PlacesOfFile:
         facts = self._module.class_facts(dotted)
         if facts is None or not facts.is_module:
             return None
-        return Held(What.MODULE, frozenset({Place(Where.SELF)}), cls=facts.name)
+        made = frozenset({Place(Where.DEFAULT, by=call)})
+        return Held(What.MODULE, made, cls=facts.name)
 
 
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign)

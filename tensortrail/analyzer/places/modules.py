@@ -43,6 +43,8 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
         if result is not None and (result.places or result.parts):
             return result
     where = next(iter(module.places), Place(Where.SELF))
-    if where.where is not Where.SELF:
-        return Held(What.TENSOR, module.places) if module.cls == COMPONENT else UNKNOWN_HELD
-    return Held(What.TENSOR, frozenset({Place(Where.SELF, OUTPUT)}))
+    if where.where is Where.SELF:
+        return Held(What.TENSOR, frozenset({Place(Where.SELF, OUTPUT)}))
+    if where.where is Where.OF and module.cls != COMPONENT:
+        return UNKNOWN_HELD
+    return Held(What.TENSOR, module.places)

@@ -31,6 +31,8 @@ class Inference(Expressions):
     def __init__(self, world: World, cls: ast.ClassDef | None) -> None:
         super().__init__(world, cls)
         self._tests: dict[str, ast.expr] = {}
+        self._left: list[Environment] = []
+        """What holds where the loop that is run is left or begun again."""
 
     def run(self, function: FunctionNode, outer: Environment | None = None) -> None:
         env = outer.copy() if outer is not None else Environment()
@@ -79,7 +81,10 @@ class Inference(Expressions):
             if node.value is not None:
                 self._returned(self.value(node.value, env))
             return None
-        elif isinstance(node, (ast.Raise, ast.Continue, ast.Break)):
+        elif isinstance(node, (ast.Continue, ast.Break)):
+            self._left.append(env)
+            return None
+        elif isinstance(node, ast.Raise):
             return None
         elif isinstance(node, SCOPES):
             self._nested(node, env)
@@ -136,6 +141,7 @@ class Inference(Expressions):
         self, node: ast.For | ast.AsyncFor | ast.While, env: Environment
     ) -> Environment | None:
         self._loops += 1
+        outside, self._left = self._left, []
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
             inside = env.copy()
             if isinstance(node, ast.While):
@@ -144,11 +150,15 @@ class Inference(Expressions):
             else:
                 self.bind_elements(node.target, node.iter, inside)
             after = self._block(node.body, inside)
+            for left in self._left:
+                after = join_environments(after, left)
+            self._left.clear()
             joined = join_environments(env, after)
             assert joined is not None
             joined.conditions = env.conditions
             env = joined
         self._loops -= 1
+        self._left = outside
         return self._block(node.orelse, env)
 
     def _try(self, node: ast.stmt, env: Environment) -> Environment | None:
