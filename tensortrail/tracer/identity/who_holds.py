@@ -62,9 +62,9 @@ def _owner(namespace: dict[Any, Any]) -> str:
     for owner in gc.get_referrers(namespace):
         if isinstance(owner, types.ModuleType):
             return f"the globals of {owner.__name__}"
+        if type(owner) in PLAIN and "inner" in namespace:
+            return ""  # a simulated tensor, of which the same is asked
         if getattr(owner, "__dict__", None) is namespace:
-            if type(owner) in PLAIN and "inner" in namespace:
-                return ""  # a simulated tensor, of which the same is asked
             return f"an instance of {type(owner).__name__}"
         if isinstance(owner, dict) and isinstance(owner.get("_parameters"), dict):
             return "a module's parameters"

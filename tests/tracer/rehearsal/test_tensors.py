@@ -191,6 +191,10 @@ def test_a_moved_tensor_is_given_the_class_and_attributes_of_another() -> None:
             moved.__dict__ = source.__dict__.copy()
             assert moved.device.type == device
             assert moved.note == "kept"
+            assert moved.__dict__ == source.__dict__ == {"note": "kept"}
+            moved.__dict__.update(more=1)
+            assert moved.more == 1
+            assert moved.__dict__ != source.__dict__
             assert torch.equal(moved.cpu(), torch.ones(3))
     with pytest.raises(NotImplementedError, match="cannot become"):
         torch.ones(3, device="cuda").__class__ = type("Own", (torch.Tensor,), {})

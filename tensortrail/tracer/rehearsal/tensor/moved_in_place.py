@@ -9,7 +9,12 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.utils._mode_utils import no_dispatch
 
-from tensortrail.tracer.rehearsal.tensor.simulated import REAL_CLASS, SimParameter, SimTensor
+from tensortrail.tracer.rehearsal.tensor.simulated import (
+    REAL_CLASS,
+    SimParameter,
+    SimTensor,
+    attributes_of,
+)
 
 LAZY = (
     "a lazy module without its shapes cannot move in a rehearsal: run a first batch through it on "
@@ -38,18 +43,18 @@ def become(tensor: Tensor, value: Tensor) -> None:
     else:
         made = Parameter(value, False) if is_parameter else value.detach()
     made.requires_grad_(requires_grad)
-    attributes = {key: item for key, item in vars(tensor).items() if key not in ("inner", "index")}
+    attributes = dict(vars(tensor))
     grad = tensor.grad if tensor.is_leaf else None
     torch._C._swap_tensor_impl(tensor, made)
     kinds = type(made), type(tensor)
     for each, kind in zip((tensor, made), kinds, strict=True):
         REAL_CLASS.__set__(each, kind)
-    ours, theirs = dict(vars(tensor)), dict(vars(made))
-    vars(tensor).clear()
-    vars(tensor).update(attributes)
-    vars(tensor).update(theirs)
-    vars(made).clear()
-    vars(made).update(ours)
-    vars(made)[SUCCESSOR] = tensor  # if C++ holds the old one: the gradient of something
+    here, there = attributes_of(tensor), attributes_of(made)
+    ours, theirs = dict(here), dict(there)
+    here.clear()
+    here.update(attributes, **theirs)
+    there.clear()
+    there.update(ours)
+    there[SUCCESSOR] = tensor  # if C++ holds the old one: the gradient of something
     if grad is not None:
         tensor.grad = grad  # it moves by itself, or not

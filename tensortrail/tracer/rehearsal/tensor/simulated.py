@@ -6,7 +6,7 @@ To torch's C++ it is a CPU tensor without memory of its own; every operation on 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ NOT_SHARED = (
 LAYOUT = torch.ops.prim.layout.default
 REAL_CLASS: Any = vars(object)["__class__"]
 ATTRIBUTES: Any = vars(Tensor)["__dict__"]
+OURS = ("inner", "index")
 ANSWERS: dict[Any, Callable[..., Any]] = {}
 """What torch's own method is -> how a simulated tensor answers it."""
 
@@ -43,6 +44,41 @@ def answers(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
         return method
 
     return decorate
+
+
+class Shown(MutableMapping[str, Any]):
+    """The attributes of a simulated tensor that a GPU's would have."""
+
+    def __init__(self, attributes: dict[str, Any]) -> None:
+        self._attributes = attributes
+
+    def __getitem__(self, name: str) -> Any:
+        if name in OURS:
+            raise KeyError(name)
+        return self._attributes[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._attributes[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._attributes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._attributes if name not in OURS)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and self.copy() == dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self.copy())
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self)
 
 
 class SimTensor(Tensor):  # type: ignore[misc]
@@ -103,10 +139,10 @@ class SimTensor(Tensor):  # type: ignore[misc]
 
     @property
     def __dict__(self) -> Any:
-        return ATTRIBUTES.__get__(self)
+        return Shown(attributes_of(self))
 
     @__dict__.setter
-    def __dict__(self, attributes: dict[str, Any]) -> None:
+    def __dict__(self, attributes: Mapping[str, Any]) -> None:
         ATTRIBUTES.__set__(self, {**attributes, "inner": self.inner, "index": self.index})
 
     # --- what it says of itself ----------------------------------------------------------
@@ -266,8 +302,7 @@ class SimTensor(Tensor):  # type: ignore[misc]
 
     def __copy__(self) -> Any:
         made = type(self)(self.inner.detach(), self.index).requires_grad_(self.requires_grad)
-        others = {key: value for key, value in vars(self).items() if key not in vars(made)}
-        vars(made).update(others)
+        vars(made).update(vars(self))
         return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -275,6 +310,12 @@ class SimTensor(Tensor):  # type: ignore[misc]
 
     def __coerce_same_metadata_as_tangent__(self, meta: Any, kind: Any = None) -> SimTensor:
         return self  # compiled code takes it for a plain tensor
+
+
+def attributes_of(tensor: Tensor) -> dict[str, Any]:
+    """All of them, also of a tensor that becomes a simulated one or was one."""
+    found: dict[str, Any] = ATTRIBUTES.__get__(tensor)
+    return found
 
 
 @answers(Tensor.data.__set__)
