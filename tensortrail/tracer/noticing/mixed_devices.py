@@ -17,8 +17,8 @@ CPU = torch.device("cpu")
 INDEXING = {torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.index_put_}
 """CPU indices into a tensor of another device are legal."""
 LEGAL = {
-    torch.Tensor.copy_, torch.Tensor.data.__set__, torch.Tensor.grad.__set__, torch.Tensor.set_,
-    torch.Tensor.type_as, torch.Tensor.is_set_to, torch._has_compatible_shallow_copy_type,
+    torch.Tensor.copy_, torch.Tensor.set_, torch.Tensor.type_as, torch.Tensor.is_set_to,
+    torch._has_compatible_shallow_copy_type,
     *(getattr(torch, name) for name in dir(torch) if name.startswith("_nested_view")),
 }  # fmt: skip
 """Copies between devices, questions about objects, and nested tensors, which carry one on meta."""
@@ -67,8 +67,8 @@ class MixedDevices:
         found = [(where, t) for where, t in tensors_in(args, kwargs) if is_real(t)]
         with torch._C.DisableTorchFunction():
             devices = {device_of(t) for where, t in found if not _is_number(t)}
-        if len(devices) < 2 or func in LEGAL:
-            return None
+        if len(devices) < 2 or func in LEGAL or getattr(func, "__name__", "") == "__set__":
+            return None  # an attribute, as `data` and `grad`, may be set across devices
         with torch._C.DisableTorchFunction():
             into = device_of(found[0][1])
         legal = func in INDEXING and into != CPU and devices == {into, CPU}
