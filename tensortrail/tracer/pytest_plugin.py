@@ -26,6 +26,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="tests known to fail in a rehearsal: one a line, with # and why",
     )
+    group.addoption(
+        "--move-inputs",
+        action="store_true",
+        help="in a rehearsal, run the modules that CPU tests call on a simulated device",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,12 +38,17 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Before any file of the project is imported: what looks for devices finds them."""
     options = early_config.known_args_namespace
     if not options.rehearse:
-        if options.rehearse_xfail:
-            raise pytest.UsageError("--rehearse-xfail needs --rehearse")
+        for given, name in (
+            (options.rehearse_xfail, "--rehearse-xfail"),
+            (options.move_inputs, "--move-inputs"),
+        ):
+            if given:
+                raise pytest.UsageError(f"{name} needs --rehearse")
         return
     if importlib.util.find_spec("torch") is None:
         raise pytest.UsageError("--rehearse needs torch: pip install tensortrail[trace]")
     from tensortrail.tracer.entrances.expected_failures import expected_failures
+    from tensortrail.tracer.entrances.moved_inputs import MovedInputs
     from tensortrail.tracer.entrances.rehearsed_tests import RehearsedTests
 
     try:
@@ -53,6 +63,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     except (OSError, ValueError) as error:
         raise pytest.UsageError(f"--rehearse: {error}") from error
     early_config.pluginmanager.register(tests, "tensortrail-rehearsal")
+    if options.move_inputs:
+        early_config.pluginmanager.register(MovedInputs(early_config), "tensortrail-moved-inputs")
 
 
 def pytest_configure(config: pytest.Config) -> None:

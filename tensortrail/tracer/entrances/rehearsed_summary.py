@@ -22,6 +22,8 @@ class Told(TypedDict, total=False):
     """An error that has to do with devices."""
     lack: str
     left: list[str]
+    stand_ins: list[str]
+    """What stood in for something of a GPU's in a test that passed."""
 
 
 class Summary:
@@ -31,6 +33,7 @@ class Summary:
         self._failed: list[tuple[str, str]] = []
         self._others: list[str] = []
         self._lacks: Counter[str] = Counter()
+        self._stand_ins: Counter[str] = Counter()
         self._left: list[tuple[str, str]] = []
         self.found = FoundInTests()
 
@@ -42,6 +45,7 @@ class Summary:
             self._failed.append((report.nodeid, told["error"]))
         elif report.failed:
             self._others.append(report.nodeid)
+        self._stand_ins.update(told.get("stand_ins", ()))
         self._left += [(report.nodeid, each) for each in told.get("left", ())]
 
     def lacked(self, reason: str) -> None:
@@ -64,6 +68,11 @@ class Summary:
             yield f"skipped, because a rehearsal lacks it: {sum(self._lacks.values())}"
             yield from _shortened(
                 [f"{count} x {what}" for what, count in self._lacks.most_common()]
+            )
+        if self._stand_ins:
+            yield "passed, and says nothing of what something else stood in for:"
+            yield from _shortened(
+                [f"{count} x {what}" for what, count in self._stand_ins.most_common()]
             )
         if self._left:
             yield f"left behind by tests, and put back: {len(self._left)}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from typing import Any
 
@@ -20,6 +21,7 @@ from tensortrail.tracer.entrances.failed_tests import FailedTests, add_section, 
 from tensortrail.tracer.entrances.found_in_tests import KEY
 from tensortrail.tracer.entrances.rehearsed_summary import Summary, Told
 from tensortrail.tracer.rehearsal import lacks
+from tensortrail.tracer.rehearsal.asked_types import AskedTypes
 from tensortrail.tracer.rehearsal.lacking_errors import lack_behind
 from tensortrail.tracer.rehearsal.left_behind import Watch
 from tensortrail.tracer.rehearsal.other_programs import Followed
@@ -48,6 +50,7 @@ class RehearsedTests:
         self._followed = Followed()
         self._xfail = xfail
         self._random: Any = None
+        self._types: AskedTypes | None = None
         self._summary = Summary(devices, check)
         if keep:
             self._summary.found.directory = os.path.relpath(self._run.directory)
@@ -61,8 +64,10 @@ class RehearsedTests:
                 if expected.fits(item.nodeid):
                     item.add_marker(pytest.mark.xfail(reason=expected.reason, strict=False))
 
-    def pytest_collection_finish(self) -> None:
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._random = torch.default_generator.get_state()
+        self._types = AskedTypes(session.config.rootpath)
+        self._types.answer(sys.modules)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -85,6 +90,8 @@ class RehearsedTests:
 
     def end(self) -> None:
         self._followed.end()
+        if self._types is not None:
+            self._types.end()
         self._run.__exit__(None, None, None)
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
@@ -129,6 +136,8 @@ class RehearsedTests:
             told["lack"] = reason
             report.outcome = "skipped"
             report.longrepr = (str(item.path), (item.location[1] or 0) + 1, f"Skipped: {reason}")
+        elif report.passed and found:
+            told["stand_ins"] = [each.what for each in found]
         else:
             add_section(report, text or self._failed.findings(report))
         if call.when == "teardown" and (watch := item.stash.get(WATCH, None)) is not None:

@@ -64,6 +64,19 @@ def test_starts_a_program():
     subprocess.run([sys.executable, "-c", source], check=True)
 
 @two
+def test_passes_without_kernels():
+    assert torch.compile(torch.sin)(torch.zeros(2, device="cuda")).sum() == 0
+
+@two
+def test_reads_code():
+    from torch._inductor.utils import run_and_get_code
+    run_and_get_code(torch.compile(torch.cos), torch.zeros(2, device="cuda"))
+
+@two
+def test_asks_for_graphs():
+    torch.compile(torch.tan, mode="reduce-overhead")(torch.zeros(2, device="cuda"))
+
+@two
 def test_leaves_things_behind():
     torch.cuda.set_device(1)
     torch.set_default_device("cuda")
@@ -107,6 +120,13 @@ def weight():
 def test_fixtures_of_a_module_stay(weight, time):
     assert weight.device.index == torch.cuda.current_device() == 1
     assert torch.cuda.memory_allocated(1) == 4096
+
+@two
+def test_compares_types():
+    weight = torch.nn.Parameter(torch.ones(2))
+    assert type(weight.data.cuda()) is type(torch.ones(2)) is torch.Tensor
+    assert type(torch.nn.Linear(2, 2).cuda().weight) == type(weight)
+    assert type(weight.cuda()) is not type(weight)
 
 @two
 def test_patches_for_itself(monkeypatch):
@@ -157,6 +177,7 @@ PASSED = {
     "test_two_devices", "test_leaves_things_behind", "test_finds_none_of_it", "test_keeps_memory",
     "test_has_its_own_memory_and_numbers", "test_fixtures_of_a_module_stay[0]",
     "test_fixtures_of_a_module_stay[1]", "test_patches_for_itself",
+    "test_compares_types", "test_passes_without_kernels",
     "TestCase::test_is_on_the_device",
 }  # fmt: skip
 
@@ -170,6 +191,9 @@ def check(text: str) -> None:
                  "the current stream of cuda:1: <torch.cuda.Stream"):  # fmt: skip
         assert f"test_it.py::test_leaves_things_behind  {left}" in text
     assert "3 x CUDA graphs are not simulated" in text
+    assert "of what something else stood in for:\n  1 x inductor makes no kernels" in text
+    assert "1 x inductor makes no kernels in a rehearsal, so there is no code" in text
+    assert "1 x CUDA graphs are not captured in a rehearsal" in text
     assert "1 x times on a simulated device are those of the CPU" in text
     assert "1 x devices are not simulated in another program" in text
     assert "triton is not installed here" in text
@@ -285,3 +309,21 @@ def test_files_of_expected_failures(tmp_path: Path) -> None:
     assert not parameters.fits("c.py::test_two[x-2]")
     assert pattern.fits("d.py::test_gradients")
     assert not pattern.fits("d.py::test_values")
+
+
+@pytest.mark.parametrize(
+    ("source", "asks"),
+    [
+        ("assert type(x) is type(y)", True),
+        ("def f(x):\n    return type(x) in (A, B)", True),
+        ("print(type(x))", False),
+        ("isinstance(x, type) and type(x) is A", False),
+        ("def f(type):\n    return type(1) == 2", False),
+        ("x.type(1) == 2", False),
+        ("type(x) is type(", False),
+    ],
+)
+def test_files_that_compare_types(source: str, asks: bool) -> None:
+    from tensortrail.tracer.rehearsal.asked_types import compares_types
+
+    assert compares_types(source) is asks

@@ -20,6 +20,8 @@ UNKNOWN = (
     "tensortrail: the compiler of this version of torch is not rehearsed: what it would compile "
     "runs eagerly.\n"
 )
+OF_CODE = ("run_and_get_code", "run_fw_bw_and_get_code", "get_code")
+"""Functions of `torch._inductor.utils` by which tests read what inductor wrote."""
 TREES = "torch._inductor.cudagraph_trees"
 """Torch loads it where there are GPUs, and it needs a build for them."""
 
@@ -29,6 +31,7 @@ class Compiler:
 
     def __init__(self) -> None:
         """The compiler knows torch's functions as they are when it first looks."""
+        import torch._inductor.utils
         import torch.utils.flop_counter  # noqa: F401
         from torch._dynamo import trace_rules
         from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
@@ -56,6 +59,8 @@ class Compiler:
         self._without_kernels()
         for name in ("aot_compile", "aoti_compile_and_package"):
             self._replaced.put(torch._inductor, name, _needs_kernels)
+        for name in OF_CODE:
+            self._replaced.put(torch._inductor.utils, name, _has_no_code)
         self._replaced.put(sys.modules, TREES, _no_trees())
 
     def stop(self) -> None:
@@ -78,7 +83,7 @@ class Compiler:
 
             graphs = {**options, **options.get("config_patches", {})}.get("triton.cudagraphs")
             missing = GRAPHS if graphs else KERNELS
-            note(missing)
+            note(missing, certain=bool(graphs))
             self._say(SAID.format(missing))
             return aot_eager(model, inputs)
 
@@ -120,6 +125,10 @@ class Compiler:
 
 def _needs_kernels(*_: Any, **__: Any) -> Any:
     raise NotRehearsed(f"{KERNELS}, and a package of them needs a GPU to compile for")
+
+
+def _has_no_code(*_: Any, **__: Any) -> Any:
+    raise NotRehearsed(f"{KERNELS}, so there is no code of them to read")
 
 
 def _no_trees() -> ModuleType:

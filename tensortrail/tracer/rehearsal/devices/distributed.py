@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tensortrail.tracer.rehearsal.lacks import note
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 from tensortrail.tracer.rehearsal.tensor.wrapper_subclasses import says_where_it_is
@@ -19,7 +20,9 @@ NOTE = (
     'rehearsal: the process group asked for "nccl"; "gloo" carries its messages, so what only '
     "nccl does (its streams, its options, its timeouts) is not rehearsed"
 )
-DROPPED = ("backend_options", "pg_options", "device_id")
+CARRIED = "gloo carried the messages of nccl"
+OPTIONS = ("backend_options", "pg_options")
+DROPPED = (*OPTIONS, "device_id")
 """What gloo would not understand."""
 
 
@@ -51,6 +54,9 @@ def _over_gloo(helper: Callable[..., Any], replaced: Replacements) -> Callable[.
         bound = signature.bind(*args, **kwargs)
         if "nccl" in str(bound.arguments["backend"]):
             warnings.warn(NOTE, stacklevel=4)
+            note(CARRIED)
+            if any(bound.arguments.get(name) is not None for name in OPTIONS):
+                note("options of nccl are not rehearsed", certain=True)
             bound.arguments["backend"] = "gloo"
         for name in DROPPED:
             if bound.arguments.get(name) is not None:
