@@ -1,93 +1,113 @@
 """GPU tests of other projects on simulated GPUs: a table by project, and every failure.
 
-    python -m benchmarks.gpu_tests [--devices cuda:2] [PROJECT...]
+    TENSORTRAIL_SUITES=FOLDER python -m benchmarks.gpu_tests [--devices cuda:2] [PROJECT...]
+    python -m benchmarks.gpu_tests --write
 
 Each project's tests run twice, plainly and with `pytest --rehearse`, on a machine without a GPU.
-The tests are those named in `tests/real/suites.py`; set TENSORTRAIL_SUITES to a folder with
-repositories.
+FOLDER has a git repository for each project. What came out is kept in `gpu_tests.json`; `--write`
+puts it into the guide, each failure with its reading from `gpu_tests_read.jsonl`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
+from typing import Any
 
 import torch
 
-from tests.real.suites import SUITES, NotHere, Outcome, run, tests_of, version_of
+from benchmarks.gpu_suites import GPU_SUITES
+from benchmarks.gpu_tests_table import RESULTS, results, row, write_guide
+from tests.real.suites import NotHere, Outcome, Suite, Tests, run, tests_of
 
 Outcomes = Mapping[str, Outcome]
 LACKS = "rehearsal: "
-HEAD = (
-    "| project | tests of | tests | skipped by a CPU | of those passed | skipped, lacking | "
-    "skipped otherwise | failed | passed by a CPU, not rehearsed | seconds |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-)
+LONGEST = 300
 
 
-def timed(folder: Path, files: tuple[str, ...], *options: str) -> tuple[Outcomes, float]:
+def measured(suite: Suite, tests: Tests, devices: str) -> dict[str, Any]:
     before = time.perf_counter()
-    found = run(folder, files, *options)
-    return found, time.perf_counter() - before
+    plain = plainly(suite, tests)
+    between = time.perf_counter()
+    rehearsed = run(suite, tests, "--rehearse", devices)
+    seconds = [round(between - before), round(time.perf_counter() - between)]
+    about = {"state": tests.state, "torch": torch.__version__, "devices": devices}
+    return {**about, "seconds": seconds, **compared(plain, rehearsed)}
 
 
-def row(project: str, state: str, plain: Outcomes, rehearsed: Outcomes, seconds: str) -> str:
+def plainly(suite: Suite, tests: Tests) -> Outcomes:
+    """None at all, if the tests cannot even be read without a GPU."""
+    try:
+        return run(suite, tests)
+    except RuntimeError as error:
+        print(f"{suite.project}: without a GPU {error}")
+        return {}
+
+
+def compared(plain: Outcomes, rehearsed: Outcomes) -> dict[str, Any]:
     # Some files of tests cannot even be read without a GPU.
-    skipped = [name for name in rehearsed if name not in plain or plain[name].word == "skipped"]
-    count = Counter(kind(rehearsed.get(name)) for name in skipped)
-    lost = sum(is_lost(outcome, rehearsed.get(name)) for name, outcome in plain.items())
-    cells = [
-        f"{project} {version_of(SUITES[project])}", state, len(rehearsed), len(skipped),
-        count["passed"], count["lacking"], count["skipped"], count["failed"], lost, seconds,
-    ]  # fmt: skip
-    return "| " + " | ".join(map(str, cells)) + " |"
+    gained = [name for name in rehearsed if name not in plain or kind(plain[name]) == "skipped"]
+    count = Counter(kind(rehearsed[name]) for name in gained)
+    alike = [name for name in plain if kind(plain[name]) == "failed"]
+    return {
+        "tests": len(rehearsed),
+        "failed_on_a_cpu": len(alike),
+        "skipped_by_a_cpu": len(gained),
+        **{word: count[word] for word in ("passed", "lacking", "skipped", "failed")},
+        "reasons": reasons(rehearsed),
+        "failures": [
+            [name, "skipped" if name in gained else "passed", first_line(outcome)]
+            for name, outcome in rehearsed.items()
+            if kind(outcome) == "failed" and name not in alike
+        ],
+        "lost": [name for name in plain if name not in rehearsed],
+    }
 
 
-def kind(outcome: Outcome | None) -> str:
-    if outcome is None:
-        return "missing"
+def reasons(rehearsed: Outcomes) -> dict[str, int]:
+    """Why tests were skipped that a rehearsal lacks something for."""
+    lacking = [each.message for each in rehearsed.values() if kind(each) == "lacking"]
+    return dict(Counter(each.removeprefix(LACKS)[:LONGEST] for each in lacking).most_common())
+
+
+def kind(outcome: Outcome) -> str:
     if outcome.word == "skipped" and outcome.message.startswith(LACKS):
         return "lacking"
     return "failed" if outcome.word == "error" else outcome.word
 
 
-def is_lost(plain: Outcome, rehearsed: Outcome | None) -> bool:
-    return plain.word == "passed" and kind(rehearsed) not in ("passed", "lacking", "skipped")
+def first_line(outcome: Outcome) -> str:
+    return (outcome.message.splitlines() or [""])[0][:LONGEST]
 
 
-def details(plain: Outcomes, rehearsed: Outcomes) -> None:
-    """What failed rehearsed and not plainly, and why tests were skipped."""
-    for name, outcome in rehearsed.items():
-        before = plain.get(name)
-        if kind(outcome) == "failed" and (before is None or kind(before) != "failed"):
-            first = outcome.message.splitlines() or [""]
-            print(f"  failed   {name}\n           {first[0][:160]}")
-    reasons = Counter(each.message for name, each in rehearsed.items() if each.word == "skipped")
-    for reason, count in reasons.most_common(12):
-        print(f"  skipped  {count:>4} x {reason[:140]}")
+def measure(project: str, devices: str) -> None:
+    try:
+        found = measured(GPU_SUITES[project], tests_of(GPU_SUITES[project]), devices)
+    except NotHere as reason:
+        print(f"{project}: {reason}")
+        return
+    RESULTS.write_text(
+        json.dumps({**results(), project: found}, indent=1, sort_keys=True) + "\n",
+        encoding="utf-8",
+    )
+    print(row(project, found), flush=True)
+    for name, before, message in found["failures"]:
+        print(f"  failed, {before} on a CPU: {name}\n      {message}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("projects", nargs="*", metavar="PROJECT")
     parser.add_argument("--devices", default="cuda:2")
+    parser.add_argument("--write", action="store_true", help="only write the table")
     options = parser.parse_args()
-    chosen = [name for name, suite in SUITES.items() if suite.for_gpus]
-    print(f"torch {torch.__version__}, {options.devices}\n\n{HEAD}", flush=True)
-    for project in options.projects or chosen:
-        suite = SUITES[project]
-        try:
-            folder, state = tests_of(suite)
-        except NotHere as reason:
-            print(f"{project}: {reason}")
-            continue
-        plain, alone = timed(folder, suite.for_gpus)
-        rehearsed, taken = timed(folder, suite.for_gpus, "--rehearse", options.devices)
-        print(row(project, state, plain, rehearsed, f"{alone:.0f} -> {taken:.0f}"))
-        details(plain, rehearsed)
+    if not options.write:
+        for project in options.projects or GPU_SUITES:
+            measure(project, options.devices)
+    write_guide()
 
 
 if __name__ == "__main__":

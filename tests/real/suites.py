@@ -1,7 +1,8 @@
 """Test suites of other projects, run by pytest in a process of their own.
 
 The tests of a project come from a git repository `$TENSORTRAIL_SUITES/<project>`, at the tag of the
-installed release where there is one, else from the source release on the package index."""
+installed release where there is one, else from the source release on the package index. Without
+either they are those of the repository's newest commit, and its package is used with them."""
 
 from __future__ import annotations
 
@@ -14,12 +15,11 @@ import sys
 import tarfile
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.real.releases import CACHE, with_release
+from tests.real.releases import CACHE, release
 
 HELPERS = "helpers of suites 1.0"
 """What these tests import and no user of the projects needs."""
@@ -33,13 +33,30 @@ class NotHere(Exception):
 class Suite:
     project: str
     files: tuple[str, ...]
-    """Which run on a CPU in a minute or two."""
-    for_gpus: tuple[str, ...] = ()
-    """Which hold tests for GPUs."""
-    folder: str = "tests"
+    """Which are run."""
+    folders: tuple[str, ...] = ("tests",)
+    """What they need of the project."""
     tag: str = "v{}"
     version: str = ""
     """Of a project that is not installed: it comes with the helpers."""
+    source: str = ""
+    """The folder with the package, to be used with the tests of the newest commit."""
+    inside: str = "."
+    """The folder that pytest is started in; files are relative to it."""
+    needs: tuple[str, ...] = (HELPERS,)
+    """Entries of `PINNED`."""
+    options: tuple[str, ...] = ()
+    """Of pytest."""
+
+
+class Tests(NamedTuple):
+    """Of one state of a project, unpacked."""
+
+    folder: Path
+    state: str
+    """A version, or a commit."""
+    source: Path | None = None
+    """The package of this state, if it is not the installed one."""
 
 
 SUITES = {
@@ -49,30 +66,18 @@ SUITES = {
             "accelerate",
             files=("tests/test_hooks.py", "tests/test_modeling_utils.py", "tests/test_offload.py",
                    "tests/test_optimizer.py", "tests/test_scheduler.py"),
-            for_gpus=("tests/test_hooks.py", "tests/test_modeling_utils.py",
-                      "tests/test_offload.py", "tests/test_big_modeling.py",
-                      "tests/test_accelerator.py", "tests/test_utils.py",
-                      "tests/test_memory_utils.py", "tests/test_kwargs_handlers.py"),
         ),
         Suite(
             "compressed-tensors",
             files=("tests/test_quantization/test_quant_args.py",
                    "tests/test_quantization/test_quant_config.py",
                    "tests/test_quantization/test_configs"),
-            for_gpus=("tests/test_offload", "tests/test_compressors", "tests/test_quantization"),
             tag="{}",
             version="0.18.0",
         ),
-        Suite("diffusers", files=(), for_gpus=("tests/hooks/test_group_offloading.py",)),
-        Suite(
-            "torchao",
-            files=(),
-            for_gpus=("test/quantization/test_quant_api.py",
-                      "test/dtypes/test_affine_quantized_float.py"),
-            folder="test",
-        ),
     )
 }  # fmt: skip
+"""Which run on a CPU in a minute or two."""
 
 
 class Outcome(NamedTuple):
@@ -85,31 +90,45 @@ def version_of(suite: Suite) -> str:
     return suite.version or importlib.metadata.version(suite.project)
 
 
-def tests_of(suite: Suite) -> tuple[Path, str]:
-    """A folder with the project's tests, and which state of the project they are of."""
-    repositories = os.environ.get("TENSORTRAIL_SUITES", "")
-    repository = Path(repositories) / suite.project
-    if repositories and repository.is_dir():
-        return _of_repository(suite, repository)
-    return _of_release(suite), version_of(suite)
-
-
-def _of_repository(suite: Suite, repository: Path) -> tuple[Path, str]:
-    def git(*command: str) -> bytes:
-        return subprocess.run(
-            ["git", "-C", str(repository), *command], capture_output=True, check=True
-        ).stdout
-
+def tests_of(suite: Suite) -> Tests:
+    repository = Path(os.environ.get("TENSORTRAIL_SUITES", ".")) / suite.project
+    known = "TENSORTRAIL_SUITES" in os.environ and repository.exists()
     tag = suite.tag.format(version_of(suite))
-    known = git("tag", "--list", tag).strip()
-    revision = git("rev-parse", f"{tag if known else 'HEAD'}^{{commit}}").decode().strip()
-    target = _cache() / f"{suite.project}-{revision[:12]}"
-    if not target.is_dir():
-        _unpack(git("archive", revision, "--", suite.folder), target)
-    return target, tag if known else revision[:12]
+    if known and _git(repository, "tag", "--list", tag).strip():
+        return _of_commit(suite, repository, tag)
+    try:
+        return _of_release(suite)
+    except NotHere:
+        if not known:
+            raise
+        return _of_commit(suite, repository, "HEAD")
 
 
-def _of_release(suite: Suite) -> Path:
+def _of_commit(suite: Suite, repository: Path, revision: str) -> Tests:
+    commit = _git(repository, "rev-parse", f"{revision}^{{commit}}").decode().strip()
+    target = _cache() / f"{suite.project}-{commit[:12]}"
+    newest = revision == "HEAD"
+    folders = [*suite.folders, *([suite.source] if newest and suite.source else [])]
+    for folder in folders:
+        if not (target / folder).is_dir():
+            _unpack(_git(repository, "archive", f"{commit}:{folder}"), target / folder)
+    # The package lies beside its tests' folder, or in one called src.
+    source = target / suite.source if suite.source == "src" else target
+    return Tests(
+        target, commit[:12] if newest else _without_v(revision), source if newest else None
+    )
+
+
+def _without_v(tag: str) -> str:
+    return tag.removeprefix("v")
+
+
+def _git(repository: Path, *command: str) -> bytes:
+    done = subprocess.run(["git", "-C", str(repository), *command], capture_output=True, check=True)
+    return done.stdout
+
+
+def _of_release(suite: Suite) -> Tests:
     target = _cache() / f"{suite.project}-{version_of(suite)}"
     if not target.is_dir():
         with tempfile.TemporaryDirectory() as folder:
@@ -123,12 +142,12 @@ def _of_release(suite: Suite) -> Path:
                 raise NotHere(f"no source release of {asked} can be downloaded")
             _unpack(archives[0].read_bytes(), target, strip=True)
             shutil.rmtree(target / "src", ignore_errors=True)  # it is installed
-    if not (target / suite.folder).is_dir():
+    if not all((target / suite.inside / each.partition("::")[0]).exists() for each in suite.files):
         raise NotHere(
             f"the source release of {suite.project} {version_of(suite)} has no tests: set "
             f"TENSORTRAIL_SUITES to a folder with its repository in {suite.project}/"
         )
-    return target
+    return Tests(target, version_of(suite))
 
 
 def _cache() -> Path:
@@ -139,31 +158,36 @@ def _cache() -> Path:
 
 def _unpack(archive: bytes, target: Path, strip: bool = False) -> None:
     with (
-        tempfile.TemporaryDirectory(dir=target.parent) as folder,
+        tempfile.TemporaryDirectory(dir=_cache()) as folder,
         tarfile.open(fileobj=io.BytesIO(archive)) as tar,
     ):
         tar.extractall(folder, filter="data")
         whole = next(Path(folder).iterdir()) if strip else Path(folder)
         whole.chmod(0o755)
-        target.mkdir()
+        target.mkdir(parents=True)
         for each in whole.iterdir():
             each.rename(target / each.name)
 
 
-def run(
-    folder: Path, files: Sequence[str], *options: str, timeout: float = 1800
-) -> dict[str, Outcome]:
+def run(suite: Suite, tests: Tests, *options: str, timeout: float = 1800) -> dict[str, Outcome]:
     """How each test ended."""
-    environment = {**with_release(HELPERS), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "2"}
+    paths = [*([tests.source] if tests.source else []), *map(release, suite.needs)]
+    known = os.environ.get("PYTHONPATH", "")
+    environment = {
+        **os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "2",
+        "PYTHONPATH": os.pathsep.join([*map(str, paths), *([known] if known else [])]),
+    }  # fmt: skip
     with tempfile.TemporaryDirectory() as written:
         result = Path(written) / "result.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts="]
+        command += ["-o", "junit_family=xunit1", f"--junitxml={result}", *suite.options, *options]
         done = subprocess.run(
-            [*command, "-o", "junit_family=xunit1", f"--junitxml={result}", *options, *files],
-            cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout,
+            [*command, *suite.files], cwd=tests.folder / suite.inside, env=environment,
+            capture_output=True, text=True, timeout=timeout,
         )  # fmt: skip
         if not result.is_file():
-            raise RuntimeError(f"pytest ended with {done.returncode}: {done.stdout[-2000:]}")
+            said = (done.stdout + done.stderr)[-2000:]
+            raise RuntimeError(f"pytest ended with {done.returncode}: {said}")
         return dict(map(_read, ET.parse(result).iter("testcase")))
 
 

@@ -19,12 +19,12 @@ FEWEST = {"accelerate": 50, "compressed-tensors": 20}
 def test_outcomes_are_those_of_a_plain_run(project: str, tmp_path: Path) -> None:
     suite = SUITES[project]
     try:
-        folder, _ = tests_of(suite)
+        tests = tests_of(suite)
     except NotHere as reason:
         pytest.skip(str(reason))
-    plain = {name: outcome.word for name, outcome in run(folder, suite.files).items()}
+    plain = {name: outcome.word for name, outcome in run(suite, tests).items()}
     trail = ("--tensortrail", "--tensortrail-directory", str(tmp_path / "run"))
-    recorded = {name: outcome.word for name, outcome in run(folder, suite.files, *trail).items()}
+    recorded = {name: outcome.word for name, outcome in run(suite, tests, *trail).items()}
     assert recorded == plain
     assert sum(word == "passed" for word in plain.values()) >= FEWEST[project]
     assert any((tmp_path / "run").iterdir())

@@ -1,0 +1,86 @@
+"""GPU tests of other projects that a machine without a GPU can rehearse in some minutes."""
+
+from __future__ import annotations
+
+from tests.real.suites import HELPERS, Suite
+
+GPU_SUITES = {
+    suite.project: suite
+    for suite in (
+        Suite(
+            "accelerate",
+            files=("tests/test_hooks.py", "tests/test_modeling_utils.py", "tests/test_offload.py",
+                   "tests/test_big_modeling.py", "tests/test_memory_utils.py",
+                   "tests/test_kwargs_handlers.py"),
+        ),
+        Suite(
+            "bitsandbytes",
+            files=("tests/test_linear8bitlt.py", "tests/test_parametrize.py",
+                   "tests/test_modules.py"),
+            tag="none",
+            version="0.50.2",
+            needs=(HELPERS, "bitsandbytes 0.50.2"),
+        ),
+        Suite(
+            "compressed-tensors",
+            files=("tests/test_offload/test_dispatch.py", "tests/test_offload/test_module.py",
+                   "tests/test_offload/test_interface.py", "tests/test_offload/cache/test_cpu.py",
+                   "tests/test_offload/cache/test_disk.py",
+                   "tests/test_offload/cache/test_device.py",
+                   "tests/test_compressors/test_pack_quant.py",
+                   "tests/test_compressors/test_compress_decompress_module.py",
+                   "tests/test_quantization/lifecycle/test_forward.py"),
+            tag="none",
+            version="0.18.0",
+        ),
+        Suite(
+            "diffusers",
+            files=("tests/hooks/test_group_offloading.py",
+                   "tests/models/transformers/test_models_transformer_flux.py",
+                   "tests/models/unets/test_models_unet_2d_condition.py"),
+            source="src",
+            options=("-m", "not slow", "-k", "offload or parallel or Memory or dtype"),
+        ),
+        Suite(
+            "peft",
+            files=("tests/test_tuners_utils.py", "tests/test_supertuning.py",
+                   "tests/test_custom_models.py"),
+            options=("-k", "gpu or cuda or accelerator or ephemeral or offload or device"),
+        ),
+        Suite(
+            "safetensors",
+            files=("tests/test_pt_comparison.py", "tests/test_pt_model.py"),
+            folders=("bindings/python",),
+            inside="bindings/python",
+        ),
+        Suite(
+            "torchao",
+            files=("test/quantization/test_quant_api.py",
+                   "test/dtypes/test_affine_quantized_float.py", "test/float8/test_base.py",
+                   "test/quantization/quantize_/workflows/int8/test_int8_tensor.py"),
+            folders=("test",),
+        ),
+        Suite(
+            "torchtitan",
+            files=tuple(
+                f"tests/unit_tests/test_{name}.py"
+                for name in ("activation_checkpoint", "embedding", "loss", "module", "rope",
+                             "set_determinism", "tools_utils", "fused_swiglu",
+                             "varlen_attention")
+            ),
+            folders=("tests/unit_tests",),
+            tag="none",
+            version="0",
+            source="torchtitan",
+            needs=(HELPERS, "helpers of torchtitan 1.0"),
+        ),
+        Suite(
+            "transformer-engine",
+            files=("tests/pytorch/test_cpu_offloading.py", "tests/pytorch/test_torch_compile.py",
+                   "tests/pytorch/test_recipe.py"),
+            folders=("tests/pytorch",),
+            version="2.16",
+            needs=(HELPERS, "transformer-engine 2.16.0"),
+        ),
+    )
+}  # fmt: skip

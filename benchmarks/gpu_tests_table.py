@@ -1,0 +1,117 @@
+"""The tables of `docs/guides/gpu-tests.md`, from what was measured and how its failures read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).parent
+GUIDE = HERE.parent / "docs" / "guides" / "gpu-tests.md"
+RESULTS = HERE / "gpu_tests.json"
+READ = HERE / "gpu_tests_read.jsonl"
+BEGIN, END = "<!-- written by benchmarks.gpu_tests -->", "<!-- end -->"
+OURS = "rehearsal"
+UNREAD = "not read yet"
+HEAD = (
+    "| project | tests | a CPU skips | of those passed | lack a GPU | skipped otherwise | failed "
+    "| of all tests fail through the rehearsal | seconds |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+)
+Found = Mapping[str, Any]
+
+
+class Reading(NamedTuple):
+    """Why a test failed."""
+
+    project: str
+    test: str
+    """A name as `fnmatch` takes it."""
+    whose: str
+    """project, environment or rehearsal."""
+    why: str
+
+    def fits(self, project: str, test: str) -> bool:
+        return project == self.project and fnmatchcase(test, self.test.replace("[", "[[]"))
+
+
+def results() -> dict[str, Any]:
+    if not RESULTS.is_file():
+        return {}
+    found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return found
+
+
+def readings() -> list[Reading]:
+    lines = READ.read_text(encoding="utf-8").splitlines()
+    return [Reading(**json.loads(line)) for line in lines if line]
+
+
+def reading_of(project: str, test: str) -> Reading:
+    unread = Reading(project, test, UNREAD, "")
+    return next((each for each in readings() if each.fits(project, test)), unread)
+
+
+def through_us(project: str, found: Found) -> int:
+    wanted = (OURS, UNREAD)
+    return sum(reading_of(project, name).whose in wanted for name, *_ in found["failures"])
+
+
+def row(project: str, found: Found) -> str:
+    cells = [
+        f"{project} {found['state']}", found["tests"], found["skipped_by_a_cpu"],
+        found["passed"], found["lacking"], found["skipped"], found["failed"],
+        through_us(project, found), "{}, {}".format(*found["seconds"]),
+    ]  # fmt: skip
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def total(all_found: Mapping[str, Found]) -> str:
+    names = ("tests", "skipped_by_a_cpu", "passed", "lacking", "skipped", "failed")
+    sums = [sum(found[name] for found in all_found.values()) for name in names]
+    ours = sum(through_us(project, found) for project, found in all_found.items())
+    share = f"{ours} ({100 * ours / max(1, sums[0]):.1f} %)"
+    return "| all | " + " | ".join(map(str, sums)) + f" | {share} | |"
+
+
+def failures(all_found: Mapping[str, Found]) -> Iterator[str]:
+    """Of each reading, how many tests failed so."""
+    count: dict[Reading, int] = {}
+    for project, found in sorted(all_found.items()):
+        for name, *_ in found["failures"]:
+            reading = reading_of(project, name)
+            count[reading] = count.get(reading, 0) + 1
+    for reading, number in count.items():
+        name = reading.test.rpartition("::")[2].strip("*") or reading.test
+        yield f"| {reading.project} | {number} | `{name}` | {reading.whose} | {reading.why} |"
+
+
+def lacks(all_found: Mapping[str, Found]) -> Iterator[str]:
+    for project, found in sorted(all_found.items()):
+        for reason, number in list(found["reasons"].items())[:5]:
+            yield f"| {project} | {number} | {reason.replace('|', '/')} |"
+
+
+def tables() -> str:
+    found = dict(sorted(results().items()))
+    versions = ", ".join(sorted({f"torch {each['torch']}" for each in found.values()}))
+    devices = ", ".join(sorted({each["devices"] for each in found.values()}))
+    parts = [
+        f"{versions}, `--rehearse {devices}`. Seconds are those of the whole command, plain and "
+        "rehearsed, on two cores shared with other programs.",
+        "\n".join([HEAD, *(row(project, each) for project, each in found.items()), total(found)]),
+        "Each failure that the plain run has not, as it was read:",
+        "\n".join(["| project | tests | which | whose | why |", "| --- | --- | --- | --- | --- |",
+                   *failures(found)]),
+        "The most frequent reasons to skip, because a rehearsal lacks something:",
+        "\n".join(["| project | tests | reason |", "| --- | --- | --- |", *lacks(found)]),
+    ]  # fmt: skip
+    return "\n\n".join(parts)
+
+
+def write_guide() -> None:
+    before, _, rest = GUIDE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    GUIDE.write_text(f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}", encoding="utf-8")
