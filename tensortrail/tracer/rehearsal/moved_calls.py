@@ -162,9 +162,9 @@ class ComparedOnHost(TorchFunctionMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         moved, kwargs = self._moved, kwargs or {}
-        caller = sys._getframe(1)
-        if moved.left_alone or moved.inside:
+        if torch.compiler.is_compiling() or moved.left_alone or moved.inside:
             return func(*args, **kwargs)
+        caller = sys._getframe(1)
         if moved.calls and _needs_host(func, args, kwargs) and moved.from_test(caller):
             return func(*_on_host(args), **_on_host(kwargs))
         result = func(*args, **kwargs)
