@@ -102,12 +102,13 @@ def tables() -> str:
         f"{versions}, `--rehearse {devices}`. Seconds are those of the whole command, plain and "
         "rehearsed, on two cores shared with other programs.",
         "\n".join([HEAD, *(row(project, each) for project, each in found.items()), total(found)]),
-        "Each failure that the plain run has not, as it was read:",
-        "\n".join(["| project | tests | which | whose | why |", "| --- | --- | --- | --- | --- |",
-                   *failures(found)]),
-        "The most frequent reasons to skip, because a rehearsal lacks something:",
-        "\n".join(["| project | tests | reason |", "| --- | --- | --- |", *lacks(found)]),
-    ]  # fmt: skip
+    ]
+    if rows := list(failures(found)):
+        head = "| project | tests | which | whose | why |\n| --- | --- | --- | --- | --- |"
+        parts += ["Each failure that the plain run has not:", "\n".join([head, *rows])]
+    if rows := list(lacks(found)):
+        head = "| project | tests | reason |\n| --- | --- | --- |"
+        parts += ["The most frequent reasons of what a rehearsal lacks:", "\n".join([head, *rows])]
     return "\n\n".join(parts)
 
 
