@@ -88,6 +88,7 @@ def _add_report(report: argparse.ArgumentParser) -> None:
     add("run", nargs="?", default=".tensortrail", metavar="RUN", help="a run's directory or file")
     add("--format", choices=REPORT_FORMATS, default="text", help="text is the default")
     add("-o", "--output", metavar="FILE", help="write there; html and others choose a name")
+    add("--paste", action="store_true", help="one block for an issue, without what is private")
     add("--select", metavar="CODES", help="findings of these rules only")
     add("--color", choices=("auto", "always", "never"), default="auto")
 

@@ -50,6 +50,11 @@ def run(options: Namespace) -> int:
     from tensortrail.tracer.reading.rank_comparison import unended
 
     report = findings_of(timeline, options.select or "")
+    if options.paste:
+        from tensortrail.tracer.exports.paste import paste
+
+        _emit(paste(timeline, report.findings), options.output)
+        return CLEAN
     report = replace(report, problems=(*unended(timeline), *report.problems))
     color = options.output is None and wants_color(options.color, sys.stdout)
     width = shutil.get_terminal_size((100, 40)).columns

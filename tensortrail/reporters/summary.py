@@ -23,6 +23,8 @@ def mark(finding: Finding) -> str:
 
 def _all_clear(report: Report) -> str:
     fixed = f" {_count(report.fixed, 'finding')} fixed." if report.fixed else ""
+    if not report.files_checked:
+        return f"No findings.{fixed}"
     return f"All clear: {_count(report.files_checked, 'file')} checked.{fixed}"
 
 

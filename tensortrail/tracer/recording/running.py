@@ -16,6 +16,7 @@ from tensortrail.tracer.events.recorder import FORK, Recorder
 from tensortrail.tracer.hooks import all_hooks
 from tensortrail.tracer.patching.late_imports import LateHooks
 from tensortrail.tracer.patching.patches import Patches
+from tensortrail.tracer.recording.libraries import loaded_versions
 from tensortrail.tracer.recording.stop import Stop
 from tensortrail.tracer.rehearsal.devices.spec import Spec
 from tensortrail.tracer.trail.layout import SUFFIX
@@ -84,6 +85,7 @@ class Session:
             return
         _running = None
         self.recorder.guarded(name_what_lives)
+        self.recorder.writer.learn({"libraries": loaded_versions()})
         self._late.remove()
         disarm(self.recorder)
         self._patches.undo()

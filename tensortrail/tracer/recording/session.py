@@ -50,7 +50,8 @@ def begin(
     Path(chosen).mkdir(parents=True, exist_ok=True)
     if Path(DEFAULT_DIRECTORY).absolute() in Path(chosen).parents:
         keep_out_of_git(Path(DEFAULT_DIRECTORY))
-    header = {**_header(run, argv), "worker": worker}
+    devices = rehearse.text if rehearse is not None else ""
+    header = {**_header(run, argv), "worker": worker, "rehearse": devices}
     session = Session(chosen, header, focus or Focus(), limit, steps, rehearse, guard)
     follow(session)
     session.start()

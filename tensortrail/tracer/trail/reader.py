@@ -198,6 +198,9 @@ def _note(part: Part, note: dict[Any, Any]) -> None:
         part.header = _header(note)
     elif type(rank := note.get("rank")) is int:
         part.header = {**part.header, "rank": rank}
+    elif isinstance(libraries := note.get("libraries"), dict):
+        known = {str(name): str(version)[:LONGEST_LABEL] for name, version in libraries.items()}
+        part.header = {**part.header, "libraries": known}
     if "end" in note:
         part.closed = True
         dropped = note.get("dropped")
