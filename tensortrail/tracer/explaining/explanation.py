@@ -67,7 +67,9 @@ class Explanation:
     needed: str = ""
     """The bytes that were missing, where memory was."""
     holders: tuple[str, ...] = ()
-    """What lies there."""
+    """What lies there, by model."""
+    filled: tuple[Mapping[str, Any], ...] = ()
+    """What lies there, by kind and line, where every byte is known."""
 
 
 def explain(
@@ -88,6 +90,7 @@ def explain(
     scene = Scene(failures.storages if failures else None, link, error)
     met = _first_meeting(failure, timeline) if failure and timeline else None
     cause = best[1] if best else None
+    filled = tuple(vars(best[0]).get("filled", ())) if best and lack else ()
     hides = any(found.cause.catch_all for _, found in told)
     return Explanation(
         error=_line(error),
@@ -101,7 +104,8 @@ def explain(
         findings=standing,
         settings=() if standing else tuple(_other_settings(cause, timeline, failure, lack)),
         needed=needed(lack) if lack else "",
-        holders=tuple(held_by(timeline, lack.device)) if lack and timeline else (),
+        holders=() if filled or not (lack and timeline) else tuple(held_by(timeline, lack.device)),
+        filled=filled,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tensortrail.findings import Setting, Site
 from tensortrail.inert import inert
 from tensortrail.rules.timeline import Did, Event
+from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.explaining.explanation import Explanation, Operand
 from tensortrail.tracer.reading.sentences import short
 
@@ -40,10 +41,15 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         yield from _operands((told.first,), paint)
     if told.needed:
         yield f"  {paint('bold', 'needed')}   {inert(told.needed)}"
+    if told.filled:
+        yield from _filled(told, paint)
     if told.holders:
         yield f"  {paint('bold', 'held by')}  {inert(', '.join(told.holders))}"
     if told.findings:
         yield from _found(told, paint)
+    elif growing := list(memory_table.growing(told.filled)):
+        yield f"  {paint('cyan', 'cause')}    {inert(growing[0])}"
+        yield f"  {paint('green', 'change')}   {inert(memory_table.change(told.filled))}"
     elif told.cause is not None:
         yield f"  {paint('cyan', 'cause')}    {told.cause.cause}"
         if told.cause.advice:
@@ -52,6 +58,19 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         yield f"  {paint('green', 'setting')}  {_setting(setting)}"
     if not told.findings and told.cause is not None and told.cause.see:
         yield f"  {paint('dim', 'see')}      {', '.join(told.cause.see)}"
+
+
+def _filled(told: Explanation, paint: Paint) -> Iterator[str]:
+    """What lies on the device: in all what the error says is allocated."""
+    rows = [each.cells for each in memory_table.table(told.filled)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    nbytes = memory_table.told(sum(each["bytes"] for each in told.filled))
+    kinds = memory_table.by_kind(told.filled)
+    yield f"  {paint('bold', 'filled')}   {nbytes} in all: {inert(kinds)}"
+    for size, *cells, more in rows:
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths[1:], strict=True))
+        grows = f"  {paint('red', more)}" if more else ""
+        yield f"    {size:>{widths[0]}}  {inert(line)}{grows}".rstrip()
 
 
 def _found(told: Explanation, paint: Paint) -> Iterator[str]:

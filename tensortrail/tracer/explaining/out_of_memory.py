@@ -11,6 +11,7 @@ from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules.shared.device_maps import placements, rows, with_map
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.explaining.memory_table import filled_of, growing, told
 from tensortrail.tracer.reading.live_bytes import lives
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -70,7 +71,7 @@ def shortages(timeline: RunTimeline) -> Iterator[Finding]:
         yield Finding(
             code="memory",
             name="out-of-memory",
-            message=needed(lack),
+            message="; ".join((needed(lack), *list(growing(filled_of(event)))[:1])),
             severity=Severity.ERROR,
             confidence=Confidence.HIGH,
             site=timeline.dressed(event.site),
@@ -135,15 +136,6 @@ def _frees(moved: Sequence[tuple[str, int]]) -> int:
     """The largest of them must still have room while it runs, and as much for its results."""
     sizes = [nbytes for _, nbytes in moved]
     return sum(sizes) - 2 * max(sizes)
-
-
-def told(nbytes: float) -> str:
-    """As the errors tell it."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if nbytes < 1024:
-            return f"{nbytes:.0f} {unit}" if unit == "bytes" else f"{nbytes:.2f} {unit}"
-        nbytes /= 1024
-    return f"{nbytes:.2f} GiB"
 
 
 def _number(text: str) -> int:

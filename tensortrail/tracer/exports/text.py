@@ -9,6 +9,7 @@ from typing import Any
 from tensortrail.findings import Site
 from tensortrail.inert import inert
 from tensortrail.rules.timeline import Did, Event
+from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.exports.model_placements import placed
 from tensortrail.tracer.reading import sentences
 from tensortrail.tracer.reading.rank_comparison import differences, shared_devices
@@ -40,6 +41,7 @@ def _parts(timeline: RunTimeline, summary: Summary) -> Iterator[Any]:
     yield from _phases(summary)
     yield from _meetings(summary, timeline)
     yield from _errors(summary)
+    yield from _filled(summary)
 
 
 def _head(timeline: RunTimeline, summary: Summary) -> Any:
@@ -193,6 +195,21 @@ def _errors(summary: Summary) -> Iterator[Any]:
     for event in summary.errors[:ROWS]:
         table.add_row(*_cells(*_error(event)))
     yield table
+
+
+def _filled(summary: Summary) -> Iterator[Any]:
+    """What lay on a device when it gave no more memory, as the error counts it."""
+    for event in summary.errors[:ROWS]:
+        if not (filled := memory_table.filled_of(event)):
+            continue
+        nbytes = memory_table.told(sum(each["bytes"] for each in filled))
+        table = _table(
+            f"{nbytes} filled the device at {_where(event)}", ("bytes", "right"),
+            ("kind", "left"), ("what", "left"), ("made at", "left"), ("grows", "left"),
+        )  # fmt: skip
+        for row in memory_table.table(filled):
+            table.add_row(*_cells(*row.cells))
+        yield table
 
 
 def _error(event: Event) -> tuple[str, ...]:

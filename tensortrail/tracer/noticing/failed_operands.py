@@ -19,6 +19,8 @@ from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors
 
 TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type")
 MOST_FAILURES = 1000
+MOST_ROWS = 100
+"""Lines that filled a device."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ class Failures:
                 "message": message[:2000],
                 "operands": operands[:MOST_OPERANDS],
             }
+            if filled := vars(error).get("filled"):
+                facts["filled"] = filled[:MOST_ROWS]
             odd = next((entry for entry in entries if entry is not None), None)
             inside = line_in_compiled(error)
             if inside is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.overrides import handle_torch_function
 
 from tensortrail.rules.timeline import Did
@@ -73,11 +74,15 @@ class Rehearsal:
         self._compiler = Compiler()
         state.current = self.simulation
         PLAIN.update((SimTensor, SimParameter))
+        self._steps = register_optimizer_step_post_hook(self._stepped)
         try:
             self._replace()
         except BaseException:
             self.stop()
             raise
+
+    def _stepped(self, *_: Any) -> None:
+        self.simulation.memory.step += 1
 
     def listen(self, recorder: Recorder) -> None:
         """The trail says where simulated storages lie, and which copies were read too early."""
@@ -120,6 +125,7 @@ class Rehearsal:
 
     def stop(self) -> None:
         legacy_types.forget_default_device()
+        self._steps.remove()
         self.simulation.races.end()
         self._compiler.stop()
         self._methods.undo()

@@ -41,7 +41,7 @@ def test_the_map_of_the_explanation_is_enough(tmp_path: Path) -> None:
         r"needed +1\.93 GiB on cuda:0, where .+: ([\d.]+) MiB is missing", failed.stderr
     )
     assert missing is not None, failed.stderr
-    assert re.search(r"held by +[\d.]+ MiB LlamaForCausalLM", failed.stderr)
+    assert re.search(r"filled +[\d.]+ MiB in all: [\d.]+ MiB weights", failed.stderr)
 
     setting = re.search(r"device_map=(\{.+?\}) \(from_pretrained, script.py:6\)", failed.stderr)
     assert setting is not None, failed.stderr

@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tensortrail.tracer.explaining.out_of_memory import needed, room, shortage, told
+from tensortrail.tracer.explaining.memory_table import told
+from tensortrail.tracer.explaining.out_of_memory import needed, room, shortage
 
 REAL = (
     "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 23.68 GiB of "

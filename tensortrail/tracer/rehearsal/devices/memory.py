@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from tensortrail.tracer.identity.sites import frames
+from tensortrail.tracer.rehearsal.devices.filled_by import Made, Piece, filled
 from tensortrail.tracer.rehearsal.lacks import HostTooSmall
 from tensortrail.tracer.rehearsal.streams.clocks import Order
 
@@ -23,7 +26,9 @@ RefusedMemory: type[Exception] = torch.OutOfMemoryError
 class Held(weakref.ref):  # type: ignore[type-arg]
     """A storage that lies on a simulated device."""
 
-    __slots__ = ("charged", "dtype", "index", "key", "nbytes", "shape", "time", "uses")
+    __slots__ = (
+        "charged", "dtype", "index", "key", "made", "nbytes", "shape", "step", "time", "uses",
+    )  # fmt: skip
     key: int
     index: int
     nbytes: int
@@ -33,6 +38,10 @@ class Held(weakref.ref):  # type: ignore[type-arg]
     """In the device's default stream, when it was made."""
     charged: bool
     """Whether it counts in the account of its device."""
+    made: Made
+    """The user's line that asked for it."""
+    step: int
+    """How many steps of optimizers were over then."""
     uses: Any
     """What streams did with it, once there are several."""
 
@@ -69,6 +78,8 @@ class Memory:
         self.born: Callable[[Held, bool], None] | None = None
         self.died: Callable[[Held], None] | None = None
         """Told what memory is given, and whether something is written there; what comes back."""
+        self.step = 0
+        """How many steps of optimizers are over."""
         self._held: dict[int, Held] = {}
         self._lock = threading.RLock()
 
@@ -111,6 +122,7 @@ class Memory:
             held.dtype = torch.uint8 if tensor is None else tensor.dtype
             held.shape = None if tensor is None else tensor.shape
             held.charged = True
+            held.made, held.step = _made_here(), self.step
             held.time, held.uses = self._order.queue(index).time, None
             self._held[key] = held
             self.bytes[index].add(held.nbytes)
@@ -168,7 +180,7 @@ class Memory:
         self.refused[index] += 1
         used = self.bytes[index].current
         free = max(0, (self.usable[index] or self.size) - used)
-        return RefusedMemory(
+        error = RefusedMemory(
             f"CUDA out of memory. Tried to allocate {_told(_blocks(nbytes))}. GPU {index} has a "
             f"total capacity of {_told(self.size)} of which {_told(free)} is free. Including "
             f"non-PyTorch memory, this process has {_told(used)} memory in use. Of the allocated "
@@ -176,6 +188,16 @@ class Memory:
             "unallocated.\nRehearsed on a simulated device. Most of it is held by:\n"
             + "\n".join(f"  {_told(n):>12}  {what}" for n, what in self.holders(index))
         )
+        error.__dict__["filled"] = filled(self._pieces(index), self.step)
+        return error
+
+    def _pieces(self, index: int) -> Iterator[Piece]:
+        for held in list(self._held.values()):
+            if held.index == index and held.charged:
+                what = _what(held)
+                yield Piece(
+                    key=held.key, nbytes=held.nbytes, step=held.step, made=held.made, what=what
+                )
 
     def holders(self, index: int) -> list[tuple[int, str]]:
         """Who holds most: by name where there is one, others of the same kind together."""
@@ -184,9 +206,7 @@ class Memory:
         for held in list(self._held.values()):
             storage = held()
             if held.index == index and held.charged and storage is not None:
-                sizes = (held.nbytes,) if held.shape is None else held.shape
-                shape = "x".join(map(str, sizes)) or "scalar"
-                kind = f"{str(held.dtype)[6:]} {shape}"
+                kind = _what(held)
                 name = name_of(storage)
                 total.setdefault(f"{name} ({kind})" if name else kind, []).append(held.nbytes)
         rows = [
@@ -194,6 +214,16 @@ class Memory:
             for what, sizes in total.items()
         ]
         return sorted(rows, reverse=True)[:HOLDERS_SHOWN]
+
+
+def _what(held: Held) -> str:
+    sizes = (held.nbytes,) if held.shape is None else held.shape
+    return f"{str(held.dtype)[6:]} {'x'.join(map(str, sizes)) or 'scalar'}"
+
+
+def _made_here() -> Made:
+    user, _ = frames(sys._getframe(1))
+    return (user.f_code, user.f_lineno) if user is not None else (None, 0)
 
 
 def _blocks(nbytes: int) -> int:

@@ -1,0 +1,101 @@
+"""What filled a device when memory was refused, in words: the same in explanation and report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tensortrail.rules.timeline import Event
+from tensortrail.tracer.reading.sentences import short
+
+MOST = 8
+UNITS = ("bytes", "KiB", "MiB")
+
+
+class Row(NamedTuple):
+    """Memory of one kind that one line asked for."""
+
+    nbytes: int
+    kind: str
+    what: str
+    where: str
+    each_step: int
+    keeper: str
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        more = f"{told(self.each_step)} more each step" if self.each_step else ""
+        return told(self.nbytes), self.kind, self.what, self.where, more
+
+
+def table(filled: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """The rows, most bytes first; those that are not shown are together in the last one."""
+    rows = [_row(each) for each in filled]
+    left = rows[MOST:]
+    if len(left) > 1:
+        kinds = Counter(each.kind for each in left)
+        rows = rows[:MOST]
+        rows.append(
+            Row(sum(each.nbytes for each in left), f"{len(left)} other lines", "",
+                ", ".join(kinds), 0, "")
+        )  # fmt: skip
+    return rows
+
+
+def filled_of(event: Event) -> list[Mapping[str, Any]]:
+    """The rows in the facts of an exception; a trail may hold anything in their place."""
+    rows = event.facts.get("filled")
+    return [
+        row
+        for row in (rows if isinstance(rows, (list, tuple)) else ())
+        if isinstance(row, dict) and type(row.get("bytes")) is type(row.get("each_step")) is int
+    ]
+
+
+def by_kind(filled: Sequence[Mapping[str, Any]]) -> str:
+    """`40.00 MiB weights, 8.00 MiB gradients`."""
+    total: Counter[str] = Counter()
+    for each in filled:
+        total[str(each.get("kind"))] += each["bytes"]
+    return ", ".join(f"{told(nbytes)} {kind}" for kind, nbytes in total.most_common())
+
+
+def growing(filled: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What grows with each step, and what to change: the largest first."""
+    for each in sorted(map(_row, filled), key=lambda row: -row.each_step):
+        if each.each_step:
+            what = each.kind.removeprefix("kept by ") if each.keeper else "autograd's graph"
+            yield f"{what} grows by {told(each.each_step)} each step, by what {each.where} makes"
+
+
+def change(filled: Sequence[Mapping[str, Any]]) -> str:
+    """What to do about what grows."""
+    for each in sorted(map(_row, filled), key=lambda row: -row.each_step):
+        if each.each_step and each.keeper:
+            return f"put `.detach().cpu()` of it into {each.keeper}, or only what is needed later"
+        if each.each_step:
+            return "detach what is kept from one step to the next: its whole graph is kept with it"
+    return ""
+
+
+def told(nbytes: float) -> str:
+    """As the errors of GPUs tell it."""
+    for unit in UNITS:
+        if nbytes < 1024:
+            return f"{nbytes:.0f} {unit}" if unit == "bytes" else f"{nbytes:.2f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.2f} GiB"
+
+
+def _row(each: Mapping[str, Any]) -> Row:
+    keeper = str(each.get("keeper") or "")
+    kind = f"kept by {keeper}" if keeper else str(each.get("kind"))
+    count, what = each.get("count"), str(each.get("what") or "")
+    many = f"{count} x {what}" if what else f"{count} tensors"
+    function = str(each.get("function") or "")
+    inside = f" in {function}" if function and function != "<module>" else ""
+    where = f"{short(str(each['file']))}:{each.get('line')}{inside}" if each.get("file") else "?"
+    return Row(
+        each["bytes"], kind, what if what and count == 1 else many, where, each["each_step"], keeper
+    )

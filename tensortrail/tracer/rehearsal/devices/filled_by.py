@@ -1,0 +1,152 @@
+"""What fills a simulated GPU when memory is refused: by kind, by the line that made it, and how
+much of it is more with each step. Every byte that the device counts is in one row."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from types import CodeType
+from typing import Any, TypedDict
+
+import torch
+
+from tensortrail.tracer.identity.sites import function_name
+from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.who_keeps import keeper
+
+Made = tuple[CodeType | None, int]
+"""The user's code and line that memory was asked for in."""
+Key = tuple[str, CodeType | None, int]
+WEIGHTS, BUFFERS, GRADIENTS, OPTIMIZER = "weights", "buffers", "gradients", "optimizer state"
+KEPT = "in containers and attributes"
+GRAPH = "kept for backward"
+"""By no Python object: autograd's graph has saved it."""
+VARIABLES = "in variables"
+
+
+class Piece(TypedDict):
+    """Memory that was given and did not come back."""
+
+    key: int
+    nbytes: int
+    step: int
+    made: Made
+    what: str
+
+
+class Filled(TypedDict):
+    """One row: memory of one kind that one line asked for."""
+
+    bytes: int
+    count: int
+    kind: str
+    keeper: str
+    """What keeps it, of the kind `KEPT`."""
+    what: str
+    """The dtype and shape, if all are alike."""
+    file: str
+    line: int
+    function: str
+    each_step: int
+    """The bytes that every step adds; 0 if it does not grow so."""
+
+
+def filled(pieces: Iterable[Piece], step: int) -> list[Filled]:
+    """The rows, most bytes first. Costly: it looks at every object there is."""
+    kinds = _Kinds()
+    groups: dict[Key, list[Piece]] = defaultdict(list)
+    for each in pieces:
+        code, line = each["made"]
+        groups[kinds.of(each["key"]), code, line].append(each)
+    rows = [_row(kind, code, line, group, kinds, step) for (kind, code, line), group in
+            groups.items()]  # fmt: skip
+    return sorted(rows, key=lambda each: -each["bytes"])
+
+
+def _row(
+    kind: str, code: CodeType | None, line: int, group: list[Piece], kinds: _Kinds, step: int
+) -> Filled:
+    whats = {each["what"] for each in group}
+    return Filled(
+        bytes=sum(each["nbytes"] for each in group),
+        count=len(group),
+        kind=kind,
+        keeper=kinds.keeper(each["key"] for each in group) if kind == KEPT else "",
+        what=whats.pop() if len(whats) == 1 else "",
+        file=os.path.abspath(code.co_filename) if code else "",
+        line=line,
+        function=function_name(code) if code else "",
+        each_step=0 if kind == WEIGHTS else _each_step(group, step),
+    )
+
+
+def _each_step(group: list[Piece], step: int) -> int:
+    """The bytes that each of the last steps left behind; 0 if they differ or there is but one."""
+    left: Counter[int] = Counter()
+    for each in group:
+        left[each["step"]] += each["nbytes"]
+    left.pop(step, 0)  # it is not over yet
+    last = [left[n] for n in range(max(0, step - 3), step)]
+    return last[-1] if len(last) > 1 and len(set(last)) == 1 else 0
+
+
+class _Kinds:
+    """Which storage is what, by all objects there are."""
+
+    def __init__(self) -> None:
+        self._kind: dict[int, str] = {}
+        self._tensors: dict[int, list[Any]] = defaultdict(list)
+        self._keeper: dict[int, str] = {}
+        with torch._C.DisableTorchFunction():
+            for thing in gc.get_objects():
+                self._look(thing)
+        for key, tensors in self._tensors.items():
+            if key not in self._kind:
+                found = next(filter(None, map(keeper, tensors)), "")
+                self._keeper[key] = found
+                self._kind[key] = KEPT if found else VARIABLES
+
+    def of(self, key: int) -> str:
+        return self._kind.get(key, GRAPH)
+
+    def keeper(self, keys: Iterable[int]) -> str:
+        named = Counter(self._keeper.get(key, "") for key in keys)
+        return named.most_common(1)[0][0]
+
+    def _look(self, thing: Any) -> None:
+        kind = type(thing)
+        if kind in PLAIN:
+            self._tensors[_key(thing)].append(thing)
+        elif issubclass(kind, torch.nn.Module):
+            self._owned(thing)
+        elif issubclass(kind, torch.optim.Optimizer):
+            for tensor in _tensors_of(getattr(thing, "state", {}).values()):
+                self._kind.setdefault(_key(tensor), OPTIMIZER)
+
+    def _owned(self, module: torch.nn.Module) -> None:
+        """By its own dicts: `parameters()` would call code of the user's."""
+        own = module.__dict__
+        for weight in (own.get("_parameters") or {}).values():
+            if weight is not None:
+                self._kind[_key(weight)] = WEIGHTS
+                if (gradient := weight.grad) is not None:
+                    self._kind[_key(gradient)] = GRADIENTS
+        for buffer in (own.get("_buffers") or {}).values():
+            if buffer is not None:
+                self._kind.setdefault(_key(buffer), BUFFERS)
+
+
+def _tensors_of(states: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for state in states:
+        for value in state.values() if isinstance(state, dict) else ():
+            if type(value) in PLAIN:
+                yield value
+
+
+def _key(tensor: Any) -> int:
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError, AttributeError):
+        return 0
