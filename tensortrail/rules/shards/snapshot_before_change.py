@@ -104,6 +104,18 @@ def swap(saved, meta, old):
     good = (
         Good(
             """\
+def load_old(model, old):
+    fresh = model.state_dict()
+    if all(key in fresh for key in old):
+        model.load_state_dict(old)
+        return
+    for key in fresh:
+        fresh[key] = old[key.replace("post", "")]
+    model.load_state_dict(fresh)
+"""
+        ),
+        Good(
+            """\
 def swap(saved, meta, old):
     saved["scale"] = meta["forward"].scale.clone()
     meta["forward"].scale.copy_(old.popleft())
@@ -298,14 +310,24 @@ def _is_optimizer(module: Module, call: ast.Call) -> bool:
 
 
 def _is_copied(module: Module, assign: ast.Assign, name: str) -> bool:
-    """Rebound after it to something else: a copy, most likely."""
+    """Rebound after it to something else, a copy most likely, or filled with other tensors."""
     function = module.function_of(assign)
     stores = [
         each
         for each in module.nodes(ast.Assign, function)
-        if each is not assign and module.text(each.targets[0]) == name
+        if each is not assign and name in (_stored(module, each), _stored_into(module, each))
     ]
     return any(each.lineno > assign.lineno for each in stores)
+
+
+def _stored(module: Module, assign: ast.Assign) -> str:
+    return module.text(assign.targets[0])
+
+
+def _stored_into(module: Module, assign: ast.Assign) -> str:
+    """`d` of `d[key] = value`."""
+    target = assign.targets[0]
+    return module.text(target.value) if isinstance(target, ast.Subscript) else ""
 
 
 def _is_made_again(module: Module, cls: ast.ClassDef, owner: str) -> bool:
