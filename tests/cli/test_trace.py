@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
+
 pytest.importorskip("torch")
 
 PROGRAMS = {
@@ -61,8 +63,8 @@ def outcome(command: list[str], folder: Path) -> tuple[int, str, str]:
 
 
 def traced(folder: Path, *program: str, options: tuple[str, ...] = ()) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "tensortrail", "trace", *options, *program]
-    return outcome(command, folder)
+    done = warm.run(["-m", "tensortrail", "trace", *options, *program], folder, given="abc")
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS.keys())
@@ -126,7 +128,7 @@ def test_the_end_tells_where_the_trail_is(tmp_path: Path) -> None:
     code, _, errors = traced(tmp_path, "script.py")
     assert code == 0
     assert "cpu -> meta" in errors
-    (run,) = (tmp_path / ".tensortrail").iterdir()
+    (run,) = (each for each in (tmp_path / ".tensortrail").iterdir() if each.is_dir())
     shown = outcome([sys.executable, "-m", "tensortrail", "report", str(run)], tmp_path)
     assert shown[0] == 0
     assert "Who moved what" in shown[1]

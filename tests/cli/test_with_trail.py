@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 pytest.importorskip("torch")
 
@@ -19,8 +19,7 @@ torch.save(rows[:1], "row.pt"){comment}
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "tensortrail", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = warm.run(["-m", "tensortrail", *arguments], folder)
     return done.returncode, done.stdout + done.stderr
 
 

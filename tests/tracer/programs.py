@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from textwrap import dedent
 
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
+from tests import warm
 
 BEFORE = """\
 import os, sys, threading, time
@@ -54,14 +54,8 @@ def recorded(folder: Path, source: str, code: int = 0, timeout: float = 100) -> 
     """`source` defines `main()`; the program must leave with `code`, and the recording be well."""
     program = folder / "program.py"
     program.write_text(BEFORE + dedent(source) + AFTER)
-    done = subprocess.run(
-        [sys.executable, str(program), str(folder / "run")],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        cwd=folder,
-    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = warm.run([str(program), str(folder / "run")], folder, env=env, timeout=timeout)
     assert done.returncode == code, done.stderr
     timeline = open_run(folder / "run")
     assert not timeline.trouble

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import warm
+
 HERE = Path(__file__).parents[2]
 TRACE = [sys.executable, "-m", "tensortrail", "trace", "--directory", "run"]
 
@@ -50,9 +52,7 @@ def environment() -> dict[str, str]:
 
 
 def reported(folder: Path, *options: str) -> str:
-    command = [sys.executable, "-m", "tensortrail", "report", "run", *options]
-    done = subprocess.run(
-        command, cwd=folder, env=environment() | {"COLUMNS": "160"}, capture_output=True,
-        text=True, timeout=60, check=True,
-    )  # fmt: skip
+    wide = environment() | {"COLUMNS": "160"}
+    done = warm.run(["-m", "tensortrail", "report", "run", *options], folder, env=wide)
+    done.check_returncode()
     return done.stdout

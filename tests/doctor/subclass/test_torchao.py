@@ -18,6 +18,7 @@ from benchmarks.subclasses import PAGE, details
 from tensortrail.doctor.subclass.examine import examine
 from tensortrail.doctor.subclass.families.torchao import MAKERS
 from tensortrail.doctor.subclass.words import Examination, Verdict
+from tests.parts import first_of
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 LOSES = "WeightWithDynamicFloat8CastTensor"
@@ -69,7 +70,7 @@ def test_the_table_in_the_documentation_is_what_is_seen(found: Examination) -> N
     assert "\n".join(details(found)).strip() in Path(PAGE).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", first_of(TRAINED))
 def test_others_lose_their_values_in_the_same_way(name: str) -> None:
     lost = examined(name, "save and load").rows[-1]
     assert lost.op == "dcp.async_save, dcp.load"
@@ -84,7 +85,7 @@ def test_every_maker_makes_another_tensor_of_its_class_each_time(name: str) -> N
     assert one.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-@pytest.mark.parametrize("name", ["Int8Tensor", "Float8Tensor", "MXTensor"])
+@pytest.mark.parametrize("name", first_of(["Int8Tensor", "Float8Tensor", "MXTensor"]))
 def test_inference_weights_refuse_what_they_do_not_know(name: str) -> None:
     found = examined(name, "DCP", "FSDP2")
     assert verdict(found, "StateDictStager.stage") is Verdict.RAISES

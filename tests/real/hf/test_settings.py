@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 for _name in ("torch", "accelerate", "transformers.modeling_utils", "libcst"):
     pytest.importorskip(_name)
 
+from tests import warm  # noqa: E402
 from tests.real.hf.models import program  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -28,11 +28,16 @@ with torch.no_grad():
 
 
 def tensortrail(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tensortrail", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    return warm.run(["-m", "tensortrail", *arguments], folder)
 
 
-@pytest.mark.parametrize("save", [CUT, CUT_BY_OPTIONS], ids=["argument", "dict"])
+@pytest.mark.parametrize(
+    "save",
+    [
+        pytest.param(CUT, id="argument", marks=pytest.mark.complete),
+        pytest.param(CUT_BY_OPTIONS, id="dict"),
+    ],
+)
 def test_the_patched_script_saves_a_checkpoint_that_loads(tmp_path: Path, save: str) -> None:
     script = tmp_path / "save.py"
     head = f"folder = {str(tmp_path)!r}\n{OPTIONS if save is CUT_BY_OPTIONS else ''}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests import warm
 
 HERE = Path(__file__).parent / "failing"
 LIMIT = 300
@@ -117,12 +118,5 @@ def patch(case: Case, folder: Path) -> str:
 
 
 def command_in(folder: Path, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tensortrail", *command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
+    env = {**os.environ, "NO_COLOR": "1"}
+    return warm.run(["-m", "tensortrail", *command], folder, env=env, timeout=LIMIT)

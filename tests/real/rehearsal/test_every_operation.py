@@ -15,12 +15,13 @@ from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
+from tests.parts import first_only  # noqa: E402
 
 pytestmark = [
     pytest.mark.real,
     pytest.mark.filterwarnings("ignore"),  # the samples use what is deprecated too
 ]
-PARTS = 4
+PARTS = 16
 SAMPLES = {torch.float32: 3, torch.complex64: 1}
 OTHERWISE = {
     "tensor_split": "the tensor that says where to split must lie on the host, and was moved too",
@@ -111,7 +112,7 @@ def _differs(op: Any, one: Any, other: Any) -> str:
     return "" if close else "other values"
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", first_only(PARTS))
 @pytest.mark.parametrize("dtype", SAMPLES, ids=str)
 def test_results_and_gradients_are_those_of_the_cpu(dtype: Any, part: int) -> None:
     taken = [

@@ -1,0 +1,59 @@
+"""A process that has torch already, and becomes one program after another by forking.
+
+It reads jobs, one JSON object a line, and answers each with the status that `os.waitpid` gave. The
+child runs the program as `python` would: as `__main__`, with its own arguments, folder, environment
+and standard streams, up to the interpreter's own end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+
+def wait_for_jobs() -> dict[str, Any] | None:
+    """Returns in the children, each with its job; at the end, without one."""
+    from tensortrail.cli import trace  # noqa: F401
+    from tensortrail.rules import all_rules
+    from tensortrail.tracer.exports import closing  # noqa: F401
+    from tensortrail.tracer.hooks import all_hooks
+    from tensortrail.tracer.recording import session  # noqa: F401
+
+    all_rules()
+    all_hooks()
+    while line := os.fdopen(os.dup(0), "rb", 0).readline():
+        child = os.fork()
+        if not child:
+            return json.loads(line)  # type: ignore[no-any-return]
+        os.write(1, f"{os.waitpid(child, 0)[1]}\n".encode())
+    return None
+
+
+def become(job: dict[str, Any]) -> None:
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_TRUNC | os.O_CREAT
+        file = os.open(job[name], flags, 0o600)
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(job["cwd"])
+    os.environ.clear()
+    os.environ.update(job["env"])
+    sys.argv[:] = job["argv"]
+
+
+if __name__ == "__main__":
+    given = wait_for_jobs()
+    if given is not None:
+        become(given)
+        if given["module"]:
+            import runpy
+
+            sys.path[0] = os.getcwd()
+            runpy._run_module_as_main(given["module"])  # type: ignore[attr-defined]
+        else:
+            sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+            globals().update(__file__=sys.argv[0], __doc__=None)
+            del wait_for_jobs, become, given
+            with open(__file__, "rb") as _program:
+                exec(compile(_program.read(), __file__, "exec"))
