@@ -97,7 +97,7 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
             place = _without_device(world_of, called, env)
         return Held(What.TENSOR, place or frozenset())
     if dotted.startswith("torch.nn.") and dotted.rpartition(".")[2][:1].isupper():
-        return _of_torch_class(called)
+        return _of_torch_class(called, world_of.cls is not None)
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):
         return _operation(world_of, called, env)
     if dotted == "next" and called.args:
@@ -180,12 +180,12 @@ def _as_tensor(world_of: Evaluating, called: Called, env: Environment) -> Held:
     return Held(What.TENSOR, first.places)
 
 
-def _of_torch_class(called: Called) -> Held:
+def _of_torch_class(called: Called, in_class: bool) -> Held:
     last = called.dotted.rpartition(".")[2]
     if last in ("Parameter", "Buffer"):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, last.lower())}))
-    made = frozenset({Place(Where.DEFAULT, by=called.node)})
-    return Held(What.MODULE, made, cls=_class_of_torch(last))
+    made = Place(Where.SELF) if in_class else Place(Where.DEFAULT, by=called.node)
+    return Held(What.MODULE, frozenset({made}), cls=_class_of_torch(last))
 
 
 def _class_of_torch(last: str) -> str:

@@ -15,8 +15,10 @@ def places_on(node: ast.expr, by: ast.AST, evaluate: Evaluate, dotted: str = "")
     """`dotted` is the qualified name of what is called, if the expression is a call."""
     if isinstance(node, ast.Constant):
         return frozenset({_of_constant(node.value, by)})
-    if isinstance(node, ast.Call) and dotted == "torch.device" and node.args:
-        return places_on(node.args[0], by, evaluate)
+    if isinstance(node, ast.Call) and dotted == "torch.device":
+        named = [each.value for each in node.keywords if each.arg in ("type", "device")]
+        given = [*node.args[:1], *named]
+        return places_on(given[0], by, evaluate) if given else frozenset()
     held = evaluate(node)
     if held.what is What.DEVICE and held.places:
         return held.places

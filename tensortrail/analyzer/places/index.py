@@ -191,8 +191,9 @@ class PlacesOfFile:
         facts = self._module.class_facts(dotted)
         if facts is None or not facts.is_module:
             return None
-        made = frozenset({Place(Where.DEFAULT, by=call)})
-        return Held(What.MODULE, made, cls=facts.name)
+        in_class = self.tree.class_of(call) is not None
+        made = Place(Where.SELF) if in_class else Place(Where.DEFAULT, by=call)
+        return Held(What.MODULE, frozenset({made}), cls=facts.name)
 
 
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign)

@@ -42,6 +42,8 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
         result = of_callee(world_of, called, world_of.world.callee_of_module(module.cls))
         if result is not None and (result.places or result.parts):
             return result
+    if module.cls == COMPONENT and not module.places:
+        return Held(What.TENSOR)
     where = next(iter(module.places), Place(Where.SELF))
     if where.where is Where.SELF:
         return Held(What.TENSOR, frozenset({Place(Where.SELF, OUTPUT)}))

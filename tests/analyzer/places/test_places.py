@@ -40,6 +40,8 @@ def inside(
         ("torch.zeros(2, device='cuda:1')", "literal(cuda)"),
         ("torch.zeros(2, device='meta')", "meta"),
         ("torch.zeros(2, device=torch.device('cpu'))", "literal(cpu)"),
+        ("torch.zeros(2, device=torch.device(type='cuda', index=n))", "literal(cuda)"),
+        ("torch.zeros(2, device=torch.device(**n))", ""),
         ("torch.zeros_like(x)", "of(x)"),
         ("torch.zeros_like(x, device=device)", "device(device)"),
         ("x.new_zeros(3)", "of(x)"),
@@ -239,3 +241,40 @@ def test_a_tokenizer_answers_on_the_cpu() -> None:
 def test_recursion_ends() -> None:
     module = inside("return f(x, y, n, device) + x")
     assert places(module, "x") == "of(x)"
+
+
+MODELS = "from transformers import AutoModel, CLIPTextModel\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expression", "expected"),
+    [
+        (("e = model(tok(n, return_tensors='pt').input_ids)",), "e", "of(model)"),
+        (("m = AutoModel.from_pretrained(n)", "e = m(x)"), "e", "default"),
+        (("m = AutoModel.from_pretrained(n)", "m.to(device)", "e = m(x)"), "e", "device(device)"),
+        (("m = AutoModel.from_pretrained(n, device_map='auto')", "e = m(x)"), "e", ""),
+        (("m = nn.Linear(2, 2).to(device)", "e = m(x)"), "e", "device(device)"),
+        (("m = nn.Linear(2, 2)", "m.cuda()", "e = m(x)"), "e", "literal(cuda)"),
+        (("for r, s in torch.utils.data.DataLoader(n):", "    break", "e = r"), "e", "host"),
+        (("e = torch.load(n, map_location='cpu')['k']",), "e", "host"),
+    ],
+)
+def test_models_and_what_libraries_give(
+    lines: tuple[str, ...], expression: str, expected: str
+) -> None:
+    head = "def f(model: CLIPTextModel, tok, x: Tensor, n: str, device: torch.device):"
+    module = inside(*lines, f"return {expression}", head=MODELS + head)
+    assert places(module, expression) == expected
+
+
+def test_a_component_of_a_pipeline_lies_with_it() -> None:
+    module = module_of(
+        f"{HEAD}{MODELS}class P:\n"
+        "    def __init__(self, encoder: CLIPTextModel | None, other: list[CLIPTextModel]):\n"
+        "        self.register_modules(encoder=encoder, other=other)\n"
+        "    def f(self, x: Tensor):\n"
+        "        if isinstance(self, list):\n            x = x.float()\n"
+        "        return self.encoder(x), self.other(x)\n"
+    )
+    assert places(module, "self.encoder(x)") == "self(output)"
+    assert places(module, "self.other(x)") == ""
