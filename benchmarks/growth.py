@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 
 from benchmarks.shapes import HEAD, SHAPES, of_size
 
@@ -28,6 +29,8 @@ MOST_SECONDS, MOST_MEGABYTES = 10.0, 500.0
 _NOISE = 0.05
 """Seconds: what is below them says nothing about growth."""
 _LIMIT = 60
+"""Seconds after which a check is stopped."""
+_FAILURES = (b"TTR001", b"TTR003")
 
 
 @dataclass
@@ -35,6 +38,8 @@ class Run:
     seconds: float
     megabytes: float
     partly: bool = False
+    crashed: bool = False
+    """It ended with an error, was stopped, or a rule failed: its time says nothing."""
 
 
 def main() -> int:
@@ -61,12 +66,15 @@ def row(name: str, file: Path, sizes: Sequence[int], empty: Run, no_large: bool)
     slope = exponent(sizes, net)
     print(f"{name:22}" + "".join(f"{each:8.2f}" for each in net), end="")
     print(f"  {slope:8.2f}" if slope is not None else f"  {'noise':>8}", end="", flush=True)
-    fine = slope is None or slope <= STEEPEST
+    fine = (slope is None or slope <= STEEPEST) and not any(run.crashed for run in runs)
     if not no_large:
         large = checked(file, of_size(shape, LARGE))
         fine &= large.seconds <= MOST_SECONDS and large.megabytes <= MOST_MEGABYTES
+        fine &= not large.crashed
+        runs.append(large)
         print(f"  {large.seconds:6.1f} s {large.megabytes:5.0f} MB", end="")
         print("  in part" if large.partly else "", end="")
+    print("  FAILED" if any(run.crashed for run in runs) else "", end="")
     print("" if fine else "  <-- too much")
     return fine
 
@@ -93,13 +101,16 @@ def checked(file: Path, source: str) -> Run:
     command += ["--exit-zero", "--jobs", "1", "--output-format", "concise"]
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
-        stop = f"sleep {_LIMIT}; kill -9 {process.pid}"
-        watchdog = subprocess.Popen(["sh", "-c", stop], start_new_session=True)
-        _, _, usage = os.wait4(process.pid, 0)
-        watchdog.kill()
+        watchdog = Timer(_LIMIT, process.kill)
+        watchdog.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        watchdog.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
-        partly = b"TTR004" in out.read()
-    return Run(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, partly)
+        said = out.read()
+    crashed = process.returncode != 0 or any(code in said for code in _FAILURES)
+    seconds = usage.ru_utime + usage.ru_stime
+    return Run(seconds, usage.ru_maxrss / 1024, b"TTR004" in said, crashed)
 
 
 if __name__ == "__main__":

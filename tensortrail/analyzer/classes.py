@@ -9,7 +9,8 @@ from typing import Protocol
 from tensortrail.analyzer import known
 from tensortrail.analyzer.guards import Guards
 from tensortrail.analyzer.names import dotted_name
-from tensortrail.analyzer.tree import SCOPES, Tree, in_order
+from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.analyzer.walk import in_order
 from tensortrail.rules.words import Branch, ClassFacts
 
 MOST_ANCESTORS = 64

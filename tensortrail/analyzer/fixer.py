@@ -11,6 +11,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tensortrail.analyzer.edits import apply
 from tensortrail.analyzer.own import IN_PART
@@ -103,16 +104,6 @@ def _objection(findings: Sequence[Finding], again: Sequence[Finding] | None) -> 
     return "" if len(again) < len(findings) else "the finding would remain"
 
 
-def apply_together(data: bytes, todo: Sequence[tuple[Finding, Fix]]) -> tuple[bytes, int]:
-    """The bytes with all of these fixes that fit together, and how many that are."""
-    applied = 0
-    for _, fix in sorted(_without_overlaps(todo), key=lambda each: -each[1].edits[0].site.start):
-        new = apply(data, fix.edits)
-        if compiles(new):
-            data, applied = new, applied + 1
-    return data, applied
-
-
 def allowed(fix: Fix, unsafe: bool) -> bool:
     return fix.safety is Safety.SAFE or (unsafe and fix.safety is Safety.UNSAFE)
 
@@ -155,7 +146,7 @@ def _changed_lines(data: bytes, edits: Sequence[Edit]) -> Iterator[str]:
     start = _line_start(data, max(start - 1, 0))
     end = data.find(b"\n", max(edit.site.end for edit in edits))
     end = data.find(b"\n", end + 1) + 1 if end >= 0 else 0
-    before, lines_above = data[start : end or len(data)], data.count(b"\n", 0, start)
+    before, lines_above = data[start : end or len(data)], bisect_left(_line_feeds(data), start)
     moved = [replace(edit, site=_moved(edit.site, start)) for edit in edits]
     diff = difflib.unified_diff(_lines(before), _lines(apply(before, moved)), n=1)
     for line in list(diff)[2:]:
@@ -165,6 +156,11 @@ def _changed_lines(data: bytes, edits: Sequence[Edit]) -> Iterator[str]:
         else:
             text = line.rstrip("\r\n")
             yield text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+@lru_cache(maxsize=1)
+def _line_feeds(data: bytes) -> list[int]:
+    return [each.start() for each in re.finditer(b"\n", data)]
 
 
 def _moved(site: Site, start: int) -> Site:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tensortrail.analyzer import known
 from tensortrail.analyzer.flow import Flow
-from tensortrail.analyzer.tree import in_order
+from tensortrail.analyzer.walk import in_order
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import FunctionFacts, Guard, Owner
 

@@ -71,8 +71,9 @@ class Judge:
         self._project.limit.begin(MOST_SECONDS)
         module = PythonModule(path, data, self._project)
         found = _found(module, [rule() for rule in rules], _crashed(path))
+        unused = self._request.report_unused and not self._project.limit.notes
         kept = apply_suppressions(
-            found, module.source, self._codes, self._request.report_unused, self._of_runs
+            found, module.source, self._codes, unused, self._of_runs, module.kept
         )
         return FileResult(path, tuple(kept), _needs(module), digest_of(data) if kept else "")
 

@@ -19,7 +19,7 @@ from tensortrail.analyzer.guards import Guards
 from tensortrail.analyzer.limits import TooMuch
 from tensortrail.analyzer.names import Names, module_name
 from tensortrail.analyzer.offload_switches import OffloadSettings
-from tensortrail.analyzer.parsing import parsed
+from tensortrail.analyzer.parsing import kept, parsed
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.project_file import ProjectFile
@@ -62,9 +62,12 @@ class PythonModule(Structure, AsksForPlaces):
         self.needs: set[str] = set()
         """Other files whose facts were consulted."""
         self.source = Source(path, data)
-        self.tree = Tree(parsed(data, project.words, project.limit))
+        self.kept = kept(data, project.words, project.limit)
+        """What is judged of the file: all of it, unless it is very large."""
+        self.tree = Tree(parsed(self.kept))
         self.name, self.root = module_name(path)
         self._names = self._collect_names()
+        self._qualified: dict[ast.AST, str] = {}
         self._flows: dict[ast.AST, Flow] = {}
         self._classes = Classes(self)
         self._function_facts: dict[ast.AST, FunctionFacts | None] = {}
@@ -100,7 +103,10 @@ class PythonModule(Structure, AsksForPlaces):
     # --- names ---------------------------------------------------------------------------
     def qualified(self, node: ast.AST) -> str:
         self.tick()
-        return self._names.qualified(node)
+        known = self._qualified.get(node)
+        if known is None:
+            known = self._qualified[node] = self._names.qualified(node)
+        return known
 
     def qualified_text(self, dotted: str) -> str:
         return self._names.resolve(dotted)

@@ -10,11 +10,16 @@ from tensortrail.analyzer.pieces import is_large, worth_parsing
 from tensortrail.analyzer.source import Unreadable
 
 
-def parsed(data: bytes, words: Collection[bytes], limit: Limit) -> ast.Module:
-    """The tree of a file; of a very large one, of the statements that hold one of the words."""
-    if is_large(data):
-        data, left_out = worth_parsing(data, words)
-        limit.notes += [left_out] if left_out else []
+def kept(data: bytes, words: Collection[bytes], limit: Limit) -> bytes:
+    """The file; of a very large one only the statements that hold one of the words, in place."""
+    if not is_large(data):
+        return data
+    data, left_out = worth_parsing(data, words)
+    limit.notes += [left_out] if left_out else []
+    return data
+
+
+def parsed(data: bytes) -> ast.Module:
     try:
         return ast.parse(data)
     except SyntaxError as error:

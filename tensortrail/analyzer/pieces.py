@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 MOST_WORDS = 300_000
-"""Names, numbers and strings in what is parsed: their tree takes up to 300 MB."""
+"""Names, numbers and strings in what is parsed, and brackets and signs one inside the other:
+their tree takes up to 300 MB."""
 _LARGE = 1_000_000
 """Bytes from which words are counted."""
 _TEXT = rb"'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*"
-_WORD = re.compile(_TEXT + rb"|\w+", re.DOTALL)
+_WORD = re.compile(_TEXT + rb"|\w+|[\[({~+-](?=\s*[\[({~+-])", re.DOTALL)
 _MARK = re.compile(_TEXT + rb"|[()\[\]{}\\\n]", re.DOTALL)
 _GOES_ON = re.compile(rb"[\s#)\]}]|(else|elif|except|finally)\b")
 _BLANK = bytes(each if each in b"\r\n" else 32 for each in range(256))

@@ -34,6 +34,7 @@ class Project:
         """What of very large files is read: the statements that hold one of these."""
         self._modules: dict[str, ProjectFile | None] = {}
         self._files: dict[tuple[Path, str], str] = {}
+        self._files_of: dict[tuple[Path | None, str], tuple[str, str] | None] = {}
         self.limit = Limit()
         self.depth = 0
         """How many functions are being run, each because the one before asked about it."""
@@ -96,7 +97,12 @@ class Project:
 
     def _file_of(self, asking: ProjectFile, dotted: str) -> tuple[str, str] | None:
         """The longest part of the name that is a file, and what is left of the name."""
-        root = asking.root
+        key = (asking.root, dotted)
+        if key not in self._files_of:
+            self._files_of[key] = self._looked_up(*key)
+        return self._files_of[key]
+
+    def _looked_up(self, root: Path | None, dotted: str) -> tuple[str, str] | None:
         if root is None:
             return None
         parts = dotted.split(".")

@@ -5,8 +5,9 @@ Fixes of real bugs covered one of four call sites, and one of five."""
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.source import Source
@@ -90,7 +91,7 @@ def shape_of(node: ast.expr) -> str:
                 parts.append("_")  # however deep the owner lies
                 return
         elif isinstance(each, ast.Constant):
-            parts.append(repr(each.value))
+            parts.append(repr(each.value).replace(" ", "_"))
         elif isinstance(each, ast.keyword):
             parts.append(each.arg or "**")
         parts.append("(")
@@ -123,10 +124,13 @@ def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[s
             source = Source(path, data)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        dropped = {each.value for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+        lines = sorted({line for shape in wanted for line in _lines(source, shape, shapes[shape])})
+        dropped: set[ast.expr] = set()
         counts: Counter[str] = Counter()
-        for node in ast.walk(tree):
-            if isinstance(node, _KINDS):
+        for node in _on_lines(tree, lines):
+            if isinstance(node, ast.Expr):
+                dropped.add(node.value)
+            elif isinstance(node, _KINDS):
                 shape = (_DROPPED if node in dropped else "") + shape_of(node)
                 if shape in wanted and counts[shape] <= MOST:
                     counts[shape] += 1
@@ -134,6 +138,29 @@ def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[s
     for sites in found.values():
         sites.sort(key=lambda site: (site.file, site.line, site.column))
     return found
+
+
+def _lines(source: Source, shape: str, words: Iterable[bytes]) -> Sequence[int]:
+    """Lines of which every expression of that shape has one: those with its rarest word."""
+    parts = set(shape.encode().split())
+    certain = [source.lines_with(word) for word in words if word in parts]
+    everywhere = range(1, source.position(len(source.data))[0] + 1)
+    return min(certain, key=len) if certain else everywhere
+
+
+def _on_lines(tree: ast.AST, lines: Sequence[int]) -> Iterator[ast.AST]:
+    """The nodes that reach over one of the lines, parents before children."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        first = getattr(node, "lineno", None)
+        if first is not None:
+            first = min([first, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+            at = bisect_left(lines, first)
+            if at == len(lines) or lines[at] > node.end_lineno:  # type: ignore[attr-defined]
+                continue
+        yield node
+        stack += reversed(list(ast.iter_child_nodes(node)))
 
 
 def _candidates(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[str, set[str]]:

@@ -94,6 +94,16 @@ class Source:
             return ""
         return self.text(self._starts[number - 1], self.end_of(number)).rstrip("\r\n")
 
+    def lines_with(self, word: bytes) -> list[int]:
+        """The numbers of the lines that hold the word."""
+        found: list[int] = []
+        at = self._utf8.find(word)
+        while at >= 0:
+            number = bisect_right(self._starts, at)
+            found.append(max(number, 1))
+            at = self._utf8.find(word, self.end_of(number))
+        return found
+
     def line_end(self, offset: int) -> str:
         """How the line at this place ends, or the one before it, if it is the last."""
         number = self.position(offset)[0]

@@ -71,11 +71,13 @@ def apply_suppressions(
     known_codes: Collection[str],
     report_unused: bool,
     of_runs: Collection[str] = (),
+    judged: bytes | None = None,
 ) -> list[Finding]:
     """The findings that no comment silences, and those about comments that silence nothing.
 
-    A comment may silence what only a run shows: of the codes `of_runs` none is called unused."""
-    data = source.data
+    A comment may silence what only a run shows: of the codes `of_runs` none is called unused.
+    `judged` is the part of the file that was judged, in its place, if it was not all of it."""
+    data = judged if judged is not None else source.data
     if not findings and b"tensortrail:" not in data and not _OUR_NOQA.search(data):
         return []
     suppressions = suppressions_in(data)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
+from tensortrail.analyzer.walk import ends_of_subtrees, innermost, walk
 from tensortrail.rules.view import FunctionNode
 
 N = TypeVar("N", bound=ast.AST)
+A = TypeVar("A")
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef)
-_NO_NODES = frozenset(
-    "id ctx attr arg asname module level op ops type_comment kind conversion simple is_async "
-    "kwd_attrs rest type_ignores".split()
-)
-"""Fields of plain values, and of contexts and operators, of which ast shares one for all places."""
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _ABSTRACT = frozenset({ast.AST, ast.stmt, ast.expr, ast.pattern, ast.excepthandler})
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
@@ -27,10 +24,18 @@ class Tree:
 
     def __init__(self, root: ast.Module) -> None:
         self.root = root
+        self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
+
+    def once(self, question: Callable[[Tree, N], A], about: N) -> A:
+        """`question(tree, about)`, answered once."""
+        if (question, about) not in self._answers:
+            self._answers[question, about] = question(self, about)
+        answer: A = self._answers[question, about]
+        return answer
 
     @cached_property
     def _walked(self) -> tuple[list[ast.AST], list[int]]:
-        return _walk(self.root)
+        return walk(self.root)
 
     @property
     def _order(self) -> list[ast.AST]:
@@ -48,7 +53,7 @@ class Tree:
 
     @cached_property
     def _last(self) -> list[int]:
-        return _ends_of_subtrees(self._walked[1])
+        return ends_of_subtrees(self._walked[1])
 
     @cached_property
     def definitions(self) -> dict[str, ast.AST]:
@@ -155,15 +160,15 @@ class Tree:
 
     @cached_property
     def _functions(self) -> list[ast.AST | None]:
-        return _innermost(*self._walked, SCOPES)
+        return innermost(*self._walked, SCOPES)
 
     @cached_property
     def _class_nodes(self) -> list[ast.AST | None]:
-        return _innermost(*self._walked, (ast.ClassDef,))
+        return innermost(*self._walked, (ast.ClassDef,))
 
     @cached_property
     def _statements(self) -> list[ast.AST | None]:
-        return _innermost(*self._walked, (ast.stmt, ast.Module))
+        return innermost(*self._walked, (ast.stmt, ast.Module))
 
     @cached_property
     def _outermost(self) -> list[ast.AST | None]:
@@ -274,15 +279,6 @@ def _block_fields(kind: type[ast.AST]) -> tuple[str, ...]:
     return tuple(name for name in _BLOCKS if name in kind._fields)
 
 
-@cache
-def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields that may hold nodes, from the last to the first."""
-    if issubclass(kind, (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)):
-        return ()
-    plain = _NO_NODES if kind.__name__ == "TypeAlias" else _NO_NODES | {"name"}
-    return tuple(name for name in reversed(kind._fields) if name not in plain)
-
-
 def blocks_of(node: ast.AST) -> Iterator[list[Any]]:
     """The lists of statements (handlers, cases) that a node holds."""
     for name in _block_fields(type(node)):  # type: ignore[arg-type]
@@ -309,51 +305,6 @@ def _definitions(root: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield prefix + node.name, node
             prefix += f"{node.name}."
         todo += reversed([(each, prefix) for block in blocks_of(node) for each in block])
-
-
-def in_order(node: ast.AST) -> Sequence[ast.AST]:
-    """The node and all below it, parents before children; for a node of no tree at hand."""
-    return _walk(node)[0]
-
-
-def _walk(root: ast.AST) -> tuple[list[ast.AST], list[int]]:
-    """All nodes, parents before children, and the number of each one's parent.
-
-    Contexts and operators are left out: ast shares one object for all places."""
-    order: list[ast.AST] = []
-    parents: list[int] = []
-    stack: list[tuple[ast.AST, int]] = [(root, 0)]
-    while stack:
-        node, parent = stack.pop()
-        number = len(order)
-        order.append(node)
-        parents.append(parent)
-        for name in _child_fields(type(node)):  # type: ignore[arg-type]
-            value = getattr(node, name, None)
-            if isinstance(value, list):
-                stack += [(each, number) for each in reversed(value) if each is not None]
-            elif value is not None:
-                stack.append((value, number))
-    return order, parents
-
-
-def _innermost(
-    order: list[ast.AST], parents: list[int], kinds: tuple[type[ast.AST], ...]
-) -> list[ast.AST | None]:
-    """For each node of the walk the innermost one of these types that it is or stands in."""
-    found: list[ast.AST | None] = []
-    for node, parent in zip(order, parents, strict=True):
-        found.append(node if isinstance(node, kinds) else found[parent] if found else None)
-    return found
-
-
-def _ends_of_subtrees(parents: list[int]) -> list[int]:
-    """For each node the number of the last one below it."""
-    last = list(range(len(parents)))
-    for number in range(len(parents) - 1, 0, -1):
-        parent = parents[number]
-        last[parent] = max(last[parent], last[number])
-    return last
 
 
 def leaves(statement: ast.stmt, known: Container[ast.AST]) -> bool:

@@ -129,6 +129,22 @@ def test_what_does_not_fit_is_named() -> None:
     assert "3,000 words" in said.message
 
 
+@pytest.mark.usefixtures("_soon_large")
+def test_of_what_was_not_judged_no_comment_is_called_unused() -> None:
+    source = SHAPES["silenced"](600)
+    assert [each.code for each in judged(source)] == ["TTR004"]
+
+
+def test_brackets_and_signs_one_inside_the_other_count_as_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tensortrail.analyzer.pieces._LARGE", 0)
+    monkeypatch.setattr("tensortrail.analyzer.pieces.MOST_WORDS", 100)
+    assert is_large(b"x = " + b"[" * 120 + b"]" * 120)
+    assert is_large(b"x = " + b"- " * 120 + b"1")
+    assert not is_large(b"x = [" + b"f(1) + 1, " * 20 + b"]")
+
+
 def test_what_is_left_of_a_file_stands_where_it_stood() -> None:
     data = b'''import torch
 @decorated(

@@ -26,9 +26,9 @@ class ClassFile(Protocol):
 
 def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
     """What the class itself assigns to `self.name`; None if it assigns nothing."""
-    if name in _registered(file.tree, cls):
+    if name in file.tree.once(_registered, cls):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")}), path=f"self.{name}")
-    stores = list(_stores(file.tree, cls, name))
+    stores = file.tree.once(_stores, cls).get(name, [])
     for function, value in _passed_to_register(file.tree, cls, name) if not stores else ():
         held = file.places(function).seen.get(value, UNKNOWN_HELD)
         if held.what is What.MODULE:
@@ -48,7 +48,7 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
         return UNKNOWN_HELD
     if not file.is_module(cls):
         return _without_arguments(found)
-    if name in _moved_by_the_class(file.tree, cls) or _is_set_outside(stores):
+    if name in file.tree.once(_moved_by_the_class, cls) or _is_set_outside(stores):
         return Held(found.what, rank=found.rank)
     return _stays(found, name, stores[0][1])
 
@@ -106,17 +106,18 @@ def _registered(tree: Tree, cls: ast.ClassDef) -> set[str]:
     return found
 
 
-def _stores(
-    tree: Tree, cls: ast.ClassDef, name: str
-) -> Iterator[tuple[FunctionNode, ast.Attribute]]:
+def _stores(tree: Tree, cls: ast.ClassDef) -> dict[str, list[tuple[FunctionNode, ast.Attribute]]]:
+    """Where the class assigns to attributes of `self`, by their name."""
+    found: dict[str, list[tuple[FunctionNode, ast.Attribute]]] = {}
     for node in tree.nodes(ast.Attribute, cls):
-        if node.attr != name or not isinstance(node.ctx, ast.Store):
+        if not isinstance(node.ctx, ast.Store):
             continue
         if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
             continue
         function = tree.outermost_function_of(node)
         if function is not None:
-            yield function, node
+            found.setdefault(node.attr, []).append((function, node))
+    return found
 
 
 def _annotated(cls: ast.ClassDef, name: str) -> Held | None:

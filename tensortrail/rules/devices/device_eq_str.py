@@ -197,6 +197,8 @@ def f(device: torch.device | str):
             if len(compare.ops) != 1:
                 continue
             left, right = compare.left, compare.comparators[0]
+            if _is_other_constant(left) or _is_other_constant(right):
+                continue
             if isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
                 if _named(module, right):
                     yield from self._compared(module, compare, left, [right])
@@ -255,11 +257,20 @@ def f(device: torch.device | str):
         return module.fix("compare the type", Safety.UNSAFE, edit)
 
 
+def _is_other_constant(node: ast.expr) -> bool:
+    """A constant that names no device: whoever is compared with it, there is nothing to say."""
+    return isinstance(node, ast.Constant) and not _names_a_device(node.value)
+
+
+def _names_a_device(text: object) -> bool:
+    return isinstance(text, str) and bool(_DEVICE.fullmatch(text))
+
+
 def _named(module: Module, node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return _names_a_device(node.value)
     value = module.value_of(node)
-    text = node.value if isinstance(node, ast.Constant) else value.constant
-    device = value.may_be(Kind.DEVICE)
-    return isinstance(text, str) and not device and bool(_DEVICE.fullmatch(text))
+    return _names_a_device(value.constant) and not value.may_be(Kind.DEVICE)
 
 
 def _listed(module: Module, node: ast.expr) -> list[ast.expr]:

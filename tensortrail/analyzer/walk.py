@@ -1,0 +1,67 @@
+"""The walk over all nodes of a tree, and what one pass over it tells of each node."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import cache
+
+_NO_NODES = frozenset(
+    "id ctx attr arg asname module level op ops type_comment kind conversion simple is_async "
+    "kwd_attrs rest type_ignores".split()
+)
+"""Fields of plain values, and of contexts and operators, of which ast shares one for all places."""
+
+
+@cache
+def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields that may hold nodes, from the last to the first."""
+    if issubclass(kind, (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)):
+        return ()
+    plain = _NO_NODES if kind.__name__ == "TypeAlias" else _NO_NODES | {"name"}
+    return tuple(name for name in reversed(kind._fields) if name not in plain)
+
+
+def in_order(node: ast.AST) -> Sequence[ast.AST]:
+    """The node and all below it, parents before children; for a node of no tree at hand."""
+    return walk(node)[0]
+
+
+def walk(root: ast.AST) -> tuple[list[ast.AST], list[int]]:
+    """All nodes, parents before children, and the number of each one's parent.
+
+    Contexts and operators are left out: ast shares one object for all places."""
+    order: list[ast.AST] = []
+    parents: list[int] = []
+    stack: list[tuple[ast.AST, int]] = [(root, 0)]
+    while stack:
+        node, parent = stack.pop()
+        number = len(order)
+        order.append(node)
+        parents.append(parent)
+        for name in _child_fields(type(node)):  # type: ignore[arg-type]
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                stack += [(each, number) for each in reversed(value) if each is not None]
+            elif value is not None:
+                stack.append((value, number))
+    return order, parents
+
+
+def innermost(
+    order: list[ast.AST], parents: list[int], kinds: tuple[type[ast.AST], ...]
+) -> list[ast.AST | None]:
+    """For each node of the walk the innermost one of these types that it is or stands in."""
+    found: list[ast.AST | None] = []
+    for node, parent in zip(order, parents, strict=True):
+        found.append(node if isinstance(node, kinds) else found[parent] if found else None)
+    return found
+
+
+def ends_of_subtrees(parents: list[int]) -> list[int]:
+    """For each node the number of the last one below it."""
+    last = list(range(len(parents)))
+    for number in range(len(parents) - 1, 0, -1):
+        parent = parents[number]
+        last[parent] = max(last[parent], last[number])
+    return last
