@@ -50,7 +50,7 @@ class Run:
 
 def run(release: str, then: str, folder: Path) -> Run:
     script, told = rehearsed(release, then, folder)
-    (directory,) = (folder / ".tensortrail").iterdir()
+    (directory,) = (each for each in (folder / ".tensortrail").iterdir() if each.is_dir())
     rules = [all_rules()[code]() for code in ("OFF101", "OFF102")]
     judged = findings(open_run(directory), rules)
     assert not judged.problems
