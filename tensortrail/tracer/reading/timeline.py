@@ -307,7 +307,8 @@ class RunTimeline:
 def fuller(name: str, later: str) -> str:
     """What a tensor is called: `Net.head.weight` if the `Linear.weight` was to become that."""
     path = name.partition(".")[2]
-    return later if path and later.endswith(f".{path}") and len(later) > len(name) else name
+    longer = later.count(".") > name.count(".")  # not the class that FSDP makes of the module's
+    return later if path and longer and later.endswith(f".{path}") else name
 
 
 def telling(events: Sequence[Event]) -> Iterator[Event]:

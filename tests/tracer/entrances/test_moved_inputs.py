@@ -135,7 +135,7 @@ def test_what_the_project_forgets_fails(moved: tuple[int, dict[str, str], str]) 
     }  # fmt: skip
     assert "OFF107" in text
     assert "`Forgets.table` is on cpu" in text
-    assert "DEV502 net.py:" in text
+    assert "DEV502  net.py:" in text
     assert "failed with moved inputs: 3" in text
     assert "module.to('cuda:0')  # net.Makes" in text
     assert "module(torch.zeros((1, 3), dtype=torch.int64, device='cuda:0'))" in text
