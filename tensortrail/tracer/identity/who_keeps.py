@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from tensortrail.tracer.identity.sites import OWNERS, USER
@@ -15,9 +15,11 @@ MOST_NESTED = 3
 CONTAINERS = (list, tuple, set, dict)
 
 
-def keeper(tensor: Any) -> str:
-    """The list, dict, set or attribute that refers to the tensor; empty for plain variables."""
-    seen = {id(tensor)}
+def keeper(tensor: Any, ours: Collection[int] = ()) -> str:
+    """The list, dict, set or attribute that refers to the tensor; empty for plain variables.
+
+    `ours` are the ids of containers that do not count, as whoever asks made them."""
+    seen = {id(tensor), *ours}
     level: list[Any] = [tensor]
     for _ in range(MOST_NESTED):
         around: list[Any] = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, TypedDict
 
@@ -24,6 +24,8 @@ KEPT = "in containers and attributes"
 GRAPH = "kept for backward"
 """By no Python object: autograd's graph has saved it."""
 VARIABLES = "in variables"
+MOST_LOOKS = 20
+"""Storages whose keeper is looked for, each by all objects there are. Others of its line follow."""
 
 
 class Piece(TypedDict):
@@ -55,7 +57,8 @@ class Filled(TypedDict):
 
 def filled(pieces: Iterable[Piece], step: int) -> list[Filled]:
     """The rows, most bytes first. Costly: it looks at every object there is."""
-    kinds = _Kinds()
+    pieces = sorted(pieces, key=lambda each: -each["nbytes"])
+    kinds = _Kinds(pieces)
     groups: dict[Key, list[Piece]] = defaultdict(list)
     for each in pieces:
         code, line = each["made"]
@@ -95,18 +98,28 @@ def _each_step(group: list[Piece], step: int) -> int:
 class _Kinds:
     """Which storage is what, by all objects there are."""
 
-    def __init__(self) -> None:
+    def __init__(self, pieces: Sequence[Piece]) -> None:
         self._kind: dict[int, str] = {}
-        self._tensors: dict[int, list[Any]] = defaultdict(list)
+        self._tensors: dict[int, list[Any]] = {each["key"]: [] for each in pieces}
         self._keeper: dict[int, str] = {}
         with torch._C.DisableTorchFunction():
             for thing in gc.get_objects():
                 self._look(thing)
-        for key, tensors in self._tensors.items():
-            if key not in self._kind:
-                found = next(filter(None, map(keeper, tensors)), "")
-                self._keeper[key] = found
-                self._kind[key] = KEPT if found else VARIABLES
+        unknown = [each for each in pieces if each["key"] not in self._kind]
+        ours = {id(each) for each in self._tensors.values()} | {id(self._tensors)}
+        of_line: dict[Made, str] = {}
+        for each in unknown[:MOST_LOOKS]:
+            tensors = self._tensors[each["key"]]
+            found = next(filter(None, (keeper(tensor, ours) for tensor in tensors)), "")
+            self._note(each["key"], found)
+            of_line[each["made"]] = of_line.get(each["made"]) or found
+        for each in unknown[MOST_LOOKS:]:
+            self._note(each["key"], of_line.get(each["made"], ""))
+
+    def _note(self, key: int, found: str) -> None:
+        if self._tensors[key]:
+            self._keeper[key] = found
+            self._kind[key] = KEPT if found else VARIABLES
 
     def of(self, key: int) -> str:
         return self._kind.get(key, GRAPH)
@@ -118,7 +131,8 @@ class _Kinds:
     def _look(self, thing: Any) -> None:
         kind = type(thing)
         if kind in PLAIN:
-            self._tensors[_key(thing)].append(thing)
+            if (of_key := self._tensors.get(_key(thing))) is not None:
+                of_key.append(thing)
         elif issubclass(kind, torch.nn.Module):
             self._owned(thing)
         elif issubclass(kind, torch.optim.Optimizer):
