@@ -131,7 +131,7 @@ def _moved_to(
             return base
     elif held.what is What.TENSOR:  # x.to(y): device and dtype of y
         return replace(base, places=held.places, moved=node)
-    elif text.endswith("dtype") or _DTYPES.fullmatch(text) or held.what is What.NUMBER:
+    elif text.endswith("dtype") or _DTYPES.fullmatch(text):
         return base
     elif held.what is not What.DEVICE and "device" not in text:
         return replace(base, places=frozenset(), moved=node)  # a device, a dtype or a tensor
@@ -159,6 +159,8 @@ def _of_box(world_of: Evaluating, called: Called, name: str, base: Held, env: En
 
 
 def _with(box: Held, added: Held, name: str) -> Held:
+    if len(added.places) > 1:  # one member that may lie here or there, not two that lie apart
+        added = replace(added, places=added.places | {Place(Where.UNKNOWN)})
     if name == "append" and box.parts is not None and len(box.parts) < _MOST_PARTS:
         return Held(What.BOX, parts=(*box.parts, added))
     each = join(member(box), added) if box.each or box.parts else added
