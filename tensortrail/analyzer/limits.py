@@ -28,9 +28,9 @@ class Limit:
         self._deadline = float("inf") if seconds is None else time.thread_time() + seconds
         self.notes = []
 
-    def tick(self) -> None:
-        """One question was asked. Raises TooMuch where there were too many."""
-        self._left -= 1
+    def tick(self, questions: int = 1) -> None:
+        """Something was asked, as dear as so many questions. Raises TooMuch past the limit."""
+        self._left -= questions
         if self._left < 0:
             self._left = _EVERY
             if time.thread_time() > self._deadline:

@@ -47,6 +47,8 @@ A = TypeVar("A")
 _DEEPEST = 8
 """Functions that are run because others asked about them, one inside the other."""
 
+_A_FIX = 100
+"""Questions that cost as much as seeing whether a file still parses with a fix."""
 _REFER_BACK = (
     "_flows", "_classes", "_attributes", "_guards", "_offload_settings", "_places", "_calls",
     "_answers",
@@ -360,6 +362,7 @@ class PythonModule(Structure, AsksForPlaces):
     def fix(self, description: str, safety: Safety, *made: Edit) -> Fix | None:
         if not self.source.editable or not made:
             return None
+        self.project.limit.tick(_A_FIX)
         ending = tuple(edits.with_line_ends(self.source, edit) for edit in made)
         return Fix(description, safety, ending) if self._parses_with(ending) else None
 

@@ -34,6 +34,8 @@ class Checker:
         self._root = root
         self._left = 1_000_000 + _SHARES * len(source.data)
         self._spans: dict[ast.stmt, dict[tuple[int, int], ast.expr]] = {}
+        self._last: list[Run] = []
+        """The statements around the last place that was asked about."""
 
     def holds(self, edits: Sequence[Edit]) -> bool:
         start = min(edit.site.start for edit in edits)
@@ -119,8 +121,8 @@ class Checker:
     # --- ways ----------------------------------------------------------------------------
     def _runs_around(self, start: int, end: int) -> list[Run]:
         """The statements around these bytes, outermost first."""
-        found: list[Run] = []
-        todo: list[list[ast.stmt]] = [self._root.body]
+        found = self._still_around(start, end)
+        todo = self._inner(found[-1][0], start) if found else [self._root.body]
         while todo:
             block = todo.pop()
             at = bisect_right(block, start, key=self._begin) - 1
@@ -129,6 +131,18 @@ class Checker:
                 continue
             found.append((block[at], block[upto]))
             todo = self._inner(block[at], start) if at == upto else []
+        self._last = found
+        return list(found)
+
+    def _still_around(self, start: int, end: int) -> list[Run]:
+        """Of the last answer, those that hold for this place too: edits come in the file's order,
+        and a chain of `elif` is a tree as deep as it is long."""
+        found = self._last
+        while found:
+            first, last = found[-1]
+            if first is last and self._begin(first) <= start and end < self._source.span(first)[1]:
+                break
+            found.pop()
         return found
 
     def _inner(self, statement: ast.stmt, start: int) -> list[list[ast.stmt]]:

@@ -171,6 +171,10 @@ class Tree:
         return innermost(*self._walked, (ast.stmt, ast.Module))
 
     @cached_property
+    def _definitions_around(self) -> list[ast.AST | None]:
+        return innermost(*self._walked, (*SCOPES, ast.ClassDef))
+
+    @cached_property
     def _outermost(self) -> list[ast.AST | None]:
         found: list[ast.AST | None] = []
         for node, parent in zip(*self._walked, strict=True):
@@ -219,12 +223,8 @@ class Tree:
 
     def qualname_of(self, node: ast.AST) -> str:
         """The "Class.method" of a definition, or of the definition around a node."""
-        if node in self._qualnames:
-            return self._qualnames[node]
-        around = [
-            up for up in (node, *self.ancestors(node)) if isinstance(up, (*SCOPES, ast.ClassDef))
-        ]
-        return ".".join(up.name for up in reversed(around))
+        around = self._definitions_around[self._number[node]]
+        return self._qualnames[around] if around is not None else ""
 
     def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
         start = self.statement_of(node)

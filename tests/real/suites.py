@@ -75,6 +75,13 @@ SUITES = {
             tag="{}",
             version="0.18.0",
         ),
+        Suite("peft", files=("tests/test_tuners_utils.py",)),
+        Suite(
+            "safetensors",
+            files=("tests/test_pt_comparison.py", "tests/test_pt_model.py"),
+            folders=("bindings/python",),
+            inside="bindings/python",
+        ),
     )
 }  # fmt: skip
 """Which run on a CPU in a minute or two."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import pytest
 
 from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
 
+STARTED = "exec(eval(sys.stdin.readline()))"
+"""How execnet starts a process of xdist. Programs that a test starts inherit its environment."""
+
 
 def worker() -> str:
     """`gw0`, `gw1`, ...; empty in a session without xdist, and where it was started."""
-    return os.environ.get("PYTEST_XDIST_WORKER", "")
+    own = any(STARTED in each for each in sys.orig_argv)
+    return os.environ.get("PYTEST_XDIST_WORKER", "") if own else ""
 
 
 def run_name(uid: str = "") -> str:
