@@ -12,7 +12,9 @@ from tensortrail.rules.timeline import Did
 
 from ..programs import recorded
 
-METHODS = pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+METHODS = pytest.mark.parametrize(
+    "method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.complete)]
+)
 
 
 @METHODS
