@@ -223,7 +223,8 @@ class Tree:
 
     def qualname_of(self, node: ast.AST) -> str:
         """The "Class.method" of a definition, or of the definition around a node."""
-        around = self._definitions_around[self._number[node]]
+        number = self._number.get(node)  # None for a condition that a `case` stands for
+        around = self._definitions_around[number] if number is not None else None
         return self._qualnames[around] if around is not None else ""
 
     def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
