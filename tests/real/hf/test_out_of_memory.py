@@ -31,6 +31,7 @@ with torch.no_grad():
 """
 
 
+@pytest.mark.complete
 def test_the_map_of_the_explanation_is_enough(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(PROGRAM.replace("MAP", repr(ON_GPU)))

@@ -44,7 +44,12 @@ def rehearsed(folder: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("way", "backend"), [("ddp", "nccl"), ("fsdp", "gloo"), ("tp", "cpu:gloo,cuda:nccl")]
+    ("way", "backend"),
+    [
+        ("ddp", "nccl"),
+        pytest.param("fsdp", "gloo", marks=pytest.mark.complete),
+        pytest.param("tp", "cpu:gloo,cuda:nccl", marks=pytest.mark.complete),
+    ],
 )
 def test_both_ranks_learn_what_one_cpu_learns(tmp_path: Path, way: str, backend: str) -> None:
     for rank, told in enumerate(rehearsed(tmp_path, way, backend)):

@@ -217,6 +217,7 @@ def test_each_test_on_clean_devices(folder: Path) -> None:
     assert not (folder / ".tensortrail").exists()
 
 
+@pytest.mark.complete
 def test_in_processes_of_xdist_with_a_trail_and_expected_failures(folder: Path) -> None:
     pytest.importorskip("xdist")
     (folder / "known.txt").write_text(
