@@ -75,7 +75,6 @@ SUITES = {
             tag="{}",
             version="0.18.0",
         ),
-        Suite("peft", files=("tests/test_tuners_utils.py",)),
         Suite(
             "safetensors",
             files=("tests/test_pt_comparison.py", "tests/test_pt_model.py"),

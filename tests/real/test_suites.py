@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from tests.real.suites import SUITES, NotHere, run, tests_of
 
 pytestmark = [pytest.mark.real, pytest.mark.complete]
-FEWEST = {"accelerate": 50, "compressed-tensors": 20, "peft": 50, "safetensors": 20}
+FEWEST = {"accelerate": 50, "compressed-tensors": 20, "safetensors": 20}
 """Tests that run to an end; fewer, and the suite was not really there."""
 
 
