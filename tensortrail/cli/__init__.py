@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -45,41 +46,8 @@ def _run(arguments: list[str]) -> int:
 
     options = parser().parse_args(arguments)
     try:
-        if options.command == "check":
-            from tensortrail.cli.check import run
-
-            return run(options)
-        if options.command == "demo":
-            from tensortrail.cli.demo import run as demo
-
-            return demo(options)
-        if options.command == "report":
-            from tensortrail.cli.report import run as report
-
-            return report(options)
-        if options.command == "fix":
-            from tensortrail.cli.fix import run as fix
-
-            return fix(options)
-        if options.command == "settings":
-            from tensortrail.cli.settings import run as settings
-
-            return settings(options)
-        if options.command == "why":
-            from tensortrail.cli.why import run as why
-
-            return why(options)
-        if options.command == "runs":
-            from tensortrail.cli.runs import run as runs
-
-            return runs(options)
-        if options.command == "doctor":
-            from tensortrail.cli.doctor import run as doctor
-
-            return doctor(options)
-        from tensortrail.cli.explain import run as explain
-
-        return explain(options)
+        command = importlib.import_module(f"tensortrail.cli.{options.command}")
+        return int(command.run(options))
     except ConfigError as error:
         from tensortrail.cli.console import fail
 

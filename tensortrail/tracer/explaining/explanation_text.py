@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tensortrail.findings import Setting, Site
 from tensortrail.inert import inert
+from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.explaining.explanation import Explanation, Operand
@@ -64,7 +65,7 @@ def _filled(told: Explanation, paint: Paint) -> Iterator[str]:
     """What lies on the device: in all what the error says is allocated."""
     rows = [each.cells for each in memory_table.table(told.filled)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    nbytes = memory_table.told(sum(each["bytes"] for each in told.filled))
+    nbytes = memory(sum(each["bytes"] for each in told.filled))
     kinds = memory_table.by_kind(told.filled)
     yield f"  {paint('bold', 'filled')}   {nbytes} in all: {inert(kinds)}"
     for size, *cells, more in rows:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Event
 from tensortrail.tracer.reading.sentences import short
 
 MOST = 8
-UNITS = ("bytes", "KiB", "MiB")
 
 
 class Row(NamedTuple):
@@ -25,8 +25,8 @@ class Row(NamedTuple):
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        more = f"{told(self.each_step)} more each step" if self.each_step else ""
-        return told(self.nbytes), self.kind, self.what, self.where, more
+        more = f"{memory(self.each_step)} more each step" if self.each_step else ""
+        return memory(self.nbytes), self.kind, self.what, self.where, more
 
 
 def table(filled: Sequence[Mapping[str, Any]]) -> list[Row]:
@@ -58,7 +58,7 @@ def by_kind(filled: Sequence[Mapping[str, Any]]) -> str:
     total: Counter[str] = Counter()
     for each in filled:
         total[str(each.get("kind"))] += each["bytes"]
-    return ", ".join(f"{told(nbytes)} {kind}" for kind, nbytes in total.most_common())
+    return ", ".join(f"{memory(nbytes)} {kind}" for kind, nbytes in total.most_common())
 
 
 def growing(filled: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def growing(filled: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for each in sorted(map(_row, filled), key=lambda row: -row.each_step):
         if each.each_step:
             what = each.kind.removeprefix("kept by ") if each.keeper else "autograd's graph"
-            yield f"{what} grows by {told(each.each_step)} each step, by what {each.where} makes"
+            yield f"{what} grows by {memory(each.each_step)} each step, by what {each.where} makes"
 
 
 def change(filled: Sequence[Mapping[str, Any]]) -> str:
@@ -77,15 +77,6 @@ def change(filled: Sequence[Mapping[str, Any]]) -> str:
         if each.each_step:
             return "detach what is kept from one step to the next: its whole graph is kept with it"
     return ""
-
-
-def told(nbytes: float) -> str:
-    """As the errors of GPUs tell it."""
-    for unit in UNITS:
-        if nbytes < 1024:
-            return f"{nbytes:.0f} {unit}" if unit == "bytes" else f"{nbytes:.2f} {unit}"
-        nbytes /= 1024
-    return f"{nbytes:.2f} GiB"
 
 
 def _row(each: Mapping[str, Any]) -> Row:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules.shared.device_maps import placements, rows, with_map
 from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.explaining.memory_table import filled_of, growing, told
+from tensortrail.tracer.explaining.memory_table import filled_of, growing
 from tensortrail.tracer.reading.live_bytes import lives
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -81,9 +82,9 @@ def shortages(timeline: RunTimeline) -> Iterator[Finding]:
 
 def needed(lack: Shortage) -> str:
     if lack.free is None:
-        return f"{told(lack.asked)} on {lack.device} in one piece"
-    left = f"{told(lack.free)} of {told(lack.total)} is free"
-    return f"{told(lack.asked)} on {lack.device}, where {left}: {told(lack.missing)} is missing"
+        return f"{memory(lack.asked)} on {lack.device} in one piece"
+    left = f"{memory(lack.free)} of {memory(lack.total)} is free"
+    return f"{memory(lack.asked)} on {lack.device}, where {left}: {memory(lack.missing)} is missing"
 
 
 def held_by(timeline: RunTimeline, device: str) -> list[str]:
@@ -96,13 +97,13 @@ def held_by(timeline: RunTimeline, device: str) -> list[str]:
                 named = timeline.is_named(storage)
                 root = timeline.name(storage).partition(".")[0] if named else ""
                 total[root or "tensors without a name"] += life.last_bytes(number)
-    return [f"{told(n)} {name}" for name, n in total.most_common(MOST_HOLDERS) if n]
+    return [f"{memory(n)} {name}" for name, n in total.most_common(MOST_HOLDERS) if n]
 
 
 def room(timeline: RunTimeline | None, lack: Shortage) -> Iterator[Setting]:
     """Settings with which there would have been enough."""
     if lack.variable and lack.idle + (lack.free or 0) >= lack.asked:
-        why = f"{told(lack.idle)} is reserved in pieces that are too small, and not in use"
+        why = f"{memory(lack.idle)} is reserved in pieces that are too small, and not in use"
         yield Setting("torch", lack.variable, "expandable_segments:True", why, "environment")
     if timeline is not None:
         yield from _offloaded(timeline, lack)
@@ -122,7 +123,7 @@ def _offloaded(timeline: RunTimeline, lack: Shortage) -> Iterator[Setting]:
     if not moved or _frees(moved) < lack.missing:
         return
     names = [name for name, _ in reversed(moved)]
-    size = told(sum(nbytes for _, nbytes in moved))
+    size = memory(sum(nbytes for _, nbytes in moved))
     which = names[0] if len(names) == 1 else f"{len(names)} modules, {names[0]} to {names[-1]},"
     why = (
         f"takes {which} to the CPU, which needs {size} there; each comes back to run, and goes "

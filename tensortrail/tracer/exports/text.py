@@ -8,6 +8,7 @@ from typing import Any
 
 from tensortrail.findings import Site
 from tensortrail.inert import inert
+from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.exports.model_placements import placed
@@ -202,7 +203,7 @@ def _filled(summary: Summary) -> Iterator[Any]:
     for event in summary.errors[:ROWS]:
         if not (filled := memory_table.filled_of(event)):
             continue
-        nbytes = memory_table.told(sum(each["bytes"] for each in filled))
+        nbytes = memory(sum(each["bytes"] for each in filled))
         table = _table(
             f"{nbytes} filled the device at {_where(event)}", ("bytes", "right"),
             ("kind", "left"), ("what", "left"), ("made at", "left"), ("grows", "left"),

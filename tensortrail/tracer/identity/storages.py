@@ -237,3 +237,11 @@ def is_wrapper(tensor: Any) -> bool:
         return False
     tells = hasattr(kind, "__tensor_flatten__")
     return (tells or any(issubclass(kind, base) for base in SILENT)) and is_real(tensor)
+
+
+def key_of(tensor: Any) -> int:
+    """The storage's own key while it lives; 0 for a tensor without one."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError, AttributeError):
+        return 0

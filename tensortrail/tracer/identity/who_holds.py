@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tensortrail.tracer.identity.storages import PLAIN, Entry
+from tensortrail.tracer.identity.storages import PLAIN, Entry, key_of
 
 MOST_TENSORS = 5
 MOST_LOOKS = 3
@@ -22,7 +22,7 @@ def holders(entries: list[Entry]) -> list[str]:
     found: list[str] = []
     with torch._C.DisableTorchFunction():
         tensors = [
-            thing for thing in gc.get_objects() if type(thing) in PLAIN and _key(thing) in wanted
+            thing for thing in gc.get_objects() if type(thing) in PLAIN and key_of(thing) in wanted
         ]
     looked_at = tensors[:MOST_TENSORS]
     ours = {id(tensors), id(looked_at)}
@@ -37,13 +37,6 @@ def holders(entries: list[Entry]) -> list[str]:
     elif not found:
         found.append("a local variable or autograd's graph")
     return found[:MOST_TENSORS]
-
-
-def _key(tensor: Any) -> int:
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (RuntimeError, NotImplementedError):
-        return 0
 
 
 def _described(referrer: Any, tensor: Any) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from tensortrail.tracer.reading.timeline import LINEAGE, Process, fuller
-from tensortrail.tracer.trail.layout import CODE
-
-_LINEAGE = frozenset(CODE[did] for did in LINEAGE)
+from tensortrail.tracer.reading.timeline import LINEAGE_CODES, Process, fuller
 
 
 def names(process: Process) -> dict[int, str]:
@@ -13,9 +10,9 @@ def names(process: Process) -> dict[int, str]:
     part = process.part
     found = {number: part.text(given[-1]) for number, given in part.names.items()}
     for row in part.rows:
-        if row[0] in _LINEAGE and row[4] not in found and row[5] in found:
+        if row[0] in LINEAGE_CODES and row[4] not in found and row[5] in found:
             found[row[4]] = found[row[5]]
     for row in reversed(part.rows):
-        if row[0] in _LINEAGE and row[4] in found and row[5] in found:
+        if row[0] in LINEAGE_CODES and row[4] in found and row[5] in found:
             found[row[5]] = fuller(found[row[5]], found[row[4]])
     return found

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tensortrail.tracer.explaining.memory_table import told
+from tensortrail.rules.shared.sizes import memory as told
 from tensortrail.tracer.explaining.out_of_memory import needed, room, shortage
 
 REAL = (

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 import torch
 
 from tensortrail.tracer.identity.sites import function_name
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.storages import PLAIN, key_of
 from tensortrail.tracer.identity.who_keeps import keeper
 
 Made = tuple[CodeType | None, int]
@@ -131,25 +131,25 @@ class _Kinds:
     def _look(self, thing: Any) -> None:
         kind = type(thing)
         if kind in PLAIN:
-            if (of_key := self._tensors.get(_key(thing))) is not None:
+            if (of_key := self._tensors.get(key_of(thing))) is not None:
                 of_key.append(thing)
         elif issubclass(kind, torch.nn.Module):
             self._owned(thing)
         elif issubclass(kind, torch.optim.Optimizer):
             for tensor in _tensors_of(getattr(thing, "state", {}).values()):
-                self._kind.setdefault(_key(tensor), OPTIMIZER)
+                self._kind.setdefault(key_of(tensor), OPTIMIZER)
 
     def _owned(self, module: torch.nn.Module) -> None:
         """By its own dicts: `parameters()` would call code of the user's."""
         own = module.__dict__
         for weight in (own.get("_parameters") or {}).values():
             if weight is not None:
-                self._kind[_key(weight)] = WEIGHTS
+                self._kind[key_of(weight)] = WEIGHTS
                 if (gradient := weight.grad) is not None:
-                    self._kind[_key(gradient)] = GRADIENTS
+                    self._kind[key_of(gradient)] = GRADIENTS
         for buffer in (own.get("_buffers") or {}).values():
             if buffer is not None:
-                self._kind.setdefault(_key(buffer), BUFFERS)
+                self._kind.setdefault(key_of(buffer), BUFFERS)
 
 
 def _tensors_of(states: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -157,10 +157,3 @@ def _tensors_of(states: Iterable[Any]) -> Iterator[torch.Tensor]:
         for value in state.values() if isinstance(state, dict) else ():
             if type(value) in PLAIN:
                 yield value
-
-
-def _key(tensor: Any) -> int:
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (RuntimeError, NotImplementedError, AttributeError):
-        return 0

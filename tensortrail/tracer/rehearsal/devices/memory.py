@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from tensortrail.rules.shared.sizes import memory as told
 from tensortrail.tracer.identity.sites import frames
 from tensortrail.tracer.rehearsal.devices.filled_by import Made, Piece, filled
 from tensortrail.tracer.rehearsal.lacks import HostTooSmall
@@ -181,12 +182,12 @@ class Memory:
         used = self.bytes[index].current
         free = max(0, (self.usable[index] or self.size) - used)
         error = RefusedMemory(
-            f"CUDA out of memory. Tried to allocate {_told(_blocks(nbytes))}. GPU {index} has a "
-            f"total capacity of {_told(self.size)} of which {_told(free)} is free. Including "
-            f"non-PyTorch memory, this process has {_told(used)} memory in use. Of the allocated "
-            f"memory {_told(used)} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
+            f"CUDA out of memory. Tried to allocate {told(_blocks(nbytes))}. GPU {index} has a "
+            f"total capacity of {told(self.size)} of which {told(free)} is free. Including "
+            f"non-PyTorch memory, this process has {told(used)} memory in use. Of the allocated "
+            f"memory {told(used)} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
             "unallocated.\nRehearsed on a simulated device. Most of it is held by:\n"
-            + "\n".join(f"  {_told(n):>12}  {what}" for n, what in self.holders(index))
+            + "\n".join(f"  {told(n):>12}  {what}" for n, what in self.holders(index))
         )
         error.__dict__["filled"] = filled(self._pieces(index), self.step)
         return error
@@ -228,10 +229,3 @@ def _made_here() -> Made:
 
 def _blocks(nbytes: int) -> int:
     return -(-nbytes // BLOCK) * BLOCK
-
-
-def _told(nbytes: int) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if nbytes >= size:
-            return f"{nbytes / size:.2f} {unit}"
-    return f"{nbytes} bytes"
