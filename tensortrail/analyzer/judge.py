@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tensortrail.analyzer.limits import MOST_SECONDS, TooMuch
 from tensortrail.analyzer.module import PythonModule, open_project
@@ -70,7 +70,9 @@ class Judge:
         self._project.trim()
         self._project.limit.begin(MOST_SECONDS)
         module = PythonModule(path, data, self._project)
-        found = _found(module, [rule() for rule in rules], _crashed(path))
+        profile = self._request.profile
+        findings_of = profile.findings if profile else _findings_of
+        found = _found(module, [rule() for rule in rules], _crashed(path), findings_of)
         unused = self._request.report_unused and not self._project.limit.notes
         kept = apply_suppressions(
             found, module.source, self._codes, unused, self._of_runs, module.kept
@@ -98,15 +100,22 @@ def _only(code: str, message: str, site: Site) -> FileResult:
     return FileResult(site.file, (own_finding(code, message, site),))
 
 
+def _findings_of(rule: Rule, module: PythonModule) -> Iterable[Finding]:
+    return rule.check(module)
+
+
 def _found(
-    module: PythonModule, rules: Sequence[Rule], crashed: OnCrash | None
+    module: PythonModule,
+    rules: Sequence[Rule],
+    crashed: OnCrash | None,
+    findings_of: Callable[[Rule, PythonModule], Iterable[Finding]] = _findings_of,
 ) -> tuple[Finding, ...]:
     """A rule that raises ends only its own work, where `crashed` says what to report of it."""
     found: list[Finding] = []
     left_out = module.project.limit.notes
     for number, rule in enumerate(rules):
         try:
-            for each in rule.check(module):
+            for each in findings_of(rule, module):
                 found.append(each)  # noqa: PERF402 - what came before an error counts
         except TooMuch as why:
             codes = [each.code for each in rules[number:]]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tensortrail.findings import Finding
+
+if TYPE_CHECKING:
+    from tensortrail.analyzer.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class CheckRequest:
     """One buffer with its file name, instead of paths."""
     root: str = "."
     """Patterns and the cache are relative to it."""
+    profile: Profile | None = field(default=None, compare=False, repr=False)
+    """Counts what each rule costs; that takes one process and no cache."""
 
 
 @dataclass(frozen=True)

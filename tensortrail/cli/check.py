@@ -43,6 +43,9 @@ def run(options: Namespace) -> int:
         return FAILED
     for note in notes(result):
         say(note)
+    if request.profile is not None:
+        for line in request.profile.table().splitlines():
+            say(line)
     return _finish(request, result, config, options)
 
 

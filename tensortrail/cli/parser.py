@@ -78,6 +78,8 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     run("--no-cache", action="store_true", help="check every file again, without the cache")
     run("--cache-dir", metavar="DIR", help="the folder of the cache")
     run("--jobs", type=int, metavar="N", help="processes; 0 takes one for each processor")
+    profile = "print the time and the findings of each rule after the run, which takes one process"
+    run("--profile-rules", action="store_true", help=profile)
     places = "print the files with the place each tensor is inferred to have, and stop"
     run("--show-places", action="store_true", help=places)
     run("--show-settings", action="store_true", help="print the settings in force and stop")

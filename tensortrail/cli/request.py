@@ -6,11 +6,15 @@ import os
 import sys
 from argparse import Namespace
 from dataclasses import fields, replace
+from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.request import CheckRequest
 from tensortrail.cli.selection import codes_of, selected
 from tensortrail.config import Config, ConfigError, load
 from tensortrail.files import within
+
+if TYPE_CHECKING:
+    from tensortrail.analyzer.profile import Profile
 
 
 def refuse_mixed_up(options: Namespace, paths: list[str]) -> None:
@@ -53,6 +57,7 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
         stdin = (name, sys.stdin.buffer.read())
     elif "-" in paths:
         raise ConfigError("- (standard input) cannot be combined with other paths")
+    fresh = options.no_cache or options.profile_rules
     return CheckRequest(
         paths=tuple(paths),
         codes=selected(config),
@@ -62,12 +67,19 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
         },
         exclude=config.exclude,
         respect_gitignore=config.respect_gitignore,
-        cache_dir=None if options.no_cache else _cache_dir(config, options),
-        jobs=config.jobs,
+        cache_dir=None if fresh else _cache_dir(config, options),
+        jobs=1 if options.profile_rules else config.jobs,
         siblings=config.siblings,
         stdin=stdin,
         root=config.root,
+        profile=_profile() if options.profile_rules else None,
     )
+
+
+def _profile() -> Profile:
+    from tensortrail.analyzer.profile import Profile
+
+    return Profile()
 
 
 def _cache_dir(config: Config, options: Namespace) -> str:

@@ -43,6 +43,16 @@ def test_a_clean_run_is_one_line(project: Path, capsys: pytest.CaptureFixture[st
     assert run(capsys, "clean.py") == (0, "All clear: 1 file checked.\n", "")
 
 
+def test_the_cost_of_each_rule(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys)  # into the cache, which a profile does not read
+    code, out, err = run(capsys, "--profile-rules", "--select", "DEV501,DEV504", "--jobs", "2")
+    head, *rows = (line.split() for line in err.splitlines())
+    assert head == ["rule", "seconds", "files", "findings"]
+    assert [(row[0], *row[2:]) for row in rows] == [("DEV501", "1", "1")]
+    assert code == 1
+    assert "error[DEV501]" in out
+
+
 def test_exit_zero(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--exit-zero")[0] == 0
 
