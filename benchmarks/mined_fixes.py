@@ -14,8 +14,8 @@ from pathlib import Path
 from history_fixes import NO_SOURCE, Repository
 
 RISK = re.compile(
-    r"device|cuda|\bcpu\b|\bgpu|\bmeta\b|offload|dtype|checkpoint|\bties?\b|\btied|\btying|non_?blocking"
-    r"|map_location|pinned|pin_memory|\bhooks?\b|state_?dict|buffer|\bstreams?\b|synchroni|storage",
+    r"device|cuda|\bcpu\b|\bgpu|\bmps\b|\b[xn]pu\b|\bmeta\b|offload|\bties?\b|\btied|\btying"
+    r"|non_?blocking|map_location|pinned|pin_memory|\bhooks?\b|buffers?\b|streams?\b|synchroni|storage",
     re.I,
 )
 A_FIX = re.compile(
@@ -28,8 +28,9 @@ NO_FIX = re.compile(
     r"^revert|^merge|bump|typo|docstring|\blint|refactor|\[?docs?\b|^add support", re.I
 )
 OF_PLACES = re.compile(
-    r"device|\.to\(|\.cuda\(|\.cpu\(|register_buffer|map_location|offload|hook|non_blocking|to_empty"
-    r"|meta|pin_memory|synchronize|tie_weights|state_dict|data_ptr|storage"
+    r"\bdevice\s*=|\.device\b|torch\.device|\.to\(|\.cuda\(|\.cpu\(|register_buffer|map_location"
+    r"|non_blocking|to_empty|[\"']meta[\"']|is_meta|pin_memory|synchronize\(|_stream\(|data_ptr"
+    r"|untyped_storage|tie_weights|offload|_hooks?\b|[\"']cuda"
 )
 HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? ", re.M)
 MOST_FILES, MOST_LINES = 3, 40
