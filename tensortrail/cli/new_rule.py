@@ -36,11 +36,6 @@ class {cls}(Rule):
     ## Why is this bad?
     TODO
 
-    ## Example
-    ```python
-    TODO
-    ```
-
     ## Fix safety
     TODO
 
@@ -54,7 +49,7 @@ class {cls}(Rule):
     default = False
     triggers = ("TODO",)
 
-    bad = (Bad("TODO()\\n", lines=(1,)),)
+    bad = (Bad("TODO()\\n", lines=(1,), instead="done()\\n"),)
     good = (Good("pass\\n"),)
 
     def check(self, module: Module) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ import importlib
 import pkgutil
 from importlib.metadata import entry_points
 
-from tensortrail.rules.base import Bad, Good, Near, Rule
+from tensortrail.rules.base import Near, Rule
+from tensortrail.rules.examples import Bad, Good
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import (

@@ -1,7 +1,8 @@
 """The form of a rule: one file, one class, one risk.
 
-The class docstring is the rule's page. Its first line is the summary; then the sections
-`## What it does`, `## Why is this bad?`, `## Example`, `## Fix safety`, `## References`.
+The class docstring is most of the rule's page. Its first line is the summary; then the sections
+`## What it does`, `## Why is this bad?`, `## Fix safety`, `## References`. The page shows the
+rule's own examples; a rule that only watches runs has a section `## Example` before the last two.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import ast
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from tensortrail.findings import (
@@ -23,34 +23,13 @@ from tensortrail.findings import (
     Site,
     Step,
 )
+from tensortrail.rules.examples import Bad, Good
+from tensortrail.rules.page import Facts, page
 from tensortrail.rules.timeline import Event, Storage, Timeline
 from tensortrail.rules.view import Module
 
-SECTIONS = ("What it does", "Why is this bad?", "Example", "Fix safety", "References")
 LONGEST_TRAIL, FIRST_STEPS = 12, 4
 """A parameter may be written at every step: who made it and what happened last tells most."""
-
-
-@dataclass(frozen=True)
-class Bad:
-    """Code the rule must flag on exactly these lines."""
-
-    source: str
-    lines: tuple[int, ...]
-    fixed: str | None = None
-    """The source after all fixes, unsafe ones too; None when the rule offers none here."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Other files of the little project, by relative path."""
-    path: str = "example.py"
-
-
-@dataclass(frozen=True)
-class Good:
-    """Code the rule must not flag."""
-
-    source: str
-    files: Mapping[str, str] = field(default_factory=dict)
-    path: str = "example.py"
 
 
 class Near(NamedTuple):
@@ -174,12 +153,16 @@ class Rule:
     @classmethod
     def page(cls) -> str:
         """The rule's page in Markdown."""
-        head = f"# {cls.name} ({cls.code})\n\n"
-        facts = (
-            f"*Severity: {cls.severity.value} · confidence: {cls.confidence.value} · "
-            f"{'on by default' if cls.default else 'opt-in'}*\n\n"
+        facts = Facts(
+            code=cls.code,
+            name=cls.name,
+            severity=cls.severity.value,
+            confidence=cls.confidence.value,
+            default=cls.default,
+            reads_code=cls.reads_code(),
+            watches_runs=cls.watches_runs(),
         )
-        return head + facts + inspect.cleandoc(cls.__doc__ or "").strip() + "\n"
+        return page(facts, inspect.cleandoc(cls.__doc__ or ""), cls.bad, cls.good)
 
     @classmethod
     def info(cls) -> RuleInfo:

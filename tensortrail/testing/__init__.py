@@ -18,7 +18,7 @@ def test_my_tensor():
     check_subclass(lambda: MyTensor(torch.randn(64, 64)), except_for=["pin_memory"])
 """
 
-from tensortrail.rules.base import Bad, Good
+from tensortrail.rules.examples import Bad, Good
 from tensortrail.testing.examples import check_examples, check_page, fixed, run
 from tensortrail.testing.paraphrases import Paraphrase, paraphrases
 from tensortrail.testing.subclasses import check_subclass

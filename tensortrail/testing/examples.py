@@ -13,7 +13,9 @@ from tensortrail.analyzer.judge import judge
 from tensortrail.analyzer.module import open_project
 from tensortrail.analyzer.triggers import Triggers
 from tensortrail.findings import Finding
-from tensortrail.rules.base import SECTIONS, Bad, Rule
+from tensortrail.rules.base import Rule
+from tensortrail.rules.examples import Bad
+from tensortrail.rules.page import AFTER_EXAMPLES, BEFORE_EXAMPLES, shown
 
 
 def check_examples(rule: type[Rule]) -> None:
@@ -27,6 +29,7 @@ def check_examples(rule: type[Rule]) -> None:
         return
     assert rule.bad, f"{rule.code} has no bad example"
     assert rule.good, f"{rule.code} has no good example"
+    assert shown(rule.bad), f"{rule.code}: no bad example has `fixed` or `instead` for the page"
     for bad in rule.bad:
         check_bad(rule, bad)
     for good in rule.good:
@@ -38,10 +41,13 @@ def check_page(rule: type[Rule]) -> None:
     assert re.fullmatch(r"[A-Z]{3,}\d{3,}", rule.code), f"odd code {rule.code!r}"
     assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", rule.name), f"odd name {rule.name!r}"
     page = inspect.cleandoc(rule.__doc__ or "")
-    at = [page.find(f"## {section}") for section in SECTIONS]
-    assert -1 not in at, f"{rule.code}: its page lacks one of {SECTIONS}"
+    # Examples of code are shown from `bad` and `good`.
+    example = () if rule.reads_code() else ("Example",)
+    sections = (*BEFORE_EXAMPLES, *example, *AFTER_EXAMPLES)
+    at = [page.find(f"## {section}") for section in sections]
+    assert -1 not in at, f"{rule.code}: its page lacks one of {sections}"
     assert at == sorted(at), f"{rule.code}: its page has the sections in another order"
-    for section in SECTIONS:
+    for section in sections:
         said = f"{page.partition(f'## {section}')[2]}\n".partition("\n## ")[0]
         assert said.strip(), f"{rule.code}: the section {section!r} of its page is empty"
 
@@ -54,6 +60,9 @@ def check_bad(rule: type[Rule], bad: Bad) -> None:
     )
     data = bad.source.encode()
     assert rule in Triggers([rule]).rules_for(data), f"{rule.code}: its triggers miss\n{bad.source}"
+    if bad.instead is not None:
+        found = run(rule, bad.instead, bad.files, bad.path)
+        assert not found, f"{rule.code} flags what it asks for: {_told(found)}\n{bad.instead}"
     mended = fixed(rule, bad.source, bad.files, bad.path)
     if bad.fixed is None:
         assert mended == bad.source, (

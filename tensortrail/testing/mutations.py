@@ -7,7 +7,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tensortrail.rules.base import Good
+from tensortrail.rules.examples import Good
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensortrail.analyzer.triggers import Triggers
-from tensortrail.rules.base import Bad, Good, Rule
+from tensortrail.rules.base import Rule
+from tensortrail.rules.examples import Bad, Good
 from tensortrail.testing.examples import run
 from tensortrail.testing.paraphrases import Paraphrase, paraphrases
 

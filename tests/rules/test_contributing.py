@@ -33,7 +33,6 @@ def test_a_page_with_an_empty_section_is_refused() -> None:
 
         ## What it does
         ## Why is this bad?
-        ## Example
         ## Fix safety
         ## References
         """

@@ -22,8 +22,6 @@ class NoSleep(Rule):
     Flags `time.sleep`.
     ## Why is this bad?
     It waits.
-    ## Example
-    `time.sleep(1)`
     ## Fix safety
     No fix.
     ## References
@@ -33,7 +31,7 @@ class NoSleep(Rule):
     code = "EXT101"
     name = "no-sleep"
     triggers = ("sleep",)
-    bad = (Bad("import time as t\nt.sleep(1)\n", lines=(2,)),)
+    bad = (Bad("import time as t\nt.sleep(1)\n", lines=(2,), instead="import time\n"),)
     good = (Good("def sleep(): ...\nsleep()\n"),)
 
     def check(self, module: Module) -> Iterator[Finding]:

@@ -11,9 +11,9 @@ class AsyncSaveTorn(Rule):
     """An asynchronous save was still going on when the next one began or the run ended.
 
     ## What it does
-    Watches the results of `torch.distributed.checkpoint.async_save`. Speaks when one is not
-    done, and nobody waited for it, at the next save or at the end, and when the next save is
-    staged into the memory it is still written from. Found in recorded runs only.
+    Reports a `torch.distributed.checkpoint.async_save` that is not done at the next save or at
+    the end of the program without anything having waited for it, and a next save that is staged
+    into the memory the first is still written from. Found in recorded runs only.
 
     ## Why is this bad?
     Two saves into one directory mix their files. A stager that keeps its memory for the next

@@ -25,20 +25,6 @@ class CopyNotAwaited(Rule):
     kernel reads the target before, during or after the copy. No error is raised; the values are
     those of the previous step, zeros, or a mixture.
 
-    ## Example
-    ```python
-    with torch.cuda.stream(copies):
-        weight = weight.to("cuda", non_blocking=True)
-    return x @ weight
-    ```
-    Use instead:
-    ```python
-    with torch.cuda.stream(copies):
-        weight = weight.to("cuda", non_blocking=True)
-    torch.cuda.current_stream().wait_stream(copies)
-    return x @ weight
-    ```
-
     ## Fix safety
     No fix is offered: the wait belongs as late as the program allows, which only its author knows.
 
@@ -64,6 +50,15 @@ def project(x, weight, side):
     return x @ weight
 """,
             lines=(5,),
+            instead="""\
+import torch
+
+def project(x, weight, side):
+    with torch.cuda.stream(side):
+        weight = weight.to("cuda", non_blocking=True)
+    torch.cuda.current_stream().wait_stream(side)
+    return x @ weight
+""",
         ),
         Bad(
             """\
@@ -97,17 +92,6 @@ class Hybrid:
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-def project(x, weight, side):
-    with torch.cuda.stream(side):
-        weight = weight.to("cuda", non_blocking=True)
-    torch.cuda.current_stream().wait_stream(side)
-    return x @ weight
-"""
-        ),
         Good(
             """\
 import torch

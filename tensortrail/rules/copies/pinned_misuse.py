@@ -24,16 +24,6 @@ class PinnedMisuse(Rule):
     is pinned. From pageable memory, `non_blocking=True` has no effect towards a GPU, and the
     overlap that the pinning was for is gone without a message.
 
-    ## Example
-    ```python
-    master = weight.cpu().pin_memory()
-    master = master.clone().float()
-    ```
-    Use instead:
-    ```python
-    master = weight.cpu().float().pin_memory()
-    ```
-
     ## Fix safety
     No fix is offered: pinned memory is scarce, and the last copy may be meant to be pageable.
 
@@ -56,6 +46,12 @@ def buffers(size):
     return torch.empty(size, device="cuda", pin_memory=True)
 """,
             lines=(4,),
+            instead="""\
+import torch
+
+def buffers(size):
+    return torch.empty(size, pin_memory=True)
+""",
         ),
         Bad(
             """\

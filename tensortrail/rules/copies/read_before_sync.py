@@ -24,31 +24,16 @@ class ReadBeforeSync(Rule):
     """A copy from a GPU was read on the host before anybody waited for it.
 
     ## What it does
-    Follows copies from a device to pinned host memory with `non_blocking=True`. Speaks when the
-    host reads one and no stream, event or device was waited for since. Found in rehearsed runs
-    (`tensortrail trace --rehearse`), where the copy is always done and the race is still seen, and
-    in code that reads the result of `.to("cpu", non_blocking=True)` itself.
+    Follows copies from a device to pinned host memory with `non_blocking=True`. Reports a
+    read of one on the CPU before any stream, event or device was waited for. Found in rehearsed
+    runs (`tensortrail trace --rehearse`), where the copy is always done and the race is still
+    seen, and in code that reads the result of `.to("cpu", non_blocking=True)` itself.
 
     ## Why is this bad?
     `non_blocking=True` only asks for the copy. Until the stream is waited for, the host sees
     what was in that memory before: zeros, or values of an earlier step. Mostly it goes well, and
     under load it does not. `x.to("cpu", non_blocking=True)` gives pinned memory and races as well.
     The other direction is safe: kernels wait for the copies before them on their stream.
-
-    ## Example
-    ```python
-    logits = model(batch)
-    host = logits.to("cpu", non_blocking=True)
-    print(host.argmax())
-    ```
-    Use instead:
-    ```python
-    logits = model(batch)
-    host = logits.to("cpu", non_blocking=True)
-    other_work()
-    torch.cuda.current_stream().synchronize()
-    print(host.argmax())
-    ```
 
     ## Fix safety
     No fix is offered: the right place to wait is after the work that the copy was to overlap with.
@@ -74,6 +59,14 @@ def best(logits):
     return chosen.tolist()
 """,
             lines=(5,),
+            instead="""\
+import torch
+
+def best(logits):
+    chosen = logits.argmax(-1).to("cpu", non_blocking=True)
+    torch.cuda.current_stream().synchronize()
+    return chosen.tolist()
+""",
         ),
         Bad(
             """\
@@ -96,16 +89,6 @@ class Log:
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-def best(logits):
-    chosen = logits.argmax(-1).to("cpu", non_blocking=True)
-    torch.cuda.current_stream().synchronize()
-    return chosen.tolist()
-"""
-        ),
         Good(
             """\
 import torch

@@ -19,7 +19,7 @@ class StagedAsOtherType(Rule):
 
     ## What it does
     Compares each tensor that `async_save` was given with the copy that was staged for writing.
-    Speaks when a wrapper subclass became a tensor of another class. Found in recorded runs only.
+    Reports a wrapper subclass that became a tensor of another class. Found in recorded runs only.
 
     ## Why is this bad?
     Staging makes its copy by `new_empty` and fills it storage by storage. A subclass that

@@ -18,10 +18,10 @@ class UnorderedStreams(Rule):
 
     ## What it does
     Follows which stream wrote, read and owns each storage, and who waited for whom: events,
-    `wait_stream`, synchronisation, blocking copies, autograd. Speaks when a stream reads or writes
-    what another one wrote, or writes what another one reads, and nothing puts one after the other;
-    and when memory goes back to the stream it came from, and is given to the next tensor there,
-    while another stream may still use it. Found in rehearsed runs (`tensortrail trace --rehearse`),
+    `wait_stream`, synchronisation, blocking copies, autograd. Reports a stream that reads or
+    writes what another one wrote, or writes what another one reads, if nothing puts one after the
+    other; and memory that is returned to its stream, and given to the next tensor there, while
+    another stream may still use it. Found in rehearsed runs (`tensortrail trace --rehearse`),
     where all work is done in order and the race is still seen. In code it reports
     `wait_stream` with the default stream where the current one is meant.
 
@@ -30,21 +30,6 @@ class UnorderedStreams(Rule):
     default stream for it: a kernel reads what is half written, or what was there before. Memory
     is given away again as soon as the last tensor on it is gone, to work of the stream on which it
     was allocated: a kernel of another stream then reads a stranger's values. No error is raised.
-
-    ## Example
-    ```python
-    with torch.cuda.stream(side):
-        batch = next(loader).cuda(non_blocking=True)
-    loss = model(batch)
-    ```
-    Use instead:
-    ```python
-    with torch.cuda.stream(side):
-        batch = next(loader).cuda(non_blocking=True)
-    torch.cuda.current_stream().wait_stream(side)
-    batch.record_stream(torch.cuda.current_stream())
-    loss = model(batch)
-    ```
 
     ## Fix safety
     No fix is offered: `a.wait_stream(b)` belongs after the last work that `b` is given for `a`, and

@@ -42,19 +42,6 @@ class AmbientCurrentDevice(Rule):
     on two devices, or the call fails because there is no GPU. A process group that is made before
     `set_device` puts a context of every process on the first GPU.
 
-    ## Example
-    ```python
-    def sample(pipe, accelerator):
-        pipe.to("cuda")
-        return pipe(generator=make(accelerator.device))
-    ```
-    Use instead:
-    ```python
-    def sample(pipe, accelerator):
-        pipe.to(accelerator.device)
-        return pipe(generator=make(accelerator.device))
-    ```
-
     ## Fix safety
     Unsafe: the work moves to the device that was given.
 

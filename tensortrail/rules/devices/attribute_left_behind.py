@@ -35,27 +35,6 @@ class AttributeLeftBehind(Rule):
     `module.to(device)` moves parameters, buffers and submodules, and nothing else. The tensor
     stays on the CPU, and the first call on a GPU stops.
 
-    ## Example
-    ```python
-    class Weighted(nn.Module):
-        def __init__(self, n):
-            super().__init__()
-            self.weights = torch.linspace(0, 1, n)
-
-        def forward(self, x):
-            return x * self.weights
-    ```
-    Use instead:
-    ```python
-    class Weighted(nn.Module):
-        def __init__(self, n):
-            super().__init__()
-            self.register_buffer("weights", torch.linspace(0, 1, n), persistent=False)
-
-        def forward(self, x):
-            return x * self.weights
-    ```
-
     ## Fix safety
     No fix is offered: a buffer can be saved with the module or not (`persistent`), and both
     change what others see.
@@ -75,6 +54,19 @@ class AttributeLeftBehind(Rule):
             "        self.weights = torch.linspace(0, 1, n)\n\n"
             "    def forward(self, x):\n        return x * self.weights\n",
             lines=(8,),
+            instead="""\
+import torch
+from torch import nn
+
+
+class Weighted(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.register_buffer("weights", torch.linspace(0, 1, n), persistent=False)
+
+    def forward(self, x):
+        return x * self.weights
+""",
         ),
         Bad(
             "import torch\nfrom torch import nn\n\n\ndef filter_of(n):\n"

@@ -25,17 +25,6 @@ class CachedDeviceTensor(Rule):
     The first call decides the device. A model on another GPU, or the same model after a move, is
     given the old tensor: operations mix devices, or kernels read memory of another GPU.
 
-    ## Example
-    ```python
-    if (batch, length) not in _CACHE:
-        _CACHE[(batch, length)] = make(batch, length, device)
-    ```
-    Use instead:
-    ```python
-    if (batch, length, device) not in _CACHE:
-        _CACHE[(batch, length, device)] = make(batch, length, device)
-    ```
-
     ## Fix safety
     No fix is offered: every place that reads the cache has to use the same key.
 
@@ -59,6 +48,14 @@ def signs(size: int) -> torch.Tensor:
     return torch.ones(size, device="cuda")
 """,
             lines=(5,),
+            instead="""\
+import functools
+import torch
+
+@functools.lru_cache(maxsize=None)
+def signs(size: int, device: torch.device) -> torch.Tensor:
+    return torch.ones(size, device=device)
+""",
         ),
         Bad(
             """\
@@ -75,16 +72,6 @@ def lengths(batch: int, size: int, device: torch.device):
         ),
     )
     good = (
-        Good(
-            """\
-import functools
-import torch
-
-@functools.lru_cache(maxsize=None)
-def signs(size: int, device: torch.device) -> torch.Tensor:
-    return torch.ones(size, device=device)
-"""
-        ),
         Good(
             """\
 import functools

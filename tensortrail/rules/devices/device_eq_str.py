@@ -24,17 +24,6 @@ class DeviceEqStr(Rule):
     `torch.device("cuda") == "cuda"` is False, and `!=` is True: the branch for meta tensors is
     never taken, and a model is built on the GPU that was to stay on meta.
 
-    ## Example
-    ```python
-    if weight.device == "meta":
-        return
-    ```
-    Use instead:
-    ```python
-    if weight.device.type == "meta":
-        return
-    ```
-
     ## Fix safety
     Unsafe: the branch now runs that never did. For a value that may be a string as well, it is
     made a device first.

@@ -43,16 +43,6 @@ class DeviceForm(Rule):
     The device of a tensor always has a number, so it never equals `torch.device("cuda")`.
     `torch.device("cuda").index` is None. A string has no `.type`.
 
-    ## Example
-    ```python
-    if tensor.device != torch.device(device):
-        tensor = tensor.to(device)
-    ```
-    Use instead:
-    ```python
-    tensor = tensor.to(device)
-    ```
-
     ## Fix safety
     Unsafe: comparing types takes all GPUs for the same.
 

@@ -39,17 +39,6 @@ class DeviceFromFirstParameter(Rule):
     follow a weight then go to a device where nothing is computed, or to meta. A class that keeps
     its weights in buffers has no first parameter: `next` raises StopIteration.
 
-    ## Example
-    ```python
-    def prepare(self, latents, device):
-        mean = self.mean.to(self.device)
-    ```
-    Use instead:
-    ```python
-    def prepare(self, latents, device):
-        mean = self.mean.to(device)
-    ```
-
     ## Fix safety
     Unsafe, and only where the function is given a device.
 

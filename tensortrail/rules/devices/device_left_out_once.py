@@ -31,17 +31,6 @@ class DeviceLeftOutOnce(Rule):
     Whoever wrote the file knew that the device has to be given. What is made here lies on the
     default device, and meets tensors of another one if the rest of the file is right.
 
-    ## Example
-    ```python
-    rows = torch.arange(height, device=x.device)
-    columns = torch.arange(width)
-    ```
-    Use instead:
-    ```python
-    rows = torch.arange(height, device=x.device)
-    columns = torch.arange(width, device=x.device)
-    ```
-
     ## Fix safety
     No fix is offered: which device is meant can differ from call to call.
 
@@ -64,6 +53,18 @@ class DeviceLeftOutOnce(Rule):
             "    end = torch.arange(n, device=x.device)\n    middle = torch.arange(n)\n"
             "    return x.mix(top, left, right, end, middle)\n",
             lines=(9,),
+            instead="""\
+import torch
+
+
+def grid(x, n, m):
+    top = torch.arange(n, device=x.device)
+    left = torch.arange(m, device=x.device)
+    right = torch.arange(m, device=x.device)
+    end = torch.arange(n, device=x.device)
+    middle = torch.arange(n, device=x.device)
+    return x.mix(top, left, right, end, middle)
+""",
         ),
         Bad(
             "import torch\n\n\ndef pads(x, y, n):\n"

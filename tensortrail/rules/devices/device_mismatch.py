@@ -15,9 +15,9 @@ class DeviceMismatch(Rule):
     """An operation was given tensors on different devices.
 
     ## What it does
-    Speaks of exceptions about operands on different devices, and of operations on CPU and meta
-    tensors that raise none. Says where each operand is and who put it there last. Found in
-    recorded runs only.
+    Reports exceptions about operands on different devices, and operations on CPU and meta
+    tensors that raise none, with the device of each operand and the line that put it there. Found
+    in recorded runs only.
 
     ## Why is this bad?
     Some operations on a CPU and a meta tensor, a linear layer without bias among them, succeed

@@ -30,19 +30,6 @@ class DeviceNotRestored(Rule):
     such as an out-of-memory error that is tried again, everything else is made on the wrong
     device.
 
-    ## Example
-    ```python
-    before = torch.get_default_device()
-    torch.set_default_device("meta")
-    model = build()
-    torch.set_default_device(before)
-    ```
-    Use instead:
-    ```python
-    with torch.device("meta"):
-        model = build()
-    ```
-
     ## Fix safety
     No fix is offered: a context manager, such as `with torch.device(...)`, is mostly better than a
     `finally`.
@@ -69,6 +56,17 @@ def build(make):
     return model
 """,
             lines=(5,),
+            instead="""\
+import torch
+
+def build(make):
+    before = torch.get_default_device()
+    torch.set_default_device("meta")
+    try:
+        return make()
+    finally:
+        torch.set_default_device(before)
+""",
         ),
         Bad(
             """\
@@ -86,19 +84,6 @@ def build(make, ready):
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-def build(make):
-    before = torch.get_default_device()
-    torch.set_default_device("meta")
-    try:
-        return make()
-    finally:
-        torch.set_default_device(before)
-"""
-        ),
         Good("import torch\ndef start(rank):\n    torch.cuda.set_device(rank)\n"),
         Good(
             """\

@@ -51,16 +51,6 @@ class DiscardedTo(Rule):
     memory that was to be freed is not, and the next operation mixes devices. Where only the
     dtype, the graph or the layout was to change, the finding is a warning.
 
-    ## Example
-    ```python
-    for metric in metrics:
-        metric.detach().cpu()
-    ```
-    Use instead:
-    ```python
-    metrics = [metric.detach().cpu() for metric in metrics]
-    ```
-
     ## Fix safety
     Unsafe, and only for a plain name: later code then sees the moved tensor.
 

@@ -40,19 +40,6 @@ class FactoryWithoutDevice(Rule):
     Such a tensor is on the default device, usually the CPU. Every test on the CPU passes, and
     the first run on a GPU stops with "Expected all tensors to be on the same device".
 
-    ## Example
-    ```python
-    def forward(self, x):
-        steps = torch.arange(x.shape[1])
-        return self.proj(x) + steps
-    ```
-    Use instead:
-    ```python
-    def forward(self, x):
-        steps = torch.arange(x.shape[1], device=x.device)
-        return self.proj(x) + steps
-    ```
-
     ## Fix safety
     The fix is unsafe: it passes the device of the tensor that is met. Where several devices are
     at hand, another may be meant.

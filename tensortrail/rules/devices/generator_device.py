@@ -26,15 +26,6 @@ class GeneratorDevice(Rule):
     one of the CPU, also where the model runs on a GPU, because its numbers are then the same on
     every machine.
 
-    ## Example
-    ```python
-    noise = torch.randn(shape, generator=generator, device=device)
-    ```
-    Use instead:
-    ```python
-    noise = torch.randn(shape, generator=generator, device=generator.device).to(device)
-    ```
-
     ## Fix safety
     No fix is offered: the generator may be None, or a list of generators.
 
@@ -56,6 +47,13 @@ def noise(shape, generator, device):
     return torch.randn(shape, generator=generator, device=device)
 """,
             lines=(4,),
+            instead="""\
+import torch
+
+def noise(shape, generator, device):
+    made_on = generator.device if generator is not None else device
+    return torch.randn(shape, generator=generator, device=made_on).to(device)
+""",
         ),
         Bad(
             """\
@@ -69,15 +67,6 @@ def step(sample: torch.Tensor, generator=None):
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-def noise(shape, generator, device):
-    made_on = generator.device if generator is not None else device
-    return torch.randn(shape, generator=generator, device=made_on).to(device)
-"""
-        ),
         Good(
             """\
 import torch

@@ -33,17 +33,6 @@ class LibraryResultNotMoved(Rule):
     With everything on the CPU it works. On a GPU the call stops with "Expected all tensors to be
     on the same device", often on a path that is rarely taken, such as a prompt that is too long.
 
-    ## Example
-    ```python
-    ids = self.tokenizer(prompt, return_tensors="pt").input_ids
-    return self.text_encoder(ids)[0].to(device)
-    ```
-    Use instead:
-    ```python
-    ids = self.tokenizer(prompt, return_tensors="pt").input_ids
-    return self.text_encoder(ids.to(device))[0]
-    ```
-
     ## Fix safety
     No fix is offered: the tensor may be moved where it is made or where it is used.
 
@@ -68,6 +57,20 @@ class LibraryResultNotMoved(Rule):
             "        ids = self.tokenizer(prompt, return_tensors='pt').input_ids\n"
             "        return self.text_encoder(ids)[0].to(device)\n",
             lines=(12,),
+            instead="""\
+import torch
+from transformers import CLIPTextModel
+
+
+class Painter:
+    def __init__(self, tokenizer, text_encoder: CLIPTextModel):
+        self.tokenizer = tokenizer
+        self.text_encoder = text_encoder
+
+    def encode(self, prompt: str, device: torch.device):
+        ids = self.tokenizer(prompt, return_tensors='pt').input_ids
+        return self.text_encoder(ids.to(device))[0]
+""",
         ),
         Bad(
             "import torch\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"

@@ -28,15 +28,6 @@ class LoadWithoutMapLocation(Rule):
     loads its copy onto the GPU the file names, usually the first: it runs out of memory while the
     others are empty.
 
-    ## Example
-    ```python
-    model.load_state_dict(torch.load(path))
-    ```
-    Use instead:
-    ```python
-    model.load_state_dict(torch.load(path, map_location="cpu"))
-    ```
-
     ## Fix safety
     Unsafe: the tensors come to the CPU, or to the device that the function was given.
     `load_state_dict` copies them to where the parameters are.

@@ -27,18 +27,6 @@ class MetaMaterialisedByCopy(Rule):
     There is nothing to copy. Memory has to be made on the device and then be filled from a
     checkpoint; hooks that bring offloaded weights back have to run first.
 
-    ## Example
-    ```python
-    with torch.device("meta"):
-        model = Model()
-    model.to("cuda")
-    ```
-    Use instead:
-    ```python
-    model.to_empty(device="cuda")
-    model.load_state_dict(weights)
-    ```
-
     ## Fix safety
     For display only: the memory that `to_empty` makes has to be filled.
 
@@ -63,6 +51,15 @@ def materialise(module):
         yield name, param
 """,
             lines=(6,),
+            instead="""\
+import torch
+
+def materialise(module):
+    for name, param in module.named_parameters():
+        if param.device == torch.device("meta"):
+            param = torch.empty_like(param, device="cuda")  # a load fills it
+        yield name, param
+""",
         ),
         Bad(
             """\

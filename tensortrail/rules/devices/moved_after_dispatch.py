@@ -32,16 +32,6 @@ class MovedAfterDispatch(Rule):
     next call raises. A model that is offloaded as a whole stays on the device, and the memory
     that offloading was to save is gone.
 
-    ## Example
-    ```python
-    model = AutoModel.from_pretrained(name, device_map="auto")
-    model.to("cuda")
-    ```
-    Use instead:
-    ```python
-    model = AutoModel.from_pretrained(name, device_map={"": "cuda:0"})
-    ```
-
     ## Fix safety
     No fix is offered: either the map or the move is not what was meant.
 
@@ -70,6 +60,13 @@ def load(name):
     return model
 """,
             lines=(5,),
+            instead="""\
+from transformers import AutoModelForCausalLM
+
+def load(name):
+    model = AutoModelForCausalLM.from_pretrained(name, device_map={"": "cuda:0"})
+    return model
+""",
         ),
         Bad(
             """\

@@ -25,17 +25,6 @@ class MovedAlone(Rule):
     layers that are offloaded or spread over devices, the operation finds its operands on two
     devices. If the move never changes anything, it is not needed.
 
-    ## Example
-    ```python
-    weight = layer.weight.to(x.device)
-    return F.linear(x, weight, layer.bias)
-    ```
-    Use instead:
-    ```python
-    weight = layer.weight.to(x.device)
-    return F.linear(x, weight, layer.bias.to(x.device))
-    ```
-
     ## Fix safety
     The fix is unsafe: it moves the other tensor as well. It may be right to move neither.
 

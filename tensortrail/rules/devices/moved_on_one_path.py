@@ -26,22 +26,6 @@ class MovedOnOnePath(Rule):
     The branch without the move works as long as everything is on one device, and fails for
     those who use a GPU with the settings that lead there.
 
-    ## Example
-    ```python
-    if smooth:
-        sigmas = blur(sigmas).to(device)
-    noise = torch.randn(n, device=device)
-    return noise * sigmas
-    ```
-    Use instead:
-    ```python
-    if smooth:
-        sigmas = blur(sigmas)
-    sigmas = sigmas.to(device)
-    noise = torch.randn(n, device=device)
-    return noise * sigmas
-    ```
-
     ## Fix safety
     No fix is offered: the move belongs behind the branches, or into the other one.
 
@@ -60,6 +44,17 @@ class MovedOnOnePath(Rule):
             "    if smooth:\n        sigmas = sigmas.cumsum(0).to(device)\n"
             "    start = torch.randn(n, device=device)\n    return start * sigmas\n",
             lines=(8,),
+            instead="""\
+import torch
+
+
+def noise(sigmas: torch.Tensor, smooth: bool, n: int, device: torch.device):
+    if smooth:
+        sigmas = sigmas.cumsum(0)
+    sigmas = sigmas.to(device)
+    start = torch.randn(n, device=device)
+    return start * sigmas
+""",
         ),
         Bad(
             "import torch\n\n\n"

@@ -32,15 +32,6 @@ class NumpyWithoutCpu(Rule):
     ## Why is this bad?
     NumPy reads the memory of the CPU. torch raises a TypeError for a tensor that is elsewhere.
 
-    ## Example
-    ```python
-    array = weight.numpy()
-    ```
-    Use instead:
-    ```python
-    array = weight.cpu().numpy()
-    ```
-
     ## Fix safety
     Unsafe: on the CPU, `.cpu()` changes nothing; on a GPU the array is a copy.
 

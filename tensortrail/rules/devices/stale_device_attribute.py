@@ -31,17 +31,6 @@ class StaleDeviceAttribute(Rule):
     After `module.to("cuda:1")` or offloading the weights are elsewhere, and the attribute still
     names the old device: the tensors made by it meet the weights on another one.
 
-    ## Example
-    ```python
-    def forward(self, ids):
-        positions = torch.arange(ids.shape[1], device=self.device)
-    ```
-    Use instead:
-    ```python
-    def forward(self, ids):
-        positions = torch.arange(ids.shape[1], device=ids.device)
-    ```
-
     ## Fix safety
     No fix is offered: which tensor the method should follow is a decision.
 
@@ -70,6 +59,19 @@ class Encoder(torch.nn.Module):
         return self.embed(ids + positions)
 """,
             lines=(10,),
+            instead="""\
+import torch
+
+class Encoder(torch.nn.Module):
+    def __init__(self, size, device="cuda"):
+        super().__init__()
+        self.device = device
+        self.embed = torch.nn.Embedding(size, size)
+
+    def forward(self, ids: torch.Tensor):
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        return self.embed(ids + positions)
+""",
         ),
     )
     good = (

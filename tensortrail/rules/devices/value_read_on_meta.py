@@ -21,9 +21,9 @@ class ValueReadOnMeta(Rule):
     """Code asks a meta tensor for its values.
 
     ## What it does
-    Speaks of `.item()`, `.tolist()`, `if tensor:`, `torch.equal`, `nonzero` and the like that
-    failed because the tensor is on meta, names it, and says who put it there. Found in recorded
-    runs only.
+    Reports `.item()`, `.tolist()`, `if tensor:`, `torch.equal`, `nonzero` and the like that
+    failed because the tensor is on meta, with its name and the line that put it there. Found in
+    recorded runs only.
 
     ## Why is this bad?
     A meta tensor has a shape and no values. In save and export code such questions only fail

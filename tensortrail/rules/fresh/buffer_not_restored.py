@@ -30,17 +30,6 @@ class BufferNotRestored(Rule):
     uninitialised memory: rotary frequencies, masks and position ids are wrong, and nothing raises.
     Registered as persistent, they appear in checkpoints that other code refuses to load.
 
-    ## Example
-    ```python
-    names = module._non_persistent_buffers_set
-    for child in module.children():
-        names |= child._non_persistent_buffers_set
-    ```
-    Use instead:
-    ```python
-    names = set(module._non_persistent_buffers_set)
-    ```
-
     ## Fix safety
     No fix is offered.
 
@@ -64,6 +53,13 @@ def unsaved(module):
     return names
 """,
             lines=(4,),
+            instead="""\
+def unsaved(module):
+    names = set(module._non_persistent_buffers_set)
+    for child in module.children():
+        names |= child._non_persistent_buffers_set
+    return names
+""",
         ),
         Bad(
             """\
@@ -87,15 +83,6 @@ def reload(model, weights, quantize):
         ),
     )
     good = (
-        Good(
-            """\
-def unsaved(module):
-    names = set(module._non_persistent_buffers_set)
-    for child in module.children():
-        names |= child._non_persistent_buffers_set
-    return names
-"""
-        ),
         Good(
             """\
 def materialise(source, target, device):

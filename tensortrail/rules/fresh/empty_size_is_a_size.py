@@ -25,15 +25,6 @@ class EmptySizeIsASize(Rule):
     `tensor.new_empty(())` asks for one element. It gets a tensor of the size of `tensor`: a
     staged scalar becomes a copy of the whole weight, and the copy into it fails or broadcasts.
 
-    ## Example
-    ```python
-    size = size if len(size) > 0 else tensor.size()
-    ```
-    Use instead:
-    ```python
-    size = tensor.size() if size is None else size
-    ```
-
     ## Fix safety
     Unsafe: where callers passed `()` to say "the same size", they now get a scalar.
 

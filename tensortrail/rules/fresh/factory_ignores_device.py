@@ -48,19 +48,6 @@ class FactoryIgnoresDevice(Rule):
     It works on the CPU. With the model on a GPU the operation finds its operands on two devices
     and raises.
 
-    ## Example
-    ```python
-    def forward(self, x: torch.Tensor):
-        positions = torch.arange(x.shape[1])
-        return x + positions
-    ```
-    Use instead:
-    ```python
-    def forward(self, x: torch.Tensor):
-        positions = torch.arange(x.shape[1], device=x.device)
-        return x + positions
-    ```
-
     ## Fix safety
     Unsafe: a caller may rely on the tensor being on the CPU.
 

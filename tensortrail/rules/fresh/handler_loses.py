@@ -33,14 +33,6 @@ class HandlerLoses(Rule):
     The object comes back from `.to(device)` with another state: a flag that says it is quantized
     is off again, and the next move quantizes it a second time. Nothing is raised where it is lost.
 
-    ## Example
-    ```python
-    class Packed(torch.nn.Parameter):
-        def to(self, device):
-            return Packed(self.data.to(device), scale=self.scale, kind=self.kind, bits=self.bits)
-    ```
-    Use instead: hand over every field that `__new__` takes, `quantized=self.quantized` as well.
-
     ## Fix safety
     No fix is offered: a field may have to be moved as well.
 
@@ -71,6 +63,25 @@ class Packed(torch.nn.Parameter):
         return Packed(moved, scale=self.scale, kind=self.kind, bits=self.bits)
 """,
             lines=(12,),
+            instead="""\
+import torch
+
+class Packed(torch.nn.Parameter):
+    def __new__(cls, data, scale=None, kind="nf4", bits=4, quantized=False):
+        self = torch.Tensor._make_subclass(cls, data)
+        self.scale, self.kind, self.bits = scale, kind, bits
+        self.quantized = quantized
+        return self
+
+    def to(self, device):
+        moved = self.data.to(device)
+        made = Packed(moved, scale=self.scale, kind=self.kind, bits=self.bits)
+        made.quantized = self.quantized
+        return made
+
+    def dequantize(self):
+        return torch.Tensor(self.data)
+""",
         ),
         Bad(
             """\
@@ -110,27 +121,6 @@ class Layer(torch.nn.Module):
         device, _, _, _ = torch._C._nn._parse_to(*args, **kwargs)
         self.table = self.table.to(device)
         return super().to(*args, **kwargs)
-"""
-        ),
-        Good(
-            """\
-import torch
-
-class Packed(torch.nn.Parameter):
-    def __new__(cls, data, scale=None, kind="nf4", bits=4, quantized=False):
-        self = torch.Tensor._make_subclass(cls, data)
-        self.scale, self.kind, self.bits = scale, kind, bits
-        self.quantized = quantized
-        return self
-
-    def to(self, device):
-        moved = self.data.to(device)
-        made = Packed(moved, scale=self.scale, kind=self.kind, bits=self.bits)
-        made.quantized = self.quantized
-        return made
-
-    def dequantize(self):
-        return torch.Tensor(self.data)
 """
         ),
         Good(

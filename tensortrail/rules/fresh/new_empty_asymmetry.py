@@ -27,18 +27,6 @@ class NewEmptyAsymmetry(Rule):
     them. A plain tensor there loses the quantized parts without an error; a tensor on the
     wrong device makes the staging copy a copy on the GPU.
 
-    ## Example
-    ```python
-    if func is aten.new_empty.default:
-        return Packed(torch.empty(args[1]))
-    ```
-    Use instead:
-    ```python
-    if func is aten.new_empty.default:
-        device = kwargs.get("device", args[0].device)
-        return Packed(torch.empty(args[1], device=device))
-    ```
-
     ## Fix safety
     No fix is offered: what the subclass is made of is its own.
 
@@ -65,6 +53,17 @@ class Packed(torch.Tensor):
         return super().__torch_dispatch__(func, types, args, kwargs)
 """,
             lines=(6,),
+            instead="""\
+import torch
+
+class Packed(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.new_empty.default:
+            device = kwargs.get("device", args[0].device)
+            return cls(torch.empty(args[1], device=device))
+        return super().__torch_dispatch__(func, types, args, kwargs)
+""",
         ),
         Bad(
             """\
@@ -102,19 +101,6 @@ class Shards(torch.Tensor):
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-class Packed(torch.Tensor):
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        if func is torch.ops.aten.new_empty.default:
-            device = kwargs.get("device", args[0].device)
-            return cls(torch.empty(args[1], device=device))
-        return super().__torch_dispatch__(func, types, args, kwargs)
-"""
-        ),
         Good(
             """\
 import torch

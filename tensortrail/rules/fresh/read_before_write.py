@@ -13,9 +13,10 @@ class ReadBeforeWrite(Rule):
     """Fresh memory was read before anybody wrote a value into it.
 
     ## What it does
-    Watches what `torch.empty`, `empty_like`, `new_empty` and `Module.to_empty` give, and speaks
-    when an operation reads such a tensor first. Sure for parameters and buffers, less so for
-    tensors without a name, which may be measured on purpose. Found in recorded runs only.
+    Reports an operation that reads a tensor of `torch.empty`, `empty_like`, `new_empty` or
+    `Module.to_empty` before anything was written into it. The confidence is high for parameters
+    and buffers, and lower for tensors without a name, which may be measured on purpose. Found in
+    recorded runs only.
 
     ## Why is this bad?
     The memory holds whatever was there: results differ from run to run, are NaN on some days

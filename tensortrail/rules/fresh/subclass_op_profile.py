@@ -33,17 +33,6 @@ class SubclassOpProfile(Rule):
     `async_save` stages uninitialised memory without an error. If they are refused, saving or
     offloading fails with NotImplementedError.
 
-    ## Example
-    ```python
-    _kept = {aten.empty_like.default, aten.new_zeros.default, aten.split.Tensor}
-    if func not in _kept:
-        return out
-    ```
-    Use instead:
-    ```python
-    _kept = {aten.empty_like.default, aten.new_zeros.default, aten.new_empty.default, ...}
-    ```
-
     ## Fix safety
     No fix is offered: a right answer depends on what the class is made of.
     `tensortrail doctor subclass module:Class` runs the operations and says which are answered.
@@ -85,6 +74,24 @@ class Weight(torch.Tensor):
         return wrap(out)
 """,
             lines=(5,),
+            instead="""\
+import torch
+aten = torch.ops.aten
+_kept = {aten.empty_like.default, aten.new_zeros.default, aten.new_empty.default, aten.split.Tensor,
+         aten.detach.default}
+
+class Weight(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        out = func(*unwrap(args), **(kwargs or {}))
+        if func not in _kept:
+            return out
+        return wrap(out)
+""",
         ),
         Bad(
             """\

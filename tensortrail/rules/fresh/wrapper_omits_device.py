@@ -27,15 +27,6 @@ class WrapperOmitsDevice(Rule):
     its inner buffers lie on. Copies go to the wrong device, checks pass that must not, and a
     staged host copy says it is on the GPU.
 
-    ## Example
-    ```python
-    torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=data.dtype)
-    ```
-    Use instead:
-    ```python
-    torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=data.dtype, device=data.device)
-    ```
-
     ## Fix safety
     Unsafe: code that worked with the wrong device now sees the right one.
 

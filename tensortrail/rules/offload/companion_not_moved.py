@@ -46,15 +46,6 @@ class CompanionNotMoved(Rule):
     to `self`, or that a `to` of one's own forgets, stays where it was: the next operation finds
     its operands on two devices.
 
-    ## Example
-    ```python
-    self.mask = torch.ones(8, 8).tril()
-    ```
-    Use instead:
-    ```python
-    self.register_buffer("mask", torch.ones(8, 8).tril(), persistent=False)
-    ```
-
     ## Fix safety
     Unsafe: the attribute becomes a buffer, with `persistent=False` so that state dicts stay as they
     are. A `to` that leaves a tensor has to be completed by hand.

@@ -20,25 +20,6 @@ class ContextNotExceptionSafe(Rule):
     the model stays onloaded (out of memory at the retry), or a global switch stays off for
     every later save.
 
-    ## Example
-    ```python
-    @contextmanager
-    def onloaded(module):
-        module.to("cuda")
-        yield
-        module.to("cpu")
-    ```
-    Use instead:
-    ```python
-    @contextmanager
-    def onloaded(module):
-        module.to("cuda")
-        try:
-            yield
-        finally:
-            module.to("cpu")
-    ```
-
     ## Fix safety
     Unsafe: what restores now also runs after a failure, with whatever state the failure left. It
     is offered where all that restores stands right after the `yield` and does nothing else.

@@ -18,28 +18,18 @@ class HookBypassed(Rule):
     """An offloaded weight is used while its module does not run, so its hook did not bring it.
 
     ## What it does
-    Watches the hooks that accelerate and diffusers put on offloaded modules. Speaks when an
-    operation gets a weight that its hook has left elsewhere: because only a part of the module
+    Follows the hooks that accelerate and diffusers put on offloaded modules. Reports an
+    operation that gets a weight its hook has left elsewhere: because only a part of the module
     was used, because the hook had been taken off, or because the module's forward was replaced.
-    Also speaks of a weight that was written while its hook had brought it, and whose new values
-    the hook throws away. In code it reports a weight
-    that is bound to a name before its module is onloaded, and used after it.
+    Also reports a weight that was written while its hook had brought it, and whose new values
+    the hook throws away. In code it reports a weight that is bound to a name before its module
+    is onloaded, and used after it.
 
     ## Why is this bad?
     A hook brings the weight before the forward of the module it belongs to and takes it away
     after. Whoever uses `other.weight` directly, in another module's forward or in a helper, gets
     a placeholder without values, or one on the CPU. Some operations raise, others give undefined
     memory. What is written meanwhile is lost: the hook brings its own copy the next time.
-
-    ## Example
-    ```python
-    logits = torch.nn.functional.linear(hidden, self.embed.weight)
-    ```
-    Use instead:
-    ```python
-    with align_module_device(self.embed):
-        logits = torch.nn.functional.linear(hidden, self.embed.weight)
-    ```
 
     ## Fix safety
     Unsafe: a recorded run offers `align_module_device` around the statement. Calling the module
@@ -77,17 +67,15 @@ def scaled(layer, factor):
         return weight * factor
 """,
             lines=(2,),
-        ),
-    )
-    good = (
-        Good(
-            """\
+            instead="""\
 def scaled(layer, factor):
     with align_module_device(layer):
         weight = layer.weight
         return weight * factor
-"""
+""",
         ),
+    )
+    good = (
         Good(
             """\
 def scaled(layer, factor):

@@ -38,17 +38,6 @@ class HookLost(Rule):
     computes with placeholders on meta, or with weights that stayed on the CPU: an error about two
     devices at best, undefined values at worst.
 
-    ## Example
-    ```python
-    attach_align_device_hook(model, execution_device=0, offload=True)
-    add_hook_to_module(model, AlignDevicesHook(io_same_device=True))
-    ```
-    Use instead:
-    ```python
-    attach_align_device_hook(model, execution_device=0, offload=True)
-    add_hook_to_module(model, AlignDevicesHook(io_same_device=True), append=True)
-    ```
-
     ## Fix safety
     `append=True` is unsafe: both hooks then run, in the order in which they were added.
 

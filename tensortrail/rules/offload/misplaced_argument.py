@@ -25,18 +25,6 @@ class MisplacedArgument(Rule):
     A device is always true, and `False` is accepted as a device index: nothing raises. Weights are
     pinned although the user said no, or swapped by the settings of another part.
 
-    ## Example
-    ```python
-    def offloader(blocks, device, use_pinned_memory): ...
-
-
-    offloader(blocks, use_pinned_memory, device)
-    ```
-    Use instead:
-    ```python
-    offloader(blocks, device=device, use_pinned_memory=use_pinned_memory)
-    ```
-
     ## Fix safety
     No fix is offered: the variable may be named badly and passed rightly.
 
@@ -61,6 +49,14 @@ def enable(blocks, use_pinned_memory, device):
     return Offloader(blocks, use_pinned_memory, device)
 """,
             lines=(6,),
+            instead="""\
+class Offloader:
+    def __init__(self, blocks, device, use_pinned_memory=False):
+        self.blocks = blocks
+
+def enable(blocks, use_pinned_memory, device):
+    return Offloader(blocks, device, use_pinned_memory)
+""",
         ),
         Bad(
             """\
@@ -81,16 +77,6 @@ def start(make, offload_optimizer_config):
         ),
     )
     good = (
-        Good(
-            """\
-class Offloader:
-    def __init__(self, blocks, device, use_pinned_memory=False):
-        self.blocks = blocks
-
-def enable(blocks, use_pinned_memory, device):
-    return Offloader(blocks, device, use_pinned_memory)
-"""
-        ),
         Good(
             """\
 def move(tensor, source_device, device):

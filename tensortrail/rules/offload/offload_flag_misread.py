@@ -30,17 +30,6 @@ class OffloadFlagMisread(Rule):
     switched off. `bool(OffloadPolicy())` is True although it means "do not offload". A weight
     that lies elsewhere than its module's inputs are sent to ends in a mismatch at the first call.
 
-    ## Example
-    ```python
-    if offload_optimizer_config is not None:
-        self.offload_optimizer = True
-    ```
-    Use instead:
-    ```python
-    if offload_optimizer_config is not None and offload_optimizer_config.device != "none":
-        self.offload_optimizer = True
-    ```
-
     ## Fix safety
     Unsafe, and only offered where a variable of the right name is at hand.
 

@@ -38,16 +38,6 @@ class OffloadGuardIncomplete(Rule):
     `"cpu"`. Both are then taken for not offloaded: their weights are still on meta when they
     are saved or converted.
 
-    ## Example
-    ```python
-    is_offloaded = len(set(model.hf_device_map.values())) > 1
-    ```
-    Use instead:
-    ```python
-    places = set(model.hf_device_map.values())
-    is_offloaded = len(places) > 1 or "disk" in places
-    ```
-
     ## Fix safety
     Unsafe: the added case runs code that did not run before.
 

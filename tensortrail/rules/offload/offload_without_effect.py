@@ -14,9 +14,9 @@ class OffloadWithoutEffect(Rule):
     """A module was offloaded, but the memory it lay in is still held by something else.
 
     ## What it does
-    Watches moves of whole modules to the CPU or to meta. Speaks when more than half of the
-    bytes that should have gone are alive afterwards, and says who holds them. Found in recorded
-    runs only.
+    Reports a move of a whole module to the CPU or to meta after which more than half of the
+    bytes that should have been freed are still alive, with the objects that hold them. Found in
+    recorded runs only.
 
     ## Why is this bad?
     The module says it is on the CPU, and the memory of the device is as full as before: the next

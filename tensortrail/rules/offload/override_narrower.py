@@ -48,20 +48,6 @@ class OverrideNarrower(Rule):
     `persistent`, `recurse` or `keep_vars` when it walks through children; a replacement without
     them raises there, or drops what was asked for.
 
-    ## Example
-    ```python
-    def to(self, *args, **kwargs):
-        super().to(*args, **kwargs)
-        self.table = self.table.to(*args, **kwargs)
-    ```
-    Use instead:
-    ```python
-    def to(self, *args, **kwargs):
-        super().to(*args, **kwargs)
-        self.table = self.table.to(*args, **kwargs)
-        return self
-    ```
-
     ## Fix safety
     No fix is offered.
 
@@ -87,6 +73,15 @@ class Rotary(torch.nn.Module):
         self.table = self.table.to(*args, **kwargs)
 """,
             lines=(4,),
+            instead="""\
+import torch
+
+class Rotary(torch.nn.Module):
+    def to(self, *args, **kwargs):
+        super().to(*args, **kwargs)
+        self.table = self.table.to(*args, **kwargs)
+        return self
+""",
         ),
         Bad(
             """\
@@ -125,17 +120,6 @@ class Joined(torch.nn.Module):
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-class Rotary(torch.nn.Module):
-    def to(self, *args, **kwargs):
-        super().to(*args, **kwargs)
-        self.table = self.table.to(*args, **kwargs)
-        return self
-"""
-        ),
         Good(
             """\
 import torch

@@ -48,20 +48,6 @@ class UnguardedDeallocate(Rule):
     weights with CUDA ids. `ExportedProgram.module()` shares the parameters of the model it was
     exported from: moving it moves the user's model too.
 
-    ## Example
-    ```python
-    def refit(self):
-        self.gm = refit_module_weights(self.gm, self.exp_program)
-        deallocate_module(self.original_model)
-    ```
-    Use instead:
-    ```python
-    def refit(self):
-        self.gm = refit_module_weights(self.gm, self.exp_program)
-        if self.settings.get("offload_module_to_cpu", False):
-            deallocate_module(self.original_model)
-    ```
-
     ## Fix safety
     Unsafe: the guard is the one used elsewhere in the class, or the setting read where it is
     kept, but code after it may rely on the move. In a run: the module is taken back after the call.

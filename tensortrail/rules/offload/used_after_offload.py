@@ -35,18 +35,6 @@ class UsedAfterOffload(Rule):
     The compiled wrapper runs on the GPU, while the original model now lies on the CPU (or on
     meta). Its embedding then meets CUDA ids: "Expected all tensors to be on the same device".
 
-    ## Example
-    ```python
-    trt = torch_tensorrt.MutableTorchTensorRTModule(model, **settings)
-    embeds = model.get_input_embeddings()(ids)
-    ```
-    Use instead:
-    ```python
-    trt = torch_tensorrt.MutableTorchTensorRTModule(model, **settings)
-    model.get_input_embeddings().to(ids.device)
-    embeds = model.get_input_embeddings()(ids)
-    ```
-
     ## Fix safety
     None in code: whether to keep the model on its device (the setting) or to move the one part
     back is a question of memory. A recorded run offers to move the part back where it is called.
@@ -80,6 +68,14 @@ def run(model, ids, settings):
     return trt(inputs_embeds=embeds)
 """,
             lines=(5,),
+            instead="""\
+import torch_tensorrt
+
+def run(model, ids, settings):
+    trt = torch_tensorrt.MutableTorchTensorRTModule(model, **settings)
+    model.to("cuda")
+    return trt(inputs_embeds=model.get_input_embeddings()(ids))
+""",
         ),
         Bad(
             """\
@@ -105,16 +101,6 @@ def logits(model: torch.nn.Module, hidden):
         ),
     )
     good = (
-        Good(
-            """\
-import torch_tensorrt
-
-def run(model, ids, settings):
-    trt = torch_tensorrt.MutableTorchTensorRTModule(model, **settings)
-    model.to("cuda")
-    return trt(inputs_embeds=model.get_input_embeddings()(ids))
-"""
-        ),
         Good(
             """\
 import torch_tensorrt

@@ -35,19 +35,6 @@ class WrongObjectFreed(Rule):
     Where the fresh result shares its parameters with the named one, the named one is computed
     with on the wrong device instead. `del` ends one name; the caller still has the object.
 
-    ## Example
-    ```python
-    gm = lower(exported.module())
-    deallocate_module(exported.module())
-    compile(gm)
-    ```
-    Use instead:
-    ```python
-    gm = lower(exported.module())
-    engine = compile(gm)
-    deallocate_module(gm)
-    ```
-
     ## Fix safety
     No fix is offered: which object is to be freed, and when, depends on who uses it later.
 
@@ -76,6 +63,14 @@ def compile(exported, settings, lower, build):
     return build(gm)
 """,
             lines=(5,),
+            instead="""\
+def compile(exported, settings, lower, build):
+    gm = lower(exported.module())
+    if settings.offload_module_to_cpu:
+        deallocate_module(gm)
+        deallocate_module(exported.module())
+    return build(gm)
+""",
         ),
         Bad(
             """\
@@ -113,16 +108,6 @@ class Hook:
         ),
     )
     good = (
-        Good(
-            """\
-def compile(exported, settings, lower, build):
-    gm = lower(exported.module())
-    if settings.offload_module_to_cpu:
-        deallocate_module(gm)
-        deallocate_module(exported.module())
-    return build(gm)
-"""
-        ),
         Good(
             """\
 import gc

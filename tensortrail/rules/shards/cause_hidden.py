@@ -50,32 +50,17 @@ class CauseHidden(Rule):
     the handler raises a fixed explanation without the exception it caught, or only logs and lets
     the code go on to use a name that the failed `try` never bound.
 
-    In a recorded run: says what really stopped `save_pretrained` of transformers.
+    In a recorded run it reports what really stopped `save_pretrained` of transformers.
 
     ## Why is this bad?
     The message names one cause and the real one is another: users change shard sizes for a
     `ValueError` in a line of bookkeeping. Where the code goes on, it fails later with an
-    `UnboundLocalError` that says nothing of the device mismatch behind it.
+    `UnboundLocalError` that does not mention the device mismatch behind it.
 
     Python keeps the first exception as context of the second one even without `from`, so a
     handler that claims no cause of its own is not flagged. It is the claim ("because of
     offloading", "not supported", "try a smaller ...") that sends people the wrong way, and that
     is all that is left where only the last message is logged or sent on.
-
-    ## Example
-    ```python
-    try:
-        shard = revert_weight_conversion(model, shard)
-    except Exception:
-        raise RuntimeError("could not revert: the group is split over files")
-    ```
-    Use instead:
-    ```python
-    try:
-        shard = revert_weight_conversion(model, shard)
-    except Exception as error:
-        raise RuntimeError("could not revert: is the group split over files?") from error
-    ```
 
     ## Fix safety
     Unsafe: `from error` only sets the cause that is shown, but the file is one that saves or

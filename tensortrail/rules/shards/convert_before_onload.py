@@ -32,21 +32,6 @@ class ConvertBeforeOnload(Rule):
     The converted tensors are meta tensors too, and have other names: the later load looks for
     a weight that no longer exists. The save fails with a missing key, or writes nothing of use.
 
-    ## Example
-    ```python
-    state_dict = revert_weight_conversion(model, state_dict)
-    for name, tensor in state_dict.items():
-        if tensor.device.type == "meta":
-            state_dict[name] = load_offloaded_parameter(model, name)
-    ```
-    Use instead:
-    ```python
-    for name, tensor in state_dict.items():
-        if tensor.device.type == "meta":
-            state_dict[name] = load_offloaded_parameter(model, name)
-    state_dict = revert_weight_conversion(model, state_dict)
-    ```
-
     ## Fix safety
     No fix is offered: loading everything first may need more memory than there is.
 
@@ -76,6 +61,17 @@ def save(model, path, is_offloaded):
         save_file(shard, file)
 """,
             lines=(3,),
+            instead="""\
+def save(model, path, is_offloaded):
+    state_dict = model.state_dict()
+    for name, tensor in state_dict.items():
+        if is_offloaded and tensor.device.type == "meta":
+            state_dict[name] = load_offloaded_parameter(model, name)
+    state_dict = revert_weight_conversion(model, state_dict)
+    split = split_torch_state_dict_into_shards(state_dict)
+    for file, names in split.filename_to_tensors.items():
+        save_file({name: state_dict.pop(name) for name in names}, file)
+""",
         ),
     )
     good = (

@@ -31,15 +31,6 @@ class GroupSplitAcrossShards(Rule):
     lie in different files. The conversion then fails, or writes a truncated weight that loads
     nowhere.
 
-    ## Example
-    ```python
-    for file, names in split.filename_to_tensors.items():
-        shard = {name: load(name) for name in names}
-        shard = revert_weight_conversion(model, shard)
-        save_file(shard, file)
-    ```
-    Use instead: convert before splitting, or split so that every group stays in one file.
-
     ## Fix safety
     No fix is offered. Raising `max_shard_size` keeps more groups whole; lowering it splits more.
 
@@ -65,18 +56,16 @@ def save(model, split, path):
         save_file(shard_state_dict, file)
 """,
             lines=(4,),
-        ),
-    )
-    good = (
-        Good(
-            """\
+            instead="""\
 def save(model, state_dict, path):
     state_dict = revert_weight_conversion(model, state_dict)
     split = split_torch_state_dict_into_shards(state_dict)
     for file, names in split.filename_to_tensors.items():
         save_file({name: state_dict[name] for name in names}, file)
-"""
+""",
         ),
+    )
+    good = (
         Good(
             """\
 def save(split, state_dict):

@@ -39,15 +39,6 @@ class IndexNotFromWritten(Rule):
     the length of an element, which a broad `except` around it turns into something else. (A dict
     of exactly two keys is worse: it is taken for a pair, and nothing is raised.)
 
-    ## Example
-    ```python
-    weight_map.update({key: file} for key in shard)
-    ```
-    Use instead:
-    ```python
-    weight_map.update({key: file for key in shard})
-    ```
-
     ## Fix safety
     Safe for the generator of dicts: the code raises before and does what it says after. The
     other forms get no fix.

@@ -24,17 +24,6 @@ class LoadIncomplete(Rule):
     A key that nobody took, or a parameter that no file gave, leaves a weight with its initial
     values. The model loads without an error and gives wrong results.
 
-    ## Example
-    ```python
-    def load_part(layer, weights, strict=True):
-        layer.load_state_dict(weights)
-    ```
-    Use instead:
-    ```python
-    def load_part(layer, weights, strict=True):
-        layer.load_state_dict(weights, strict=strict)
-    ```
-
     ## Fix safety
     No fix is offered: a stricter load may refuse checkpoints that were accepted so far.
 
@@ -55,6 +44,10 @@ def load_part(layer, weights, strict=True):
     layer.load_state_dict(weights)
 """,
             lines=(2,),
+            instead="""\
+def load_part(layer, weights, strict=True):
+    layer.load_state_dict(weights, strict=strict)
+""",
         ),
         Bad(
             """\
@@ -68,12 +61,6 @@ def fill(model, path):
         ),
     )
     good = (
-        Good(
-            """\
-def load_part(layer, weights, strict=True):
-    layer.load_state_dict(weights, strict=strict)
-"""
-        ),
         Good(
             """\
 def load_part(layer, optimizer, weights, strict=True):

@@ -53,18 +53,6 @@ class MetaSaved(Rule):
     A meta tensor has a shape and no data. `torch.save` writes it without a complaint: the file
     is small, complete by its keys, and empty.
 
-    ## Example
-    ```python
-    with init_empty_weights():
-        model = Model(config)
-    torch.save(model.state_dict(), path)
-    ```
-    Use instead:
-    ```python
-    state_dict = get_state_dict_offloaded_model(model)
-    torch.save(state_dict, path)
-    ```
-
     ## Fix safety
     No fix is offered: where the weights are to come from is not in the code.
 
@@ -100,6 +88,16 @@ def export(config, path):
     torch.save(model.state_dict(), path)
 """,
             lines=(7,),
+            instead="""\
+import torch
+from accelerate import init_empty_weights
+
+def export(config, path, weights):
+    with init_empty_weights():
+        model = Model(config)
+    model.load_state_dict(torch.load(weights), assign=True)
+    torch.save(model.state_dict(), path)
+""",
         ),
         Bad(
             """\
@@ -125,18 +123,6 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, com
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-from accelerate import init_empty_weights
-
-def export(config, path, weights):
-    with init_empty_weights():
-        model = Model(config)
-    model.load_state_dict(torch.load(weights), assign=True)
-    torch.save(model.state_dict(), path)
-"""
-        ),
         Good(
             """\
 import torch

@@ -25,15 +25,6 @@ class OrderDecidesSplit(Rule):
     as the weights of many experts, then land in different files, and a conversion that needs
     them together cannot be made.
 
-    ## Example
-    ```python
-    split = split_torch_state_dict_into_shards(state_dict)
-    ```
-    Use instead:
-    ```python
-    split = split_torch_state_dict_into_shards(dict(sorted(state_dict.items())))
-    ```
-
     ## Fix safety
     Unsafe: the shards get other contents. Sorting keeps neighbours together; it does not
     promise that no group lies on the border of two files.

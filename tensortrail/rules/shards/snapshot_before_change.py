@@ -28,19 +28,6 @@ class SnapshotBeforeChange(Rule):
     changes `sd` as well: loading it back restores nothing. What gives the parameter other memory
     leaves `sd` with the old one: it is saved or loaded with old values and an old dtype.
 
-    ## Example
-    ```python
-    best = model.state_dict()
-    for batch in loader:
-        train_step(model, batch)
-        optimizer.step()
-    model.load_state_dict(best)
-    ```
-    Use instead:
-    ```python
-    best = copy.deepcopy(model.state_dict())
-    ```
-
     ## Fix safety
     No fix is offered: a copy costs the memory of the model, and taking the state dict later may be
     what is meant.
@@ -68,6 +55,18 @@ def prepare(model, distribute):
     distribute(model, values)
 """,
             lines=(4,),
+            instead="""\
+import copy
+
+import torch
+
+def prepare(model, distribute):
+    values = copy.deepcopy(model.state_dict())
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.to(torch.float32)
+    distribute(model, values)
+""",
         ),
         Bad(
             """\

@@ -28,15 +28,6 @@ class SourceDeletedBeforeRead(Rule):
     Saving into the folder the weights are offloaded from removes the very files they still have
     to be read from: the save fails half-way and the only copy of the weights is gone.
 
-    ## Example
-    ```python
-    for file in os.listdir(folder):
-        os.remove(os.path.join(folder, file))
-    for name in names:
-        write(load_offloaded_parameter(model, name))
-    ```
-    Use instead: write the new files first (under other names), and remove the old ones after.
-
     ## Fix safety
     No fix is offered: what to keep until when is the writer's design.
 
@@ -67,11 +58,7 @@ def save(model, folder, names, keep):
         write(folder, load_offloaded_parameter(model, name))
 """,
             lines=(6,),
-        ),
-    )
-    good = (
-        Good(
-            """\
+            instead="""\
 import os
 
 def save(model, folder, names, old):
@@ -79,8 +66,10 @@ def save(model, folder, names, old):
         write(folder, load_offloaded_parameter(model, name))
     for file in old:
         os.remove(os.path.join(folder, file))
-"""
+""",
         ),
+    )
+    good = (
         Good(
             """\
 import os

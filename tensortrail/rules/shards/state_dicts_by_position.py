@@ -22,17 +22,6 @@ class StateDictsByPosition(Rule):
     weight or a key that is missing on one side shifts everything after it. Tensors then go to
     parameters of other names; where the shapes agree, nothing is raised.
 
-    ## Example
-    ```python
-    for (name, full), part in zip(full_weights.items(), model.state_dict().values()):
-        part.copy_(full)
-    ```
-    Use instead:
-    ```python
-    for name, part in model.state_dict().items():
-        part.copy_(full_weights[name])
-    ```
-
     ## Fix safety
     No fix is offered: the names may differ by a prefix.
 
@@ -54,6 +43,12 @@ def fill(model, weights: dict):
         part.copy_(full)
 """,
             lines=(3,),
+            instead="""\
+def fill(model, weights: dict):
+    parts = model.state_dict()
+    for name, part in parts.items():
+        part.copy_(weights[name])
+""",
         ),
         Bad(
             """\
@@ -65,14 +60,6 @@ def same(left, right):
         ),
     )
     good = (
-        Good(
-            """\
-def fill(model, weights: dict):
-    parts = model.state_dict()
-    for name, part in parts.items():
-        part.copy_(weights[name])
-"""
-        ),
         Good(
             """\
 def shapes(model, sizes):

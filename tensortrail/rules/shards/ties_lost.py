@@ -29,17 +29,6 @@ class TiesLost(Rule):
     weight or with a placeholder, the embedding with the new one. Training changes only one of
     them, and saving writes two weights where one belongs, or drops the wrong one.
 
-    ## Example
-    ```python
-    model.tie_weights()
-    model.load_state_dict(weights, assign=True)
-    ```
-    Use instead:
-    ```python
-    model.load_state_dict(weights, assign=True)
-    model.tie_weights()
-    ```
-
     ## Fix safety
     No fix is offered: models tie their weights in different ways.
 
@@ -63,6 +52,12 @@ def load(model, weights):
     return model
 """,
             lines=(3,),
+            instead="""\
+def load(model, weights):
+    model.load_state_dict(weights, assign=True)
+    model.tie_weights()
+    return model
+""",
         ),
         Bad(
             """\
@@ -78,14 +73,6 @@ def convert(model, make):
         ),
     )
     good = (
-        Good(
-            """\
-def load(model, weights):
-    model.load_state_dict(weights, assign=True)
-    model.tie_weights()
-    return model
-"""
-        ),
         Good(
             """\
 def load(model, weights):

@@ -36,17 +36,6 @@ class WrapperPrefix(Rule):
     The checkpoint can only be loaded into a module that is wrapped in the same way. With
     `strict=False` the load succeeds and leaves all weights as they were.
 
-    ## Example
-    ```python
-    model = torch.compile(model)
-    torch.save(model.state_dict(), path)
-    ```
-    Use instead:
-    ```python
-    compiled = torch.compile(model)
-    torch.save(model.state_dict(), path)
-    ```
-
     ## Fix safety
     Unsafe: checkpoints written before keep the old keys.
 
@@ -70,6 +59,14 @@ def train(model, path):
     torch.save(model.state_dict(), path)
 """,
             lines=(6,),
+            instead="""\
+import torch
+
+def train(model, path):
+    compiled = torch.compile(model)
+    compiled.fit()
+    torch.save(model.state_dict(), path)
+""",
         ),
         Bad(
             """\
@@ -85,16 +82,6 @@ def train(model, path):
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-def train(model, path):
-    compiled = torch.compile(model)
-    compiled.fit()
-    torch.save(model.state_dict(), path)
-"""
-        ),
         Good(
             """\
 import torch

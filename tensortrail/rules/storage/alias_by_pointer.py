@@ -42,19 +42,6 @@ class AliasByPointer(Rule):
     tensor that was moved, a weight is taken for tied and its key deleted, all offloaded weights
     are put into one shard.
 
-    ## Example
-    ```python
-    moved = value.to(device)
-    if moved.data_ptr() == value.data_ptr():
-        return value
-    ```
-    Use instead:
-    ```python
-    moved = value.to(device)
-    if moved is value:
-        return value
-    ```
-
     ## Fix safety
     Unsafe: `is` is offered where one side is `.to(...)` of the other. Two parameters may be tied
     over one storage without being one object: for them the test is kept, for what has a storage.

@@ -30,15 +30,6 @@ class DataSwap(Rule):
     weight), `.data = ` exchanges the outer shell only: device and dtype look moved, the inner
     tensors stay where they were.
 
-    ## Example
-    ```python
-    output.data = torch.zeros(1)
-    ```
-    Use instead:
-    ```python
-    output.data = torch.zeros(1, device=output.device)
-    ```
-
     ## Fix safety
     No fix is offered.
 
@@ -62,6 +53,13 @@ def forget(output):
     return output
 """,
             lines=(4,),
+            instead="""\
+import torch
+
+def forget(output):
+    output.data = torch.zeros(1, device=output.device, dtype=output.dtype)
+    return output
+""",
         ),
         Bad(
             """\
@@ -83,15 +81,6 @@ def exchange(model, name, fresh):
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-def forget(output):
-    output.data = torch.zeros(1, device=output.device, dtype=output.dtype)
-    return output
-"""
-        ),
         Good(
             """\
 import torch

@@ -17,8 +17,8 @@ class MmapOverwrite(Rule):
     """A file is written while tensors are still mapped from it.
 
     ## What it does
-    Watches `torch.load(path, mmap=True)` and reads of safetensors, and speaks when `torch.save`
-    is given the same path while one of those tensors is alive. Found in recorded runs only;
+    Reports a `torch.save` to a path whose tensors, from `torch.load(path, mmap=True)` or a read
+    of safetensors, are still alive. Found in recorded runs only;
     `tensortrail trace --guard` stops the program before the file is emptied.
 
     ## Why is this bad?

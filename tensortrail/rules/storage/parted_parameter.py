@@ -12,9 +12,9 @@ class PartedParameter(Rule):
     """Two holders of one parameter have come apart: what one writes, the other never reads.
 
     ## What it does
-    Watches whose memory is used. Speaks when an optimizer steps over parameters that
-    `fully_shard` has replaced, when FSDP2 gathers other memory than the parameter of the module
-    has, and when `.data = ` gives a wrapper subclass (a `DTensor`, a quantized weight) new data:
+    Reports an optimizer that steps over parameters that `fully_shard` has replaced, FSDP2
+    gathering other memory than the parameter of the module has, and `.data = ` on a wrapper
+    subclass (a `DTensor`, a quantized weight):
     only its shape, dtype and device change, its inner tensors stay. Found in recorded runs only.
 
     ## Why is this bad?

@@ -33,9 +33,8 @@ class SliceSavedWhole(Rule):
     """A view is saved, and the whole storage it looks into is written with it.
 
     ## What it does
-    Watches `torch.save`. Speaks when the storage of a tensor is at least twice as large as all
-    parts of it that go into the same file, and at least 1 MB is written for nothing. Found in
-    recorded runs only.
+    Reports a `torch.save` that writes a storage at least twice as large as all parts of it that
+    belong into the file, if at least 1 MB is written for nothing. Found in recorded runs only.
 
     ## Why is this bad?
     `torch.save` writes storages, so that views of one storage are still views of one after

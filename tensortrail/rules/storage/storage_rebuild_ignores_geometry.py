@@ -26,16 +26,6 @@ class StorageRebuildIgnoresGeometry(Rule):
     lost, and a view begins at the start of the storage instead of its own offset: it reads, and
     writes, what belongs to other tensors.
 
-    ## Example
-    ```python
-    shared = torch.empty_like(tensor)
-    shared.set_(storage)
-    ```
-    Use instead:
-    ```python
-    shared.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
-    ```
-
     ## Fix safety
     No fix is offered: the offset may be another one in the new storage.
 
@@ -60,6 +50,14 @@ def receive(tensor, handle):
     return shared
 """,
             lines=(5,),
+            instead="""\
+import torch
+
+def receive(tensor, storage):
+    shared = torch.empty_like(tensor)
+    shared.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
+    return shared
+""",
         ),
         Bad(
             """\
@@ -74,16 +72,6 @@ def typed(bucket, dtype):
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-def receive(tensor, storage):
-    shared = torch.empty_like(tensor)
-    shared.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
-    return shared
-"""
-        ),
         Good(
             """\
 import torch

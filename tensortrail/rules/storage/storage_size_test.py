@@ -30,13 +30,6 @@ class StorageSizeTest(Rule):
     A wrapper's storage has no bytes of its own, or claims the logical ones: the test decides
     between a view and a copy by a number that means nothing.
 
-    ## Example
-    ```python
-    if tensors[0].untyped_storage().nbytes() < needed:
-        return torch.cat(tensors)
-    ```
-    Use instead: ask the inner buffers, or exclude wrapper subclasses first.
-
     ## Fix safety
     No fix is offered.
 
@@ -60,6 +53,15 @@ def join(tensors, needed):
     return tensors[0].as_strided(shape, strides)
 """,
             lines=(4,),
+            instead="""\
+import torch
+
+def join(tensors, needed):
+    first = tensors[0]
+    if type(first) is torch.Tensor and first.untyped_storage().nbytes() >= needed:
+        return first.as_strided(shape, strides)
+    return torch.cat(tensors)
+""",
         ),
     )
     good = (

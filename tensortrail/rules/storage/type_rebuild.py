@@ -26,19 +26,6 @@ class TypeRebuild(Rule):
     Without the shape, a `DTensor` takes all shards to be as large as its own: where the last one is
     smaller, ranks disagree about the whole.
 
-    ## Example
-    ```python
-    cls = type(old)
-    module._parameters[name] = cls(value, requires_grad=old.requires_grad).to(device)
-    ```
-    Use instead:
-    ```python
-    if cls in (torch.nn.Parameter,):
-        module._parameters[name] = cls(value, requires_grad=old.requires_grad).to(device)
-    else:
-        module._parameters[name] = torch.nn.Parameter(value.to(device), old.requires_grad)
-    ```
-
     ## Fix safety
     No fix is offered.
 
@@ -62,6 +49,14 @@ def move(module, name, value, device):
     module._parameters[name] = cls(value, requires_grad=old.requires_grad).to(device)
 """,
             lines=(4,),
+            instead="""\
+import torch
+
+def move(module, name, value, device):
+    old = module._parameters[name]
+    fresh = torch.nn.Parameter(value.to(device), requires_grad=old.requires_grad)
+    module._parameters[name] = fresh
+""",
         ),
         Bad(
             """\
@@ -82,16 +77,6 @@ def state_like(p, make):
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-def move(module, name, value, device):
-    old = module._parameters[name]
-    fresh = torch.nn.Parameter(value.to(device), requires_grad=old.requires_grad)
-    module._parameters[name] = fresh
-"""
-        ),
         Good(
             """\
 class Packed:

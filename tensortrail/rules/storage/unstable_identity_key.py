@@ -27,15 +27,6 @@ class UnstableIdentityKey(Rule):
     `untyped_storage()` returns stands for the storage; before torch 2.1 it was a new one at
     every call, so that `is` was never true.
 
-    ## Example
-    ```python
-    self.path = os.path.join(folder, f"group_{id(self)}.safetensors")
-    ```
-    Use instead:
-    ```python
-    self.path = os.path.join(folder, f"group_{name_hash}.safetensors")
-    ```
-
     ## Fix safety
     Unsafe, offered for the weak cache only: the entry is left out when value and key are one.
 

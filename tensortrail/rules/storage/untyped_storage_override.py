@@ -25,17 +25,6 @@ class UntypedStorageOverride(Rule):
     pointer 0 with every other, has no size, and what is done to the storage is lost: whole
     groups of weights look tied, and a check for "fits into its storage" fails silently.
 
-    ## Example
-    ```python
-    def untyped_storage(self):
-        return torch.UntypedStorage(0, device=self.device)
-    ```
-    Use instead:
-    ```python
-    def untyped_storage(self):
-        return self._data.untyped_storage()
-    ```
-
     ## Fix safety
     No fix is offered: which inner buffer stands for the tensor is the class's decision. A
     storage made once and kept is not flagged.
@@ -63,6 +52,17 @@ class Packed(torch.Tensor):
         return torch.UntypedStorage(0, device=self.device)
 """,
             lines=(9,),
+            instead="""\
+import torch
+
+class Packed(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    def untyped_storage(self):
+        return self._data.untyped_storage()
+""",
         ),
         Bad(
             """\
@@ -82,19 +82,6 @@ class Packed(torch.Tensor):
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-
-class Packed(torch.Tensor):
-    @staticmethod
-    def __new__(cls, inner):
-        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
-
-    def untyped_storage(self):
-        return self._data.untyped_storage()
-"""
-        ),
         Good(
             """\
 import torch

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tensortrail.rules.base import Bad, Good
+from tensortrail.rules.examples import Bad, Good
 from tensortrail.testing.paraphrases import (
     branches,
     calls,

@@ -1,0 +1,93 @@
+"""The page of a rule in Markdown: its docstring around the examples that its tests run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tensortrail.rules.examples import Bad, Good
+
+BEFORE_EXAMPLES = ("What it does", "Why is this bad?")
+AFTER_EXAMPLES = ("Fix safety", "References")
+SHORT = 16
+"""Lines of an example that is shown without being asked for."""
+
+
+class Facts(NamedTuple):
+    code: str
+    name: str
+    severity: str
+    confidence: str
+    default: bool
+    reads_code: bool
+    watches_runs: bool
+
+
+def page(facts: Facts, text: str, bad: Sequence[Bad], good: Sequence[Good]) -> str:
+    before, heading, after = text.strip().partition(f"## {AFTER_EXAMPLES[0]}")
+    parts = [
+        f"# {facts.name} ({facts.code})",
+        _badges(facts, bad),
+        before.strip(),
+        *_examples(facts.code, bad, good),
+        *([_ignoring(facts.code)] if facts.reads_code else []),
+        (heading + after).strip(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def shown(bad: Sequence[Bad]) -> Bad | None:
+    """The example on the page: the first with a right way beside it and without other files."""
+    with_answer = [each for each in bad if each.better is not None]
+    alone = [each for each in with_answer if not each.files]
+    return next(iter(alone or with_answer), None)
+
+
+def _badges(facts: Facts, bad: Sequence[Bad]) -> str:
+    looks = [
+        *(["code (`tensortrail check`)"] if facts.reads_code else []),
+        *(["recorded runs (`tensortrail trace`)"] if facts.watches_runs else []),
+    ]
+    fixes = any(each.fixed is not None for each in bad)
+    rows = (
+        ("Severity", f"{facts.severity}, {facts.confidence} confidence"),
+        ("Looks at", " and ".join(looks)),
+        ("Fix for code", "yes" if fixes else "no"),
+        ("On by default", "yes" if facts.default else f"no: `--select {facts.code}`"),
+    )
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {said} |" for name, said in rows)])
+
+
+def _examples(code: str, bad: Sequence[Bad], good: Sequence[Good]) -> list[str]:
+    example = shown(bad)
+    if example is None:
+        return []
+    parts = ["## Example", _block(_marked(example, code))]
+    if example.better is not None:
+        parts += ["Use instead:", _block(example.better)]
+    fine = [each.source for each in good if not each.files]
+    fine = [each for each in fine if len(each.splitlines()) <= SHORT and each != example.better]
+    if fine:
+        parts += ["Not reported:", _block(fine[0])]
+    return parts
+
+
+def _marked(example: Bad, code: str) -> str:
+    """The source with the code of the rule on each line it flags."""
+    lines = example.source.splitlines()
+    return "\n".join(
+        f"{line}  # {code}" if number in example.lines else line
+        for number, line in enumerate(lines, 1)
+    )
+
+
+def _block(source: str) -> str:
+    return f"```python\n{source.strip()}\n```"
+
+
+def _ignoring(code: str) -> str:
+    return (
+        "## When to ignore it\n"
+        "Where the code is right as it is, say so on the line:\n\n"
+        f"```python\n...  # tensortrail: ignore[{code}] the reason\n```"
+    )
