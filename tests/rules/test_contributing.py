@@ -33,6 +33,7 @@ def test_a_page_with_an_empty_section_is_refused() -> None:
 
         ## What it does
         ## Why is this bad?
+        ## Example
         ## Fix safety
         ## References
         """
