@@ -71,6 +71,13 @@ def test_the_helper_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NoSleep, "good", (Good("import time\ntime.sleep(2)\n"),))
     with pytest.raises(AssertionError, match="flags a good example"):
         check_examples(NoSleep)
+    monkeypatch.setattr(NoSleep, "good", (Good("import time\n"),))
+    with pytest.raises(AssertionError, match="for the page"):
+        check_examples(NoSleep)
+    asked = Bad("import time\ntime.sleep(2)\n", lines=(2,), instead="import time\ntime.sleep(1)\n")
+    monkeypatch.setattr(NoSleep, "bad", (asked,))
+    with pytest.raises(AssertionError, match="flags what it asks for"):
+        check_examples(NoSleep)
 
 
 def test_every_file_of_a_family_is_discovered() -> None:
