@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 def run(options: Namespace) -> int:
     from tensortrail.analyzer.suggestions import plan
     from tensortrail.cli.report import findings_of, opened_run
-    from tensortrail.tracer.explaining.out_of_memory import shortages
 
     timeline = opened_run(options.run)
     if timeline is None:
@@ -25,8 +24,7 @@ def run(options: Namespace) -> int:
     report = findings_of(timeline, options.select or "")
     for problem in report.problems:
         say(f"tensortrail: {problem}")
-    lacking = () if options.select else shortages(timeline)
-    wanted = plan((*report.findings, *lacking), timeline.changed)
+    wanted = plan(report.findings, timeline.changed)
     done = _applied(wanted) if options.apply else wanted.files
     _show(wanted, options, report.problems)
     if not options.apply:

@@ -9,20 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tensortrail.findings import Finding, Setting, Site
+from tensortrail.rules.offload.out_of_memory import OutOfMemory, room
 from tensortrail.rules.shared.history import placing
 from tensortrail.rules.shared.operands import not_brought
+from tensortrail.rules.shared.refused_memory import Shortage, shortage
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.tracer.explaining.causes import Cause, Match, match_chain, type_name_of
 from tensortrail.tracer.explaining.failed_save import finding_of_save, saves
 from tensortrail.tracer.explaining.fitting import fitting
 from tensortrail.tracer.explaining.names_in_traceback import Scene
-from tensortrail.tracer.explaining.out_of_memory import (
-    Shortage,
-    held_by,
-    needed,
-    room,
-    shortage,
-)
+from tensortrail.tracer.explaining.out_of_memory import held_by
 from tensortrail.tracer.explaining.standing_findings import standing_findings
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
 from tensortrail.tracer.reading.timeline import RunTimeline
@@ -83,7 +79,9 @@ def explain(
     timeline = opened() if opened and (told or failed or saves(error)) else None
     best = _telling(told)
     lack = shortage(str(best[0])) if best and best[1].cause.family == "memory" else None
-    standing = _standing(error, failure, timeline) if timeline and not lack else ()
+    standing = _standing(error, failure, timeline) if timeline else ()
+    if lack is not None:
+        standing = tuple(each for each in standing if each.code == OutOfMemory.code)
     if not told and not standing and not (failure and _mixed(failure)):
         return None
     link = failed[0] if failed else (best[0] if best else error)
@@ -103,7 +101,7 @@ def explain(
         cause=fitting(cause.cause) if cause else None,
         findings=standing,
         settings=() if standing else tuple(_other_settings(cause, timeline, failure, lack)),
-        needed=needed(lack) if lack else "",
+        needed=str(lack) if lack and not standing else "",
         holders=() if filled or not (lack and timeline) else tuple(held_by(timeline, lack.device)),
         filled=filled,
     )

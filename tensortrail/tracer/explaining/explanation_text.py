@@ -48,9 +48,6 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         yield f"  {paint('bold', 'held by')}  {inert(', '.join(told.holders))}"
     if told.findings:
         yield from _found(told, paint)
-    elif growing := list(memory_table.growing(told.filled)):
-        yield f"  {paint('cyan', 'cause')}    {inert(growing[0])}"
-        yield f"  {paint('green', 'change')}   {inert(memory_table.change(told.filled))}"
     elif told.cause is not None:
         yield f"  {paint('cyan', 'cause')}    {told.cause.cause}"
         if told.cause.advice:

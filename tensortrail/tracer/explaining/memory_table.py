@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tensortrail.rules.shared.sizes import memory
-from tensortrail.rules.timeline import Event
 from tensortrail.tracer.reading.sentences import short
 
 MOST = 8
@@ -43,40 +42,12 @@ def table(filled: Sequence[Mapping[str, Any]]) -> list[Row]:
     return rows
 
 
-def filled_of(event: Event) -> list[Mapping[str, Any]]:
-    """The rows in the facts of an exception; a trail may hold anything in their place."""
-    rows = event.facts.get("filled")
-    return [
-        row
-        for row in (rows if isinstance(rows, (list, tuple)) else ())
-        if isinstance(row, dict) and type(row.get("bytes")) is type(row.get("each_step")) is int
-    ]
-
-
 def by_kind(filled: Sequence[Mapping[str, Any]]) -> str:
     """`40.00 MiB weights, 8.00 MiB gradients`."""
     total: Counter[str] = Counter()
     for each in filled:
         total[str(each.get("kind"))] += each["bytes"]
     return ", ".join(f"{memory(nbytes)} {kind}" for kind, nbytes in total.most_common())
-
-
-def growing(filled: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What grows with each step, and what to change: the largest first."""
-    for each in sorted(map(_row, filled), key=lambda row: -row.each_step):
-        if each.each_step:
-            what = each.kind.removeprefix("kept by ") if each.keeper else "autograd's graph"
-            yield f"{what} grows by {memory(each.each_step)} each step, by what {each.where} makes"
-
-
-def change(filled: Sequence[Mapping[str, Any]]) -> str:
-    """What to do about what grows."""
-    for each in sorted(map(_row, filled), key=lambda row: -row.each_step):
-        if each.each_step and each.keeper:
-            return f"put `.detach().cpu()` of it into {each.keeper}, or only what is needed later"
-        if each.each_step:
-            return "detach what is kept from one step to the next: its whole graph is kept with it"
-    return ""
 
 
 def _row(each: Mapping[str, Any]) -> Row:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Safety
 from tensortrail.inert import inert
-from tensortrail.tracer.explaining.out_of_memory import shortages
 from tensortrail.tracer.exports.finding_lines import lines_of, shown
 from tensortrail.tracer.exports.text import count_of, move_line
 from tensortrail.tracer.reading.summary import Summary
@@ -24,7 +23,7 @@ def closing(
     lines += [f"  {inert(move_line(each))}" for each in summary.moves_by_line[:MOST_MOVES]]
     if met := summary.meetings:
         lines.append(f"  {count_of(len(met), 'place')} where tensors of different devices met")
-    lines += shown(lines_of((*findings, *shortages(timeline))), MOST_FINDINGS, color)
+    lines += shown(lines_of(findings), MOST_FINDINGS, color)
     lines += (inert(each) for each in commands(any(map(has_patch, findings)), directory))
     return "\n".join(lines) + "\n"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensortrail.findings import Site
 from tensortrail.inert import inert
+from tensortrail.rules.shared.refused_memory import filled_of
 from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
@@ -201,7 +202,7 @@ def _errors(summary: Summary) -> Iterator[Any]:
 def _filled(summary: Summary) -> Iterator[Any]:
     """What lay on a device when it gave no more memory, as the error counts it."""
     for event in summary.errors[:ROWS]:
-        if not (filled := memory_table.filled_of(event)):
+        if not (filled := filled_of(event)):
             continue
         nbytes = memory(sum(each["bytes"] for each in filled))
         table = _table(

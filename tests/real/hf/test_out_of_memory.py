@@ -39,7 +39,7 @@ def test_the_map_of_the_explanation_is_enough(tmp_path: Path) -> None:
     failed = tensortrail(tmp_path, *trace)
     assert failed.returncode == 1
     missing = re.search(
-        r"needed +1\.93 GiB on cuda:0, where .+: ([\d.]+) MiB is missing", failed.stderr
+        r"memory ran out: 1\.93 GiB on cuda:0, where .+: ([\d.]+) MiB is missing", failed.stderr
     )
     assert missing is not None, failed.stderr
     assert re.search(r"filled +[\d.]+ MiB in all: [\d.]+ MiB weights", failed.stderr)
@@ -54,7 +54,7 @@ def test_the_map_of_the_explanation_is_enough(tmp_path: Path) -> None:
     told = tensortrail(tmp_path, "settings")
     assert told.returncode == 1
     assert told.stdout.startswith(
-        "# memory script.py:7: out-of-memory\n#   transformers device_map="
+        "# OFF113 script.py:7: out-of-memory\n#   transformers device_map="
     )
     applied = tensortrail(tmp_path, "settings", "--apply")
     assert applied.returncode == 0

@@ -27,6 +27,11 @@ class Case:
     needs: tuple[str, ...] = ("torch",)
     quick: bool = False
 
+    @property
+    def is_tests(self) -> bool:
+        """It is run by pytest."""
+        return self.name.startswith("test_")
+
 
 CASES = (
     Case("a1_cpu_offload_param",
@@ -71,11 +76,22 @@ CASES = (
     Case("k_compile_mixed",
          ("DEV502", "`mask` is made on the CPU at k_compile_mixed.py:11", "given no device"),
          rehearse="cuda"),
+    Case("m2_oom",
+         ("OFF113", "8.00 MiB on cuda:0", "the list `history` grows by 8.00 MiB each step",
+          "m2_oom.py:15 in LM.forward", "optimizer state", "kept for backward",
+          "put `.detach().cpu()` of it into the list `history`"), rehearse="cuda:1x192MiB"),
     Case("o2_worker",
          ("DEV516", "o2_worker.py:7", "in a forked process"), rehearse="cuda"),
+    Case("p_context",
+         ("DEV502", "recorded into the run that is on", "p_context.py:8", "`x` is on cuda:1",
+          "by `Tensor.cuda` at p_context.py:6"), patched=False, quick=True),
     Case("r_catch",
          ("DEV502", "r_catch.py:10", "`mean` was made on cpu at r_catch.py:8"),
          rehearse="cuda", quick=True),
+    Case("test_q",
+         ("DEV502", "test_q.py:12 in test_meta was given", "cpu and meta met in",
+          "put there by `torch.empty` at test_q.py:7", "SHD405", "test_q.py:15"),
+         patched=False, quick=True),
     Case("x1_numpy", ("DEV503", "cuda:0", "x1_numpy.py:5", "`.cpu().numpy()`"), rehearse="cuda"),
     Case("x2_prefix",
          ("SHD409", "_orig_mod.", "saved at x2_prefix.py:7"), quick=True),
@@ -92,6 +108,7 @@ class Ended:
     folder: Path
     code: int
     told: str
+    """What stood on the terminal because of a failure: the program's output is not in it."""
 
     @property
     def found(self) -> list[str]:
@@ -106,17 +123,24 @@ def traced(case: Case, folder: Path) -> Ended:
 
 
 def again(case: Case, folder: Path, run: str = "run") -> Ended:
+    ended = command_in(folder, _command(case, run))
+    return Ended(folder, ended.returncode, ended.stdout if case.is_tests else ended.stderr)
+
+
+def _command(case: Case, run: str) -> list[str]:
     options = ["--rehearse", case.rehearse] if case.rehearse else []
-    command = ["trace", "--directory", run, *options, f"{case.name}.py", *case.arguments]
-    ended = command_in(folder, command)
-    return Ended(folder, ended.returncode, ended.stderr)
+    file = f"{case.name}.py"
+    if case.is_tests:
+        recorded = ["--tensortrail", "--tensortrail-directory", run]
+        return ["pytest", "-q", "-p", "no:cacheprovider", *recorded, *options, file]
+    return ["tensortrail", "trace", "--directory", run, *options, file, *case.arguments]
 
 
 def patch(case: Case, folder: Path) -> str:
     """Apply what the run offers; gives what the command said."""
-    return command_in(folder, ["fix", "run", "--unsafe-fixes"]).stderr
+    return command_in(folder, ["tensortrail", "fix", "run", "--unsafe-fixes"]).stderr
 
 
 def command_in(folder: Path, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "NO_COLOR": "1"}
-    return warm.run(["-m", "tensortrail", *command], folder, env=env, timeout=LIMIT)
+    return warm.run(["-m", *command], folder, env=env, timeout=LIMIT)

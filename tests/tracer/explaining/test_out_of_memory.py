@@ -6,8 +6,9 @@ import pytest
 
 pytest.importorskip("torch")
 
+from tensortrail.rules.offload.out_of_memory import room
+from tensortrail.rules.shared.refused_memory import shortage
 from tensortrail.rules.shared.sizes import memory as told
-from tensortrail.tracer.explaining.out_of_memory import needed, room, shortage
 
 REAL = (
     "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 23.68 GiB of "
@@ -22,7 +23,7 @@ def test_what_a_gpu_lacked() -> None:
     lack = shortage(REAL)
     assert lack is not None
     assert lack.device == "cuda:1"
-    assert needed(lack) == (
+    assert str(lack) == (
         "2.00 GiB on cuda:1, where 1.20 GiB of 23.68 GiB is free: 819.20 MiB is missing"
     )
 
@@ -47,7 +48,7 @@ def test_pieces_that_are_not_enough_are_left() -> None:
 def test_the_host() -> None:
     lack = shortage("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes.")
     assert lack is not None
-    assert needed(lack) == "4.00 KiB on cpu in one piece"
+    assert str(lack) == "4.00 KiB on cpu in one piece"
     assert not list(room(None, lack))
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, TypedDict
 
 import torch
 
-from tensortrail.tracer.identity.sites import function_name
+from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
 from tensortrail.tracer.identity.storages import PLAIN, key_of
 from tensortrail.tracer.identity.who_keeps import keeper
 
@@ -22,7 +23,7 @@ Key = tuple[str, CodeType | None, int]
 WEIGHTS, BUFFERS, GRADIENTS, OPTIMIZER = "weights", "buffers", "gradients", "optimizer state"
 KEPT = "in containers and attributes"
 GRAPH = "kept for backward"
-"""By no Python object: autograd's graph has saved it."""
+"""By nothing that Python code refers to: autograd's graph has saved it."""
 VARIABLES = "in variables"
 MOST_LOOKS = 20
 """Storages whose keeper is looked for, each by all objects there are. Others of its line follow."""
@@ -107,19 +108,22 @@ class _Kinds:
                 self._look(thing)
         unknown = [each for each in pieces if each["key"] not in self._kind]
         ours = {id(each) for each in self._tensors.values()} | {id(self._tensors)}
+        variables = _in_variables()
         of_line: dict[Made, str] = {}
         for each in unknown[:MOST_LOOKS]:
             tensors = self._tensors[each["key"]]
             found = next(filter(None, (keeper(tensor, ours) for tensor in tensors)), "")
-            self._note(each["key"], found)
+            self._note(each["key"], found, variables)
             of_line[each["made"]] = of_line.get(each["made"]) or found
         for each in unknown[MOST_LOOKS:]:
-            self._note(each["key"], of_line.get(each["made"], ""))
+            self._note(each["key"], of_line.get(each["made"], ""), variables)
 
-    def _note(self, key: int, found: str) -> None:
-        if self._tensors[key]:
-            self._keeper[key] = found
-            self._kind[key] = KEPT if found else VARIABLES
+    def _note(self, key: int, keeper: str, variables: set[int]) -> None:
+        if keeper and self._tensors[key]:
+            self._keeper[key] = keeper
+            self._kind[key] = KEPT
+        elif any(id(each) in variables for each in self._tensors[key]):
+            self._kind[key] = VARIABLES
 
     def of(self, key: int) -> str:
         return self._kind.get(key, GRAPH)
@@ -150,6 +154,19 @@ class _Kinds:
         for buffer in (own.get("_buffers") or {}).values():
             if buffer is not None:
                 self._kind.setdefault(key_of(buffer), BUFFERS)
+
+
+def _in_variables() -> set[int]:
+    """What the functions that run, in every thread, have in variables."""
+    found: set[int] = set()
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            found.update(map(id, frame.f_locals.values()))
+            if OWNERS[frame.f_code.co_filename] == USER:
+                found.update(map(id, frame.f_globals.values()))
+            frame = frame.f_back
+    return found
 
 
 def _tensors_of(states: Iterable[Any]) -> Iterator[torch.Tensor]:
