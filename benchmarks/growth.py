@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
 
 from benchmarks.shapes import HEAD, SHAPES, of_size
 
@@ -29,7 +29,7 @@ MOST_SECONDS, MOST_MEGABYTES = 10.0, 500.0
 _NOISE = 0.05
 """Seconds: what is below them says nothing about growth."""
 _LIMIT = 60
-"""Seconds after which a check is stopped."""
+"""CPU seconds after which a check is stopped."""
 _FAILURES = (b"TTR001", b"TTR003")
 
 
@@ -100,17 +100,20 @@ def checked(file: Path, source: str) -> Run:
     command = [sys.executable, "-m", "tensortrail", "check", str(file), "--no-cache", "--isolated"]
     command += ["--exit-zero", "--jobs", "1", "--output-format", "concise"]
     with tempfile.TemporaryFile() as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
-        watchdog = Timer(_LIMIT, process.kill)
-        watchdog.start()
+        process = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, preexec_fn=_limited
+        )
         _, status, usage = os.wait4(process.pid, 0)
-        watchdog.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         said = out.read()
     crashed = process.returncode != 0 or any(code in said for code in _FAILURES)
     seconds = usage.ru_utime + usage.ru_stime
     return Run(seconds, usage.ru_maxrss / 1024, b"TTR004" in said, crashed)
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (_LIMIT, _LIMIT))
 
 
 if __name__ == "__main__":

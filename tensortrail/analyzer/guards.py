@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from tensortrail.analyzer.cases import condition_of
@@ -43,7 +43,7 @@ class Guards:
                 break
         for up, child in reversed(climbed):
             outer = () if isinstance(up, SCOPES) else self._found.get(up, ())
-            own = [atom for each in self._conditions(up, child) for atom in self._atoms(each)]
+            own = tuple(islice(self._all_atoms(self._conditions(up, child)), MOST))
             self._found[child] = (*own, *outer)[:MOST] if own else outer
         return self._found.get(node, ())
 
@@ -51,6 +51,9 @@ class Guards:
         if condition not in self._known:
             self._known[condition] = _atoms(*condition, self._origins, _EXPANSIONS)
         return self._known[condition]
+
+    def _all_atoms(self, conditions: Iterable[Condition]) -> Iterator[Guard]:
+        return (atom for each in conditions for atom in self._atoms(each))
 
     def branches(self, inside: ast.AST | None = None) -> Iterator[Branch]:
         """Every block that runs under a condition, with what holds in it: the branches of an
@@ -67,8 +70,7 @@ class Guards:
         for match in self._tree.nodes(ast.Match, inside):
             for case in match.cases:
                 asked = islice(self._of_case(match, case), MOST)
-                atoms = [atom for condition in asked for atom in self._atoms(condition)]
-                yield Branch(match, tuple(atoms), case.body)
+                yield Branch(match, tuple(self._all_atoms(asked)), case.body)
 
     def _case(self, match: ast.Match, case: ast.match_case) -> Condition | None:
         """What the pattern asks, as the same condition each time."""

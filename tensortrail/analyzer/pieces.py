@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 MOST_WORDS = 300_000
@@ -17,8 +17,13 @@ _LARGE = 1_000_000
 """Bytes from which words are counted."""
 _TEXT = rb"'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*"
 _WORD = re.compile(_TEXT + rb"|\w+|[\[({~+-](?=\s*[\[({~+-])", re.DOTALL)
-_MARK = re.compile(_TEXT + rb"|[()\[\]{}\\\n]", re.DOTALL)
-_GOES_ON = re.compile(rb"[\s#)\]}]|(else|elif|except|finally)\b")
+_FLAT = rb"\([^()\[\]{}'\"#\n]*\)"
+_BEGINNING = rb"(?<!\\)\n(?=[^\s#)\]}])(?!(?:else|elif|except|finally)\b)"
+_MARK = re.compile(
+    _TEXT + rb"|" + _FLAT + rb"|([(\[{]+)|([)\]}]+)|(" + _BEGINNING + rb")", re.DOTALL
+)
+_OPENING, _CLOSING = 1, 2
+"""Groups of `_MARK`; it has none for what is passed over: text, and brackets without any inside."""
 _BLANK = bytes(each if each in b"\r\n" else 32 for each in range(256))
 
 
@@ -36,23 +41,39 @@ class Worth(NamedTuple):
 
 
 def is_large(data: bytes) -> bool:
-    return len(data) > _LARGE and _words(data, 0, len(data)) > MOST_WORDS
+    return len(data) > _LARGE and _words(data, MOST_WORDS) > MOST_WORDS
 
 
 def worth_parsing(data: bytes, words: Collection[bytes]) -> Worth:
     """Imports and what holds one of the words, as far as there is room."""
+    pieces = list(_pieces(data))
+    wanted = _holding(data, pieces, words)
+    wanted |= {
+        number
+        for number, piece in enumerate(pieces)
+        if data.startswith((b"import ", b"from "), piece.start)
+    }
+    return _only(data, pieces, wanted)
+
+
+def with_lines(data: bytes, lines: Iterable[int]) -> bytes:
+    """The statements that reach over one of the lines, as far as there is room."""
+    pieces = list(_pieces(data))
+    first_lines = [piece.line for piece in pieces]
+    return _only(data, pieces, {bisect_right(first_lines, line) - 1 for line in lines}).data
+
+
+def _only(data: bytes, pieces: Sequence[Piece], wanted: Collection[int]) -> Worth:
+    counts = len(data) > _LARGE
     kept: list[bytes] = []
     lines: list[int] = []
     room = MOST_WORDS
-    pieces = list(_pieces(data))
-    holding = _holding(data, pieces, words)
     for number, piece in enumerate(pieces):
         text = data[piece.start : piece.end]
-        wanted = number in holding or text.startswith((b"import ", b"from "))
-        cost = _words(data, piece.start, piece.end) if wanted else 0
+        cost = _words(text, room) if counts and number in wanted else 0
         if cost > room:
             lines.append(piece.line)
-        keeps = wanted and cost <= room
+        keeps = number in wanted and cost <= room
         room -= cost if keeps else 0
         kept.append(text if keeps else text.translate(_BLANK))
     return Worth(b"".join(kept), _told(lines))
@@ -80,32 +101,32 @@ def _told(lines: list[int]) -> str:
 
 def _pieces(data: bytes) -> Iterator[Piece]:
     """The top-level statements with what stands above them; together they are the file."""
-    start = line = first_line = 0
-    depth = 0
+    start = depth = 0
+    line = 1
     decorated = data.startswith(b"@")
     for mark in _MARK.finditer(data):
-        token = mark.group()
-        line += token.count(b"\n")
-        if token in b"([{":
-            depth += 1
-        elif token in b")]}":
-            depth = max(0, depth - 1)
-        elif token == b"\n" and not depth and data[mark.start() - 1 : mark.start()] != b"\\":
+        group = mark.lastindex
+        if group is None:
+            continue
+        if group == _OPENING:
+            depth += len(mark.group())
+        elif group == _CLOSING:
+            depth = max(0, depth - len(mark.group()))
+        elif not depth:
             at = mark.end()
-            if at == len(data) or _GOES_ON.match(data, at):
-                continue
             if not decorated:
-                yield Piece(start, at, first_line + 1)
-                start, first_line = at, line
+                yield Piece(start, at, line)
+                line += data.count(b"\n", start, at)
+                start = at
             decorated = data[at : at + 1] == b"@"
-    yield Piece(start, len(data), first_line + 1)
+    yield Piece(start, len(data), line)
 
 
-def _words(data: bytes, start: int, end: int) -> int:
+def _words(data: bytes, most: int) -> int:
     """How many there are; past the most that are allowed, nobody counts on."""
     count = 0
-    for match in _WORD.finditer(data, start, end):
+    for match in _WORD.finditer(data):
         count += data[match.start()] != ord("#")
-        if count > MOST_WORDS:
+        if count > most:
             break
     return count

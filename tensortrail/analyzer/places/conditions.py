@@ -53,9 +53,9 @@ def _narrow_none(test: ast.Compare, holds: bool, env: Environment) -> None:
 def _narrow_instance(test: ast.Call, holds: bool, env: Environment) -> None:
     called = ast.unparse(test.func)
     name = _path(test.args[0])
-    if called not in ("isinstance", "torch.is_tensor") or name not in env.values:
+    held = env.values.get(name)
+    if called not in ("isinstance", "torch.is_tensor") or held is None:
         return
-    held = env.values[name]
     if held.what in (What.SELF, What.MODULE):
         return
     of_tensor = called == "torch.is_tensor" or _names_tensor(test.args[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensortrail.analyzer.beliefs import Beliefs
 from tensortrail.rules.places import Held, Place
 
 
@@ -9,7 +10,7 @@ class Environment:
     __slots__ = ("ambient", "conditions", "values")
 
     def __init__(self) -> None:
-        self.values: dict[str, Held] = {}
+        self.values: Beliefs[Held] = Beliefs()
         """By access path: "x", "self.table"."""
         self.conditions: tuple[str, ...] = ()
         """What is known to hold here."""

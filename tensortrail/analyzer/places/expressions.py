@@ -98,8 +98,9 @@ class Expressions:
 
     def _of_self(self, name: str, env: Environment) -> Held:
         path = f"self.{name}"
-        if path in env.values:
-            return env.values[path]
+        known = env.values.get(path)
+        if known is not None:
+            return known
         if self.cls is None:
             return UNKNOWN_HELD
         found = self.world.attribute(self.cls, name)

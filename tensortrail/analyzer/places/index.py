@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from tensortrail.analyzer.beliefs import Beliefs
 from tensortrail.analyzer.places.attributes import own_attribute
 from tensortrail.analyzer.places.components import is_of_library, may_be_model
 from tensortrail.analyzer.places.parameters import is_static
@@ -28,7 +29,7 @@ class PlacesOfFile:
         self.tree: Tree = module.tree
         self._functions: dict[FunctionNode, FunctionPlaces] = {}
         self._attributes: dict[tuple[ast.ClassDef, str], Held] = {}
-        self._top: dict[str, Held] | None = None
+        self._top: Beliefs[Held] | None = None
         self.sets_default_device = any(
             name in module.source.data.decode("utf-8", "replace") for name in _SETS_DEFAULT
         )
@@ -75,12 +76,13 @@ class PlacesOfFile:
 
     def global_held(self, name: str) -> Held:
         if self._top is None:
-            self._top = {}
+            self._top = Beliefs()
             inference = Inference(self, None)
             body = [each for each in self.tree.root.body if isinstance(each, _ASSIGNMENTS)]
             inference.run_top(body)
-            self._top = inference.end.values if inference.end is not None else {}
-        return _as_global(self._top.get(name, UNKNOWN_HELD), name)
+            if inference.end is not None:
+                self._top = inference.end.values
+        return _as_global(self._top.get(name) or UNKNOWN_HELD, name)
 
     def is_module(self, cls: ast.ClassDef) -> bool:
         facts = self._module.class_facts(cls)

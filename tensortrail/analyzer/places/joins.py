@@ -89,18 +89,23 @@ def join_environments(
         if left is not None and condition:
             left.conditions += (opposite(condition) if one is None else condition,)
         return left
-    joined = one.copy()
-    joined.conditions = tuple(each for each in one.conditions if each in other.conditions)
-    for path in one.values.keys() | other.values.keys():
-        left_held, right_held = one.values.get(path), other.values.get(path)
-        if left_held is right_held and left_held is not None:
-            continue
-        found = _tagged_join(left_held, right_held, condition)
-        if found is None or (path.startswith("self.") and None in (left_held, right_held)):
-            joined.values.pop(path, None)
-        else:
-            joined.values[path] = found
+
+    def either(path: str, left: Held | None, right: Held | None) -> Held | None:
+        if left is right:
+            return left
+        of_one_way = left is None or right is None
+        lost = of_one_way and path.startswith("self.")
+        return None if lost else _tagged_join(left, right, condition)
+
+    joined = Environment()
+    joined.values = one.values.joined(other.values, either)
+    joined.conditions = _in_both(one.conditions, other.conditions)
+    joined.ambient = one.ambient
     return joined
+
+
+def _in_both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    return one if one == other else tuple(each for each in one if each in other)
 
 
 def _tagged_join(one: Held | None, other: Held | None, condition: str) -> Held | None:

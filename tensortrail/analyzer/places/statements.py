@@ -223,7 +223,7 @@ def _may_change_the_default(context: ast.expr) -> bool:
 def _after_device_test(before: Environment, yes: Environment, no: Environment) -> Environment:
     """After `if x.device != y.device: x = x.to(...)` a tensor is where the branch put it."""
     joined = before.copy()
-    for path in yes.values.keys() | no.values.keys():
+    for path in yes.values.differing(no.values):
         was = before.values.get(path)
         after = [env.values.get(path) for env in (yes, no)]
         changed = [each for each in after if each is not None and each != was]
