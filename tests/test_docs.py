@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from tensortrail import config
 from tensortrail.cli.reference import page
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks/README.md"])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+CONFIGURED = r"^\| `([\w-]+)` \| [\w ]+ \| `([^`]+)` \|"
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
@@ -43,6 +53,30 @@ def test_every_page_is_in_the_index() -> None:
 def test_the_command_line_is_documented_as_it_is() -> None:
     written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert written == page(written), "python -m tensortrail.cli.reference writes it"
+
+
+def test_the_configuration_is_documented_as_it_is(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    default = tomllib.loads(
+        "\n".join(f"{key} = {value}" for key, value in re.findall(CONFIGURED, text, re.MULTILINE))
+    )
+    assert list(default) == config.keys()
+    file = tmp_path / "pyproject.toml"
+    for key, value in default.items():
+        file.write_text(f"[tool.tensortrail]\n{key} = {_as_toml(value)}\n")
+        assert _without_file(config.load(str(file), ".")) == config.Config(), key
+    [example] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    file.write_text(example)
+    config.load(str(file), ".")
+    assert set(tomllib.loads(example)["tool"]["tensortrail"]) == set(config.keys())
+
+
+def _as_toml(value: object) -> str:
+    return "{}" if value == {} else json.dumps(value)
+
+
+def _without_file(loaded: config.Config) -> config.Config:
+    return dataclasses.replace(loaded, file="")
 
 
 def test_the_map_names_files_that_exist() -> None:
