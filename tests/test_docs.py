@@ -55,6 +55,22 @@ def test_the_command_line_is_documented_as_it_is() -> None:
     assert written == page(written), "python -m tensortrail.cli.reference writes it"
 
 
+def test_the_python_page_prints_what_it_shows() -> None:
+    pytest.importorskip("torch")
+    from tests.page_run import current
+
+    written = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert current(written) == written, "python -m tests.page_run docs/api.md writes it"
+
+
+def test_the_python_page_names_what_a_run_offers() -> None:
+    from tensortrail.tracer.entrances.block import Run
+
+    written = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    offered = [name for name in vars(Run) if not name.startswith("_")]
+    assert not [name for name in offered if f"`{name}" not in written]
+
+
 def test_the_configuration_is_documented_as_it_is(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     default = tomllib.loads(
