@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 
 SERVER = Path(__file__).with_name("warm_server.py")
+COMPILER = ("torch._inductor.utils", "torch._dynamo.convert_frame")
+"""What each rehearsal imports: two seconds."""
 
 
 def run(
@@ -22,21 +24,24 @@ def run(
     given: str = "",
     env: Mapping[str, str] | None = None,
     timeout: float = 300,
+    has: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run([sys.executable, *command])`; `command` is a script or `-m module`."""
+    """As `subprocess.run([sys.executable, *command])`; `command` is a script or `-m module`.
+
+    The program has the modules `has` from its start, and those of a rehearsal if it is one."""
     module = command[1] if command[0] == "-m" else ""
     with tempfile.TemporaryDirectory() as folder:
         streams = {name: str(Path(folder, name)) for name in ("stdin", "stdout", "stderr")}
         Path(streams["stdin"]).write_text(given)
         argv = list(command[1:] if module else command)
         job = {"argv": argv, "module": module, "cwd": str(cwd), "env": dict(env or os.environ)}
-        code = os.waitstatus_to_exitcode(_answer({**job, **streams}, timeout))
+        before = (*(COMPILER if "--rehearse" in command else ()), *has)
+        code = os.waitstatus_to_exitcode(_answer(_server(before), {**job, **streams}, timeout))
         out, err = (Path(streams[name]).read_text() for name in ("stdout", "stderr"))
     return subprocess.CompletedProcess([sys.executable, *command], code, out, err)
 
 
-def _answer(job: Mapping[str, object], timeout: float) -> int:
-    server = _server()
+def _answer(server: subprocess.Popen[str], job: Mapping[str, object], timeout: float) -> int:
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write(json.dumps(job) + "\n")
@@ -49,10 +54,10 @@ def _answer(job: Mapping[str, object], timeout: float) -> int:
 
 
 @cache
-def _server() -> subprocess.Popen[str]:
-    """One for each process of the tests; it ends with it."""
+def _server(has: tuple[str, ...]) -> subprocess.Popen[str]:
+    """One for each process of the tests and set of modules; it ends with the process."""
     return subprocess.Popen(
-        [sys.executable, str(SERVER)],
+        [sys.executable, str(SERVER), *has],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

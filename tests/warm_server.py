@@ -6,13 +6,14 @@ and standard streams, up to the interpreter's own end."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
 from typing import Any
 
 
-def wait_for_jobs() -> dict[str, Any] | None:
+def wait_for_jobs(has: list[str]) -> dict[str, Any] | None:
     """Returns in the children, each with its job; at the end, without one."""
     from tensortrail.cli import trace  # noqa: F401
     from tensortrail.rules import all_rules
@@ -22,6 +23,8 @@ def wait_for_jobs() -> dict[str, Any] | None:
 
     all_rules()
     all_hooks()
+    for name in has:
+        importlib.import_module(name)
     while line := os.fdopen(os.dup(0), "rb", 0).readline():
         child = os.fork()
         if not child:
@@ -39,11 +42,13 @@ def become(job: dict[str, Any]) -> None:
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
+    also = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [each for each in also if each and each not in sys.path]
     sys.argv[:] = job["argv"]
 
 
 if __name__ == "__main__":
-    given = wait_for_jobs()
+    given = wait_for_jobs(sys.argv[1:])
     if given is not None:
         become(given)
         if given["module"]:

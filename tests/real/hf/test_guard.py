@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ for _name in ("torch", "accelerate", "transformers.modeling_utils"):
 
 import tensortrail  # noqa: E402
 from tensortrail.findings import Severity  # noqa: E402
+from tests import warm  # noqa: E402
 from tests.real.hf.models import halves, made  # noqa: E402
 from tests.real.hf.saves import value  # noqa: E402
 from tests.real.releases import with_release  # noqa: E402
@@ -141,11 +139,9 @@ model.save_pretrained(target, max_shard_size=size)
 def traced(folder: Path, release: str, arguments: tuple[str, ...], device_map: Any) -> Any:
     script = folder / "script.py"
     script.write_text(SCRIPT.format(arguments=arguments, device_map=device_map))
-    return subprocess.run(
-        [sys.executable, "-m", "tensortrail", "trace", "--guard", str(script)],
-        cwd=folder, env=with_release(release) if release else dict(os.environ),
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    command = ["-m", "tensortrail", "trace", "--guard", str(script)]
+    env = with_release(release) if release else None
+    return warm.run(command, folder, env=env, has=() if release else ("transformers",))
 
 
 def others(*names: str) -> list[Any]:

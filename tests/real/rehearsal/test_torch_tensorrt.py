@@ -5,7 +5,6 @@ Its shared objects stay away: they need a GPU's driver."""
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from tests import warm
 from tests.real.releases import release
 
 HERE = Path(__file__).parent
@@ -69,12 +69,9 @@ def printed(version: str, script: str, folder: Path) -> str:
         target.symlink_to(source)
     (folder / "script.py").write_text(script)
     (folder / "stand_in_engine.py").symlink_to(HERE / "stand_in_engine.py")
-    command = [sys.executable, "-m", "tensortrail", "trace", "--rehearse", "cuda", "script.py"]
+    command = ["-m", "tensortrail", "trace", "--rehearse", "cuda", "script.py"]
     path = os.pathsep.join([str(packages), *sys.path])
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True,
-        text=True, timeout=120,
-    )  # fmt: skip
+    done = warm.run(command, folder, env={**os.environ, "PYTHONPATH": path})
     return done.stdout + done.stderr
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 pytest.importorskip("torch")
 
@@ -19,11 +20,8 @@ REHEARSED = ["-m", "tensortrail", "trace", "--rehearse", "cuda"]
 
 def told(folder: Path, *options: str) -> tuple[float, str]:
     """The last loss, and all that was printed."""
-    done = subprocess.run(
-        [sys.executable, *options, str(SCRIPT)],
-        cwd=folder, capture_output=True, text=True, timeout=100,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = warm.run([*options, str(SCRIPT)], folder, env=env)
     text = done.stdout + done.stderr
     assert done.returncode == 0, text
     found = re.search(r"loss (\S+) on", text)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ torch = pytest.importorskip("torch")
 import tensortrail  # noqa: E402
 from tensortrail.rules import Did  # noqa: E402
 from tensortrail.tracer.recording.session import running  # noqa: E402
+from tests import warm  # noqa: E402
 
 
 def test_a_block_is_recorded(tmp_path: Path) -> None:
@@ -53,8 +52,7 @@ def test_only_what_ends_the_program_is_explained_to_people(
     tmp_path: Path, handler: str, explained: bool
 ) -> None:
     (tmp_path / "prog.py").write_text(PROGRAM.format(handler=handler))
-    command = [sys.executable, "prog.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = warm.run(["prog.py"], tmp_path)
     assert done.returncode == int(explained)
     traceback, _, told = done.stderr.partition("tensortrail: what was where")
     assert bool(told) is explained

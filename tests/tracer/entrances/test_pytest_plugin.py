@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ pytest.importorskip("torch")
 
 from tensortrail.rules import Did
 from tensortrail.tracer.reading.timeline import open_run
+from tests import warm
 
 TESTS = """\
 import pytest, torch
@@ -48,8 +47,7 @@ def test_saves_and_looks(tmp_path):
 
 
 def ran(folder: Path, *options: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    done = warm.run(["-m", "pytest", "-p", "no:cacheprovider", "-rA", *options], folder)
     return done.returncode, done.stdout + done.stderr
 
 

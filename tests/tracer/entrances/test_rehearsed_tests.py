@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ pytest.importorskip("torch")
 
 from tensortrail.tracer.entrances.expected_failures import Expected, expected_failures
 from tensortrail.tracer.reading.timeline import open_run
+from tests import warm
 
 CONFTEST = "import torch\nTHERE = torch.cuda.is_available()\n"
 TESTS = """\
@@ -155,8 +155,7 @@ KERNELS = "import triton\n\ndef test_it(): ...\n"
 
 def ran(folder: Path, *options: str) -> tuple[int, dict[str, str], str]:
     """Exit code, how each test ended, and all that was shown."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    done = warm.run(["-m", "pytest", "-p", "no:cacheprovider", "-rA", *options], folder)
     ended: dict[str, str] = {}
     for line in done.stdout.splitlines():
         word, _, rest = line.partition(" ")
@@ -249,10 +248,8 @@ def test_unittest_runs_on_simulated_devices(tmp_path: Path) -> None:
         "    def test_lacks(self): torch.cuda.CUDAGraph()\n"
         "    def test_meets(self): torch.ones(2, device='cuda') + torch.ones(2)\n"
     )
-    command = [sys.executable, "-m", "tensortrail", "trace", "--rehearse", "cuda:2"]
-    done = subprocess.run(
-        [*command, "-m", "unittest", "test_it"], cwd=tmp_path, capture_output=True, text=True
-    )
+    command = ["-m", "tensortrail", "trace", "--rehearse", "cuda:2", "-m", "unittest", "test_it"]
+    done = warm.run(command, tmp_path)
     assert done.returncode == 1
     assert "FAILED (errors=1, skipped=1)" in done.stderr
     assert "Ran 3 tests" in done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ torch = pytest.importorskip("torch")
 import tensortrail  # noqa: E402
 from tensortrail.findings import Confidence, Finding, Severity, Site  # noqa: E402
 from tensortrail.rules import Did  # noqa: E402
+from tests import warm  # noqa: E402
 
 MAPPED = """\
 import torch
@@ -40,10 +40,7 @@ CAUGHT = {
 
 def traced(folder: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "script.py").write_text(source)
-    return subprocess.run(
-        [sys.executable, "-m", "tensortrail", "trace", *options, "script.py"],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return warm.run(["-m", "tensortrail", "trace", *options, "script.py"], folder)
 
 
 def test_the_message_says_what_where_and_what_to_change(tmp_path: Path) -> None:

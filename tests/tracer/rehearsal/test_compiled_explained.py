@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 pytest.importorskip("torch")
 
@@ -32,10 +32,7 @@ model(ids)
 
 def test_what_met_in_compiled_code_is_explained(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    ran = subprocess.run(
-        [sys.executable, "-m", "tensortrail", "trace", "--rehearse", "cuda", "train.py"],
-        capture_output=True, text=True, cwd=tmp_path, check=False,
-    )  # fmt: skip
+    ran = warm.run(["-m", "tensortrail", "trace", "--rehearse", "cuda", "train.py"], tmp_path)
     assert ran.returncode == 1
     assert ran.stdout == "trained cuda:0\n"
     assert "TorchRuntimeError: Tensor device mismatch" in ran.stderr
