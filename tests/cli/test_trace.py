@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.parts import first_of
 
 pytest.importorskip("torch")
 
@@ -204,7 +205,7 @@ def test_focus_keeps_what_was_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize("options", [(), ("--quiet",), ("--check",)])
+@pytest.mark.parametrize("options", first_of([(), ("--quiet",), ("--check",)]))
 def test_an_interrupted_program_dies_of_the_signal(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:

@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # the samples use what is deprecated too
 ]
 SAMPLES = 2
-PARTS = 16
+PARTS = 32
 
 
 def samples(op: Any) -> Iterator[tuple[Any, Any]]:

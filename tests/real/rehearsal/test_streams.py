@@ -13,6 +13,7 @@ pytest.importorskip("diffusers")
 from tensortrail.rules import all_rules  # noqa: E402
 from tensortrail.tracer.reading.findings_of_run import findings  # noqa: E402
 from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
+from tests.parts import first_of  # noqa: E402
 from tests.real.rehearsal.test_distributed import rehearsed  # noqa: E402
 from tests.rules.recorded import watched  # noqa: E402
 
@@ -65,7 +66,7 @@ def test_groups_as_diffusers_once_recorded_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
-@pytest.mark.parametrize("way", ["fsdp", "fsdp-unordered"])
+@pytest.mark.parametrize("way", first_of(["fsdp-unordered", "fsdp"]))
 def test_sharded_training(way: str, tmp_path: Path) -> None:
     told = rehearsed(tmp_path, way, "gloo")
     assert all("agrees with the CPU" in each for each in told), told

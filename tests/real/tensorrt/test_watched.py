@@ -61,7 +61,7 @@ def run(release: str, then: str, folder: Path) -> Run:
     ("release", "then", "line", "call"),
     [
         (OLD, "", "logits = engine(embeds)", "compile"),
-        (NEW, REFIT, "# refits", "refit_gm"),
+        pytest.param(NEW, REFIT, "# refits", "refit_gm", marks=complete),
         pytest.param(NEW, WRITE, "# checks", "update_refit_condition", marks=complete),
         pytest.param(NEW, RELOAD, "# reloads", "load", marks=complete),
     ],

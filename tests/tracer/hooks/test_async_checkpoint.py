@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tensortrail.rules.timeline import Did
+from tests.parts import first_of
 
 from ..programs import Recorded, recorded
 
@@ -39,7 +40,7 @@ def port() -> int:
         return int(listening.getsockname()[1])
 
 
-@pytest.mark.parametrize("kind", ["THREAD", "PROCESS"])
+@pytest.mark.parametrize("kind", first_of(["THREAD", "PROCESS"]))
 def test_saves_in_the_background(tmp_path: Path, port: int, kind: str) -> None:
     body = f"""future = dcp.async_save(
             state, checkpoint_id="saved", async_checkpointer_type=AsyncCheckpointerType.{kind})

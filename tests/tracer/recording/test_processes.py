@@ -12,8 +12,10 @@ from tensortrail.rules.timeline import Did
 
 from ..programs import recorded
 
+SLOW = ("spawn", "forkserver")
+"""Their children import torch anew. `test_spawned_by_torch` is run by default."""
 METHODS = pytest.mark.parametrize(
-    "method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.complete)]
+    "method", ["fork", *(pytest.param(each, marks=pytest.mark.complete) for each in SLOW)]
 )
 
 
