@@ -29,6 +29,7 @@ LEGAL = (
           "there[torch.tensor([1])] = there[:1] * 7; result = there.cpu()"),
     Legal("rows by a list", "result = there[[0, 2], 1:].cpu()"),
     Legal("slice set from the host", "there[0, :2] = torch.tensor([5., 6.]); result = there.cpu()"),
+    Legal("sizes are compared", "result = torch.tensor(torch.is_same_size(here, there))"),
     Legal("copy_ from the host", "there.copy_(here * 3); result = there.cpu()"),
     Legal("copy_ to the host", "here.copy_(there * 3); result = here"),
     Legal("copy_ between GPUs", "other.copy_(there * 3); result = other.to(G).cpu()"),

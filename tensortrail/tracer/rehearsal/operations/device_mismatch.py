@@ -160,7 +160,7 @@ def _grid_sampler(places: Sequence[Place]) -> None:
 WITHOUT_DATA = re.compile(
     r"Tensor on device (?:meta|cpu) is not on the expected device (?:meta|cpu)!"
 )
-ANY_MIX = {"copy_", "_to_copy", "copy", "_pack_padded_sequence",
+ANY_MIX = {"copy_", "_to_copy", "copy", "is_same_size", "_pack_padded_sequence",
           "_pack_padded_sequence_backward", "_ctc_loss", "_ctc_loss_backward"}  # fmt: skip
 OWN_WORDS: dict[str, Callable[[Sequence[Place]], None]] = {
     **dict.fromkeys(
