@@ -103,6 +103,28 @@ main()
 """
 
 
+UNWINDS = """\
+import contextlib, torch
+@contextlib.contextmanager
+def tidied(x):
+    try:
+        yield
+    finally:
+        (x + 1).to("cpu")
+weight, given = torch.ones(2, 2, device="cuda"), torch.ones(2, 2)
+with tidied(weight):
+    given @ weight
+"""
+
+
+def test_work_while_the_stack_unwinds_does_not_handle_the_exception(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(UNWINDS)
+    code, _, errors = traced(tmp_path, "script.py", options=("--rehearse", "cuda"))
+    assert code == 1
+    assert "  cause    DEV502 " in errors
+    assert "  error DEV502  script.py:10" in errors
+
+
 def test_a_failure_is_explained_under_its_traceback(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(MIXED)
     code, _, errors = traced(tmp_path, "script.py")

@@ -33,6 +33,8 @@ class Failure:
     operands: list[dict[str, Any]] = field(default_factory=list)
     identities: tuple[int, ...] = ()
     """`id` of each operand: valid while the traceback keeps it alive."""
+    number: int = 0
+    """Of its event among those of exceptions."""
 
 
 class Failures:
@@ -73,14 +75,15 @@ class Failures:
                 told["name"] = name
         op = notes.op_text(func)
         identities = tuple(id(tensor) for _, tensor in found)
-        self.recent.append(Failure(id(error), op, message, operands, identities))
         self._count += 1
+        self.recent.append(Failure(id(error), op, message, operands, identities, self._count))
         lower = message.lower()
         if self._count <= MOST_FAILURES and any(word in lower for word in TOLD):
             facts = {
                 "type": type(error).__name__,
                 "message": message[:2000],
                 "operands": operands[:MOST_OPERANDS],
+                "number": self._count,
             }
             if filled := vars(error).get("filled"):
                 facts["filled"] = filled[:MOST_ROWS]
@@ -91,6 +94,13 @@ class Failures:
             else:
                 notes.note_at(notes.line(*inside), Did.ERROR, odd, op=op, facts=facts)
             notes.flush()
+
+    def escaped(self, error: BaseException) -> None:
+        """Nothing handled the exception, nor those behind it, whatever still happens while the
+        stack unwinds."""
+        known = [each.number for link in _chain(error) if (each := self.of(link)) is not None]
+        if known:
+            self._notes.note(Did.PHASE, facts={"escaped": known})
 
     def of(self, error: BaseException) -> Failure | None:
         """What was seen when this exception (alive now) was raised."""
@@ -103,6 +113,18 @@ class Failures:
             ),
             None,
         )
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception, its causes and contexts."""
+    found: list[BaseException] = []
+    todo: list[BaseException | None] = [error]
+    while todo:
+        each = todo.pop()
+        if each is not None and not any(each is other for other in found):
+            found.append(each)
+            todo += [each.__cause__, each.__context__]
+    return found
 
 
 _USER_CODE = re.compile(r'from user code:.*?\n\s+File "([^"\n]+)", line (\d+), in (\S+)', re.DOTALL)

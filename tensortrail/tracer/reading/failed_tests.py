@@ -1,5 +1,5 @@
-"""The stretches of a process in which tests ran that failed: what a test raised and did not catch
-is a failure, though other tests ran after it."""
+"""Failures of a process after which its trail goes on: exceptions that nothing handled, and the
+stretches in which tests ran that failed."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def failed_tests(rows: Sequence[Row]) -> list[Stretch]:
         elif (name := facts.get("failed")) and str(name) in began:
             found.append((began[str(name)], place))
     return found
+
+
+def escaped_errors(rows: Sequence[Row]) -> frozenset[int]:
+    """The numbers of exceptions that left the program, a test or a recorded block."""
+    noted = [row[7].get("escaped") for row in rows if row[0] == PHASE and isinstance(row[7], dict)]
+    lists = [each for each in noted if isinstance(each, (list, tuple))]
+    return frozenset(number for each in lists for number in each if isinstance(number, int))
 
 
 def end_of_test(place: int, stretches: Sequence[Stretch], otherwise: int) -> int:

@@ -18,7 +18,12 @@ from typing import Any
 from tensortrail.findings import Edit, Fix, Safety, Site, Step
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.reading import sentences, source_lines
-from tensortrail.tracer.reading.failed_tests import Stretch, end_of_test, failed_tests
+from tensortrail.tracer.reading.failed_tests import (
+    Stretch,
+    end_of_test,
+    escaped_errors,
+    failed_tests,
+)
 from tensortrail.tracer.trail.layout import CODE, EVENT, KINDS, Row
 from tensortrail.tracer.trail.reader import Part
 from tensortrail.tracer.trail.run_files import read_parts
@@ -63,6 +68,10 @@ class Process:
     @cached_property
     def failed_tests(self) -> list[Stretch]:
         return failed_tests(self.part.rows)
+
+    @cached_property
+    def escaped_errors(self) -> frozenset[int]:
+        return escaped_errors(self.part.rows)
 
     def storage(self, number: int) -> Storage | None:
         if not number:
@@ -207,6 +216,8 @@ class RunTimeline:
 
     def after(self, event: Event) -> Iterator[Event]:
         process = self._by_label[event.process]
+        if event.did is Did.ERROR and event.facts.get("number") in process.escaped_errors:
+            return
         rows = process.part.rows
         first = bisect_right(rows, event.time, key=process.time)
         end = end_of_test(first, process.failed_tests, len(rows))

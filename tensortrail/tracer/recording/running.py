@@ -145,6 +145,7 @@ class Session:
         """What an exception that leaves the program has to do with where its tensors are."""
         from tensortrail.tracer.explaining.explanation import explain
 
+        self.recorder.guarded(lambda of: of.failures.escaped(error))
         failures = self.recorder.failures
         return self._told(lambda: explain(error, failures, self._opened), color)
 
