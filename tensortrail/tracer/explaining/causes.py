@@ -27,8 +27,6 @@ class Cause:
     cause: str
     advice: str
     settings: tuple[Setting, ...] = ()
-    rules: tuple[str, ...] = ()
-    """Codes of the catalogue whose risk this is."""
     see: tuple[str, ...] = ()
     catch_all: bool = False
     """The message stands before another error, and that one must be shown."""
@@ -82,7 +80,6 @@ def all_causes() -> tuple[Cause, ...]:
 
 
 def _cause(entry: dict[str, Any], words: Mapping[str, str]) -> Cause:
-    lists = {name: tuple(entry.get(name, ())) for name in ("rules", "see")}
     return Cause(
         name=entry["name"],
         family=entry["family"],
@@ -91,7 +88,7 @@ def _cause(entry: dict[str, Any], words: Mapping[str, str]) -> Cause:
         advice=entry["advice"],
         settings=tuple(Setting(**setting) for setting in entry.get("settings", ())),
         catch_all=entry.get("catch_all", False),
-        **lists,
+        see=tuple(entry.get("see", ())),
     )
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tensortrail.rules import all_rules
 from tensortrail.tracer.explaining.causes import READ_AT_MOST, all_causes, match, match_chain
 
 HERE = Path(__file__).parent
@@ -26,16 +25,6 @@ GROUPS = set(
     "argument bytes device expected file found input kernel library method module op other"
     " position prefix rank tensor type value weight where why".split()
 )
-CATALOGUE = {
-    f"{family}{first + number}"
-    for family, first, count in [
-        ("OFF", 101, 12), ("STO", 201, 12), ("NEW", 301, 9), ("SHD", 401, 19), ("DEV", 501, 29),
-        ("XFR", 601, 9), ("TOL", 701, 1),
-    ]
-    for number in range(count)
-}  # fmt: skip
-
-
 SPLIT = "We could not revert some weight conversions because of offlading"
 NO_DATA = "Cannot copy out of meta tensor; no data!"
 
@@ -100,11 +89,8 @@ def test_every_entry_tells_a_user_what_happened_and_what_to_do() -> None:
             assert ".." not in setting.value, cause.name
 
 
-def test_rules_and_references_exist_in_form() -> None:
-    assert set(all_rules()) <= CATALOGUE
+def test_references_are_in_form() -> None:
     for cause in all_causes():
-        assert set(cause.rules) <= CATALOGUE, cause.name
-        assert len(set(cause.rules)) == len(cause.rules), cause.name
         for reference in cause.see:
             assert re.fullmatch(r"[\w.-]+/[\w.-]+#\d+|[a-z_ ]+ docs: [\w ]+", reference)
 
