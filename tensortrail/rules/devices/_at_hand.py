@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensortrail.rules.shared.tensor_origin import is_dtype
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
+_NAMES_A_GPU = re.compile(r"cuda|gpu", re.I)
 _MOVES = frozenset({"to", "to_empty"})
 _OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save")
 """How the name of a device begins that is for something else than the work of the function."""
@@ -94,7 +96,35 @@ def at_hand_in(module: Module, function: FunctionNode) -> ast.AST | None:
         named = node.attr == "device" and isinstance(owner, ast.Name)
         if named and isinstance(owner, ast.Name) and _is_accelerator(module, function, owner):
             return node
-    return _mapped_model(module, function)
+    own = _own_device(module, function) or _accelerator(module, function)
+    return own or _mapped_model(module, function)
+
+
+def _own_device(module: Module, function: FunctionNode) -> ast.Attribute | None:
+    """`self.device`, where the class puts things there and does not choose a GPU for itself."""
+    cls = module.parent(function)
+    if not isinstance(cls, ast.ClassDef) or function.name in ("__init__", "device"):
+        return None
+    return module.once(_device_of_class, cls)
+
+
+def _device_of_class(module: Module, cls: ast.ClassDef) -> ast.Attribute | None:
+    for statement in module.nodes(ast.Assign, cls):
+        own = any(module.text(each) == "self.device" for each in statement.targets)
+        if own and _NAMES_A_GPU.search(module.text(statement.value)):
+            return None
+    for _, said in devices_said(module, cls):
+        if isinstance(said, ast.Attribute) and module.text(said) == "self.device":
+            return said
+    return None
+
+
+def _accelerator(module: Module, function: FunctionNode) -> ast.Name | None:
+    """`accelerator`, an argument that is asked for what `accelerate.Accelerator` has."""
+    used = module.once(_used_as_accelerators, function)
+    given = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
+    names = (each for each in module.nodes(ast.Name, function) if each.id in used & given)
+    return next(names, None)
 
 
 def _mapped_model(module: Module, function: FunctionNode) -> ast.Name | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from tensortrail.rules.devices._device_aware import is_choice, is_of_module, makes_on_devices
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where, opposite
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -111,7 +112,7 @@ def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
     if not place.given:
         return place if len(held.places) == 1 else None
     left_out = {f"{name} is None" for name in optional_arguments(function)}
-    return place if place.given in left_out else None
+    return place if place.given in left_out or is_choice(place.given, function) else None
 
 
 def follows(module: Module, function: FunctionNode, held: Held) -> Place | None:
@@ -135,6 +136,10 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
 def goes_along(module: Module, function: FunctionNode, subject: str, depth: int = 3) -> bool:
     """Callers pass what lies on a device of their choice, as far as can be seen."""
     if _is_forward(module, function) or _asks_for_the_device(module, function, subject):
+        return True
+    if is_of_module(module, function) and not sets_up(function):
+        return True
+    if makes_on_devices(module, function):
         return True
     if _meets_what_follows(module, function, subject):
         return True

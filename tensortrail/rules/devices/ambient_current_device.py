@@ -7,12 +7,17 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import (
     at_hand_in,
-    devices_said,
-    is_cuda_literal,
     is_for_cuda,
     names_cuda,
-    said_device,
     shown_device,
+)
+from tensortrail.rules.devices._written import (
+    chosen_by_availability,
+    decided,
+    is_default_of,
+    meets_given,
+    moves,
+    written_literals,
 )
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -29,9 +34,11 @@ class AmbientCurrentDevice(Rule):
     """Code uses a device that is written into it, or the current one, and was given another.
 
     ## What it does
-    Flags four cases:
-    `"cuda"` or `.cuda()` in a function that is given a device, uses the one of an `Accelerator`,
-    or loads a model with a `device_map`;
+    Flags five cases:
+    `"cuda"` or `.cuda()` in a function that is given a device or an `Accelerator`, in a method of
+    a class that puts things on `self.device`, or beside a model with a `device_map`;
+    `"cuda" if torch.cuda.is_available() else "cpu"` in such a function, unless it stands in for a
+    device that was left out;
     `torch.cuda.current_device()`, `get_rng_state()` and the like in such a function, without a
     test that there is a GPU;
     a default value of a parameter that asks for the current device, which happens once, at import;
@@ -149,8 +156,67 @@ def start(rank, device):
 """,
             lines=(5,),
         ),
+        Bad(
+            """\
+import torch
+
+class Runner:
+    def __init__(self, device):
+        self.device = device
+
+    def run(self, batch):
+        return batch.to(self.device)
+
+    def blank(self, n):
+        return torch.zeros(n, device="cuda")
+""",
+            lines=(11,),
+            fixed="""\
+import torch
+
+class Runner:
+    def __init__(self, device):
+        self.device = device
+
+    def run(self, batch):
+        return batch.to(self.device)
+
+    def blank(self, n):
+        return torch.zeros(n, device=self.device)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Mixed:
+    def __init__(self, device):
+        self.device = device
+
+    def to_device(self, batch):
+        return batch.to(self.device)
+
+    def context(self):
+        kind = "cuda" if torch.cuda.is_available() else "cpu"
+        return torch.autocast(kind)
+""",
+            lines=(11,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+class Runner:
+    def __init__(self):
+        self.device = torch.device("cuda")
+
+    def run(self, batch):
+        held = batch.to(self.device)
+        return held + batch.to("cuda")
+"""
+        ),
         Good(
             """\
 import torch
@@ -220,15 +286,16 @@ def both(x, device):
             if at_hand is not None and not is_for_cuda(module, function, at_hand):
                 yield from self._written(module, function, at_hand)
                 yield from self._needs_a_gpu(module, function, at_hand)
+                yield from self._chosen(module, function, at_hand)
 
     def _written(
         self, module: Module, function: FunctionNode, at_hand: ast.AST
     ) -> Iterator[Finding]:
         shown = shown_device(module, at_hand)
-        for call, said in _literals(module, function):
-            if _moves(module, call, shown):
+        for call, said in written_literals(module, function):
+            if moves(module, call, shown):
                 continue
-            if not _decided(module, call, shown) and not _meets_given(module, call, shown):
+            if not decided(module, call, shown) and not meets_given(module, call, shown):
                 yield self.finding(
                     module,
                     call if said is None else said,
@@ -244,13 +311,27 @@ def both(x, device):
         if names_cuda(module, function):
             return
         for call in module.calls(*_NEEDS_A_GPU, inside=function):
-            if module.function_of(call) is function and not _decided(module, call, shown):
+            if module.function_of(call) is function and not decided(module, call, shown):
                 yield self.finding(
                     module,
                     call,
                     f"`{one_line(module, call.func)}` raises where there is no GPU, and the device "
                     f"is `{shown}`, which may be the CPU",
                     confidence=Confidence.MEDIUM,
+                    trail=[(at_hand, f"`{shown}` is at hand")],
+                )
+
+    def _chosen(
+        self, module: Module, function: FunctionNode, at_hand: ast.AST
+    ) -> Iterator[Finding]:
+        shown = shown_device(module, at_hand)
+        for choice in chosen_by_availability(module, function):
+            if not is_default_of(module, choice, shown):
+                yield self.finding(
+                    module,
+                    choice,
+                    f"the device is chosen by what the machine has, and `{shown}` is at hand: "
+                    "whoever asks for the CPU there gets the GPU here",
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )
 
@@ -306,72 +387,6 @@ def _communicates(module: Module, start: ast.Call, end: ast.Call) -> ast.Call | 
         if module.qualified(call.func).rpartition(".")[2] in _COLLECTIVES:
             return call
     return None
-
-
-def _literals(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Call, ast.expr | None]]:
-    """`x.to("cuda")` with the device said; `x.cuda()` without."""
-    for call, said in devices_said(module, function):
-        if is_cuda_literal(module, said) and module.function_of(call) is function:
-            yield call, said
-    for call in module.calls("cuda", inside=function):
-        if (isinstance(call.func, ast.Attribute) and not (call.args or call.keywords)) and (
-            module.function_of(call) is function and not _is_module_of_torch(module, call)
-        ):
-            yield call, None
-
-
-def _is_module_of_torch(module: Module, call: ast.Call) -> bool:
-    return module.qualified(call.func).startswith("torch.")
-
-
-def _moves(module: Module, call: ast.Call, shown: str) -> bool:
-    """The call moves the very object whose device is at hand."""
-    func = call.func
-    owner = module.text(func.value) if isinstance(func, ast.Attribute) else ""
-    return bool(owner) and owner == shown.rpartition(".")[0]
-
-
-def _decided(module: Module, node: ast.AST, shown: str) -> bool:
-    """A condition about devices leads here, or chooses between this and another."""
-    words = (shown.rpartition(".")[2], "cuda", "gpu", "device")
-    for guard in module.guards_of(node):
-        if guard.mentions(*words) or _is_of_index(module, guard.test):
-            return True
-    for up in module.ancestors(node):
-        if isinstance(up, ast.IfExp):
-            return True
-        if isinstance(up, ast.Try):
-            return True
-        if isinstance(up, ast.stmt):
-            break
-    return False
-
-
-def _is_of_index(module: Module, test: ast.expr) -> bool:
-    """`if number is None`, where `number` is the index of a device: only a GPU has one."""
-    return any(
-        isinstance(made, ast.Attribute) and made.attr == "index"
-        for name in ast.walk(test)
-        if isinstance(name, (ast.Name, ast.Attribute))
-        for made in (name, *module.value_of(name).origins)
-    )
-
-
-def _meets_given(module: Module, call: ast.Call, shown: str) -> bool:
-    """The result goes on to the device that was given, at once or later."""
-    up = module.parent(call)
-    if isinstance(up, ast.Attribute):
-        return up.attr in ("to", "cpu")
-    if isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
-        name = up.targets[0].id
-        return any(
-            isinstance(later.func, ast.Attribute)
-            and module.text(later.func.value) == name
-            and (said := said_device(module, later)) is not None
-            and module.text(said) == shown
-            for later in module.later(up, ast.Call)
-        )
-    return False
 
 
 def _given(module: Module, call: ast.Call, said: ast.expr | None, shown: str) -> Fix | None:

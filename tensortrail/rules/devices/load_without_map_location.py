@@ -9,6 +9,10 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 
 _TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
+_OF_AN_ADDRESS = (
+    "torch.hub.load_state_dict_from_url",
+    "torch.utils.model_zoo.load_url",
+)
 _KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
 _WEIGHTS = re.compile(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
 """Keys under which tensors lie in a file."""
@@ -18,9 +22,10 @@ class LoadWithoutMapLocation(Rule):
     """`torch.load` without `map_location` puts tensors on the devices they were saved from.
 
     ## What it does
-    Flags `torch.load(path)` without `map_location`. It is a warning where the result is used as
-    weights or state (`load_state_dict`, `items()`, a key named for weights), and a note elsewhere,
-    for files of a fixed name, in scripts, and for the state of schedulers and samplers.
+    Flags `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without `map_location`.
+    It is a warning where the result is used as weights or state (`load_state_dict`, `items()`, a
+    key named for weights), and a note elsewhere, for files of a fixed name or address, in scripts,
+    and for the state of schedulers and samplers.
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged.
 
     ## Why is this bad?
@@ -40,7 +45,7 @@ class LoadWithoutMapLocation(Rule):
     code = "DEV506"
     name = "load-without-map-location"
     severity = Severity.WARNING
-    triggers = (("load(", "torch"),)
+    triggers = (("load(", "torch"), ("load_url(", "torch"), ("load_state_dict_from_url(", "torch"))
 
     bad = (
         Bad(
@@ -64,6 +69,21 @@ def restore(model, optimizer, path):
         ),
         Bad(
             """\
+from torch.utils import model_zoo
+
+def pretrained(model, url):
+    model.load_state_dict(model_zoo.load_url(url, progress=False))
+""",
+            lines=(4,),
+            fixed="""\
+from torch.utils import model_zoo
+
+def pretrained(model, url):
+    model.load_state_dict(model_zoo.load_url(url, progress=False, map_location="cpu"))
+""",
+        ),
+        Bad(
+            """\
 import torch as th
 
 def read(path, device):
@@ -80,6 +100,10 @@ def read(path, device):
     )
     good = (
         Good("import torch\ndef f(p):\n    return torch.load(p, map_location='cpu')\n"),
+        Good(
+            "from torch.hub import load_state_dict_from_url as fetch\n"
+            "def f(url, folder):\n    return fetch(url, folder, 'cpu')\n"
+        ),
         Good("import torch\ndef f(p):\n    return torch.load(p, 'cpu')\n"),
         Good("import torch\ndef f(p, **kwargs):\n    return torch.load(p, **kwargs)\n"),
         Good("from safetensors.torch import load\ndef f(p):\n    return load(p)\n"),
@@ -120,7 +144,7 @@ def cached(path, names):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call in module.calls("torch.load"):
+        for call in module.calls("torch.load", *_OF_AN_ADDRESS):
             if not _says_where(module, call) and not _was_just_saved(module, call):
                 used = _used_as_state(module, call) and not _is_harmless(module, call)
                 yield self.finding(
@@ -135,7 +159,8 @@ def cached(path, names):
 
 
 def _says_where(module: Module, call: ast.Call) -> bool:
-    if len(call.args) > 1 or not (call.args or call.keywords):
+    before = 2 if module.qualified(call.func) in _OF_AN_ADDRESS else 1
+    if len(call.args) > before or not (call.args or call.keywords):
         return True
     if any(each.arg in (None, "map_location") for each in call.keywords):
         return True
@@ -150,7 +175,10 @@ def _is_harmless(module: Module, call: ast.Call) -> bool:
 
 
 def _has_fixed_name(module: Module, call: ast.Call) -> bool:
-    """A file of a fixed name, or a script: who wrote the name, or runs it, has the file."""
+    """A file of a fixed name, an address, or a script: who wrote the name, or runs it, has the
+    file."""
+    if module.qualified(call.func) in _OF_AN_ADDRESS:
+        return True
     source = call.args[0] if call.args else call.keywords[0].value
     fixed = isinstance(module.value_of(source).constant, str)
     return fixed or module.function_of(call) is None

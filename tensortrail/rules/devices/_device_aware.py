@@ -1,0 +1,76 @@
+"""Whether a function is written for tensors of any device, by what it does with devices."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tensortrail.rules.devices._at_hand import devices_said
+from tensortrail.rules.view import FunctionNode, Module
+
+_PREPARES = ("collate", "preprocess", "tokenize", "load", "read", "__getitem__", "convert")
+"""How the names of methods begin that work on data before it is moved."""
+
+_ELSEWHERE = re.compile(r"numpy|\bnp\b|onnx|export|trac|script|jit|test|debug|training|lazy")
+"""Words of conditions under which code runs on the CPU, or not at all on tensors."""
+
+
+def is_of_module(module: Module, function: FunctionNode) -> bool:
+    """A method of a module: what it is given is mostly where the weights are."""
+    cls = module.parent(function)
+    if not isinstance(cls, ast.ClassDef) or function.decorator_list:
+        return False
+    if function.name.lstrip("_").startswith(_PREPARES):
+        return False
+    facts = module.class_facts(cls)
+    return facts is not None and facts.is_module
+
+
+def makes_on_devices(module: Module, function: FunctionNode) -> bool:
+    """The function makes another tensor where one of its arguments is, or on a device of the
+    caller: all it is given may be on a GPU."""
+    return module.once(_makes_on_devices, function)
+
+
+def is_choice(condition: str, function: FunctionNode) -> bool:
+    """The condition is a setting of the caller or of the object, such as `not normalize` or
+    `self.mode == 'add'`: both branches run somewhere, and neither knows of devices."""
+    try:
+        test = ast.parse(condition, mode="eval").body
+    except SyntaxError:  # the opposite of what is no test, as in `not x := f()`
+        return False
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.Compare) and isinstance(test.comparators[0], ast.Constant):
+        if test.comparators[0].value is None or not isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
+            return False
+        test = test.left
+    own = isinstance(test, ast.Attribute) and getattr(test.value, "id", "") == "self"
+    given = isinstance(test, ast.Name) and test.id in _arguments(function)
+    return (own or given) and not _ELSEWHERE.search(condition)
+
+
+def _makes_on_devices(module: Module, function: FunctionNode) -> bool:
+    return any(
+        _is_of_argument(said, function) or (_is_made(call) and _is_device_argument(said, function))
+        for call, said in devices_said(module, function)
+    )
+
+
+def _is_made(call: ast.Call) -> bool:
+    return any(each.arg == "device" for each in call.keywords)
+
+
+def _is_of_argument(said: ast.expr, function: FunctionNode) -> bool:
+    """`x.device` of an argument `x`."""
+    owner = said.value if isinstance(said, ast.Attribute) and said.attr == "device" else None
+    return isinstance(owner, ast.Name) and owner.id in _arguments(function) - {"self"}
+
+
+def _is_device_argument(said: ast.expr, function: FunctionNode) -> bool:
+    return isinstance(said, ast.Name) and said.id in _arguments(function)
+
+
+def _arguments(function: FunctionNode) -> set[str]:
+    given = function.args
+    return {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}

@@ -1,0 +1,109 @@
+"""Devices written into code: where they stand, and what decides that they are right there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal, said_device
+from tensortrail.rules.view import FunctionNode, Module
+
+
+def written_literals(
+    module: Module, function: FunctionNode
+) -> Iterator[tuple[ast.Call, ast.expr | None]]:
+    """`x.to("cuda")` with the device said; `x.cuda()` without."""
+    for call, said in devices_said(module, function):
+        if is_cuda_literal(module, said) and module.function_of(call) is function:
+            yield call, said
+    for call in module.calls("cuda", inside=function):
+        if (isinstance(call.func, ast.Attribute) and not (call.args or call.keywords)) and (
+            module.function_of(call) is function and not _is_module_of_torch(module, call)
+        ):
+            yield call, None
+
+
+def _is_module_of_torch(module: Module, call: ast.Call) -> bool:
+    return module.qualified(call.func).startswith("torch.")
+
+
+def moves(module: Module, call: ast.Call, shown: str) -> bool:
+    """The call moves the very object whose device is at hand."""
+    func = call.func
+    owner = module.text(func.value) if isinstance(func, ast.Attribute) else ""
+    return bool(owner) and owner == shown.rpartition(".")[0]
+
+
+def decided(module: Module, node: ast.AST, shown: str) -> bool:
+    """A condition about devices leads here, or chooses between this and another."""
+    words = (shown.rpartition(".")[2], "cuda", "gpu", "device")
+    for guard in module.guards_of(node):
+        if guard.mentions(*words) or _is_of_index(module, guard.test):
+            return True
+    for up in module.ancestors(node):
+        if isinstance(up, ast.IfExp):
+            return True
+        if isinstance(up, ast.Try):
+            return True
+        if isinstance(up, ast.stmt):
+            break
+    return False
+
+
+def _is_of_index(module: Module, test: ast.expr) -> bool:
+    """`if number is None`, where `number` is the index of a device: only a GPU has one."""
+    return any(
+        isinstance(made, ast.Attribute) and made.attr == "index"
+        for name in ast.walk(test)
+        if isinstance(name, (ast.Name, ast.Attribute))
+        for made in (name, *module.value_of(name).origins)
+    )
+
+
+def meets_given(module: Module, call: ast.Call, shown: str) -> bool:
+    """The result goes on to the device that was given, at once or later."""
+    up = module.parent(call)
+    if isinstance(up, ast.Attribute):
+        return up.attr in ("to", "cpu")
+    if isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
+        name = up.targets[0].id
+        return any(
+            isinstance(later.func, ast.Attribute)
+            and module.text(later.func.value) == name
+            and (said := said_device(module, later)) is not None
+            and module.text(said) == shown
+            for later in module.later(up, ast.Call)
+        )
+    return False
+
+
+def chosen_by_availability(module: Module, function: FunctionNode) -> Iterator[ast.IfExp]:
+    """`"cuda" if torch.cuda.is_available() else "cpu"`."""
+    for choice in module.nodes(ast.IfExp, function):
+        asked = choice.test
+        if (
+            module.function_of(choice) is function
+            and isinstance(asked, ast.Call)
+            and module.qualified(asked.func) == "torch.cuda.is_available"
+            and is_cuda_literal(module, choice.body)
+        ):
+            yield choice
+
+
+def is_default_of(module: Module, choice: ast.IfExp, shown: str) -> bool:
+    """It stands in for the device that is at hand, where that one was left out."""
+    name = shown.rpartition(".")[2]
+    statement = module.statement_of(choice)
+    if isinstance(statement, ast.Assign) and any(
+        module.text(each).rpartition(".")[2] == name for each in statement.targets
+    ):
+        return True
+    around = any(isinstance(each, (ast.BoolOp, ast.IfExp)) for each in _above(module, choice))
+    return around or any(guard.mentions(name) for guard in module.guards_of(choice))
+
+
+def _above(module: Module, node: ast.AST) -> Iterator[ast.AST]:
+    for up in module.ancestors(node):
+        if isinstance(up, ast.stmt):
+            return
+        yield up

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import is_cuda_literal
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.view import FunctionNode
+
+_DEEPEST = 10
+
+
+class _Trip(NamedTuple):
+    """A tensor and the call that takes it to the CPU."""
+
+    source: ast.expr
+    away: ast.Call
+
+
+class BackToAnotherDevice(Rule):
+    """A tensor is taken to the CPU, and comes back to the current GPU instead of where it was.
+
+    ## What it does
+    Flags `.cuda()`, `.to("cuda")` and `device="cuda"` on what was made of `x.cpu()` or
+    `x.to("cpu")`, where `x` is an argument of the function or an attribute of the object.
+
+    ## Why is this bad?
+    `x` may have been on another GPU, on another kind of accelerator, or on the CPU. What comes
+    back is on the current GPU, and meets the other tensors of the caller where they are not. On a
+    machine without a GPU it raises.
+
+    ## Example
+    ```python
+    def sorted_rows(x):
+        return x.cpu().sort(dim=1).values.cuda()
+    ```
+    Use instead:
+    ```python
+    def sorted_rows(x):
+        return x.cpu().sort(dim=1).values.to(x.device)
+    ```
+
+    ## Fix safety
+    Unsafe: the result is on another device than before.
+
+    ## References
+    - Lightning-AI/torchmetrics pull request 2636
+    """
+
+    code = "DEV517"
+    name = "back-to-another-device"
+    severity = Severity.WARNING
+    triggers = (("cuda", "cpu"),)
+
+    bad = (
+        Bad(
+            """\
+def sorted_rows(x):
+    return x.cpu().sort(dim=1).values.cuda()
+""",
+            lines=(2,),
+            fixed="""\
+def sorted_rows(x):
+    return x.cpu().sort(dim=1).values.to(x.device)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def filtered(signal, width):
+    samples = signal.detach().cpu().numpy()
+    smooth = torch.from_numpy(run(samples, width))
+    return smooth.to("cuda")
+""",
+            lines=(6,),
+            fixed="""\
+import torch
+
+def filtered(signal, width):
+    samples = signal.detach().cpu().numpy()
+    smooth = torch.from_numpy(run(samples, width))
+    return smooth.to(signal.device)
+""",
+        ),
+    )
+    good = (
+        Good("def f(x):\n    return x.cpu().sort().values.to(x.device)\n"),
+        Good("def f(x):\n    x.cpu()\n    return x.cuda()\n"),
+        Good(
+            """\
+def compared(x):
+    there = x.cuda()
+    back = there.cpu()
+    return run(back).cuda()
+"""
+        ),
+        Good(
+            """\
+def loaded(model, x, device):
+    kept = x.cpu()
+    return kept.to(device)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            for call in module.nodes(ast.Call, function):
+                back = _brought(module, call) if module.function_of(call) is function else None
+                trip = _trip_of(module, function, back, _DEEPEST) if back is not None else None
+                if trip is not None:
+                    yield self._reported(module, function, call, trip)
+
+    def _reported(
+        self, module: Module, function: FunctionNode, call: ast.Call, trip: _Trip
+    ) -> Finding:
+        shown = one_line(module, trip.source)
+        return self.finding(
+            module,
+            call,
+            f"`{shown}` was taken to the CPU, and what is made of it goes to the current GPU: "
+            f"`{shown}` may have been on another device",
+            trail=[(trip.away, f"`{shown}` is taken to the CPU"), (call, "it comes back here")],
+            fixes=[_back(module, function, call, trip)],
+        )
+
+
+def _brought(module: Module, call: ast.Call) -> ast.expr | None:
+    """What `.cuda()` or `.to("cuda")` is asked of."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or module.qualified(func).startswith("torch."):
+        return None
+    if func.attr == "cuda" and not call.args and not call.keywords:
+        return func.value
+    if func.attr == "to" and call.args and is_cuda_literal(module, call.args[0]):
+        return func.value
+    return None
+
+
+def _trip_of(module: Module, function: FunctionNode, node: ast.expr, depth: int) -> _Trip | None:
+    """The way to the CPU that what stands here was made of."""
+    if depth == 0:
+        return None
+    for each in _made_of(module, node):
+        if isinstance(each, ast.Call) and _goes_to_the_cpu(each):
+            assert isinstance(each.func, ast.Attribute)
+            source = _stripped(each.func.value)
+            return _Trip(source, each) if _is_given(function, source) else None
+        found = _trip_of(module, function, each, depth - 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _made_of(module: Module, node: ast.expr) -> list[ast.expr]:
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner), args=args):
+            return [node, owner, *args] if _goes_to_the_cpu(node) else [owner, *args]
+        case ast.Call(args=args):
+            return list(args)
+        case ast.Attribute(value=value) | ast.Subscript(value=value):
+            return [value]
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.Name():
+            origins = module.value_of(node).origins
+            return list(origins) if len(origins) == 1 else []
+    return []
+
+
+def _goes_to_the_cpu(node: ast.Call) -> bool:
+    func = node.func
+    if not isinstance(func, ast.Attribute):
+        return False
+    if func.attr == "cpu":
+        return not node.args
+    first = node.args[0] if node.args else None
+    return func.attr == "to" and isinstance(first, ast.Constant) and first.value == "cpu"
+
+
+def _stripped(node: ast.expr) -> ast.expr:
+    """`x` of `x.detach().float()`: what is on the same device and has a name."""
+    while True:
+        match node:
+            case ast.Call(func=ast.Attribute(value=inner)):
+                node = inner
+            case ast.Subscript(value=inner) | ast.Attribute(value=inner, attr="data" | "T"):
+                node = inner
+            case _:
+                return node
+
+
+def _is_given(function: FunctionNode, source: ast.expr) -> bool:
+    """An argument, or an attribute of one or of the object."""
+    root = source
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    given = function.args
+    names = {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    return isinstance(root, ast.Name) and root.id in names
+
+
+def _back(module: Module, function: FunctionNode, call: ast.Call, trip: _Trip) -> Fix | None:
+    """To where it was, if the name still stands for that."""
+    rebound = any(
+        module.text(each) == module.text(trip.source) and isinstance(each.ctx, ast.Store)
+        for each in module.nodes(ast.Name, function)
+    )
+    func = call.func
+    if rebound or not isinstance(func, ast.Attribute):
+        return None
+    owner = module.text(func.value)
+    edit = module.replace(call, f"{owner}.to({module.text(trip.source)}.device)")
+    return module.fix("bring it back to where it was", Safety.UNSAFE, edit)

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import at_hand_in, shown_device
+from tensortrail.rules.devices._lying import certainly, outermost
+from tensortrail.rules.places import Place, Where
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.view import FunctionNode
+
+_OF_TORCH = {
+    "all_reduce": 0, "broadcast": 0, "reduce": 0, "send": 0, "recv": 0, "gather": 0,
+    "all_gather": 1, "all_gather_into_tensor": 1, "reduce_scatter_tensor": 1,
+}  # fmt: skip
+"""Collectives of `torch.distributed`, with the position of the tensor that is passed around."""
+_OF_ACCELERATE = ("gather", "gather_for_metrics", "reduce", "pad_across_processes")
+_OTHER_BACKEND = ("gloo", "mpi", "cpu")
+
+
+class CollectiveOnDefaultDevice(Rule):
+    """A tensor made without a device is passed to a collective, which NCCL does on GPUs only.
+
+    ## What it does
+    Flags `torch.distributed.all_reduce`, `broadcast`, `all_gather` and the like, and `gather` and
+    `reduce` of an `Accelerator`, of a tensor that was made without a device: a number that was
+    counted, a flag, a length.
+
+    Nothing is reported where the function speaks of another backend, such as gloo, where a
+    condition about devices leads to the call, or where the tensor was moved before it.
+
+    ## Why is this bad?
+    The tensor is on the CPU. With the backend NCCL the call raises "No backend type associated
+    with device type cpu", and only there: on one process it is often left out, and with gloo it
+    works.
+
+    ## Example
+    ```python
+    def total(count):
+        counts = torch.tensor(count)
+        dist.all_reduce(counts)
+        return counts.item()
+    ```
+    Use instead:
+    ```python
+    def total(count, device):
+        counts = torch.tensor(count, device=device)
+        dist.all_reduce(counts)
+        return counts.item()
+    ```
+
+    ## Fix safety
+    Unsafe: the device that is at hand may not be the one of the process group. No fix is offered
+    where none is at hand.
+
+    ## References
+    - huggingface/trl pull request 3245
+    - huggingface/accelerate pull request 3755
+    """
+
+    code = "DEV519"
+    name = "collective-on-default-device"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = (
+        ("torch", "distributed"),
+        ("torch", "ccelerat", "gather"),
+        ("torch", "ccelerat", "reduce"),
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+
+def total(count):
+    counts = torch.tensor([count])
+    dist.all_reduce(counts)
+    return counts.item()
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Trainer:
+    def count(self, inputs):
+        number = torch.tensor(inputs["position_ids"].size(1))
+        inputs = {name: each.to(self.accelerator.device) for name, each in inputs.items()}
+        return self.accelerator.gather_for_metrics(number).sum().item(), inputs
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+from torch import distributed as dist
+
+def longest(rows, device):
+    length = torch.tensor(len(rows))
+    found = [torch.zeros((), dtype=torch.long, device=device) for _ in range(2)]
+    dist.all_gather(found, length)
+    return max(found)
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+from torch import distributed as dist
+
+def longest(rows, device):
+    length = torch.tensor(len(rows), device=device)
+    found = [torch.zeros((), dtype=torch.long, device=device) for _ in range(2)]
+    dist.all_gather(found, length)
+    return max(found)
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def total(count, device):
+    counts = torch.tensor([count], device=device)
+    dist.all_reduce(counts)
+    return counts.item()
+"""
+        ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def total(count):
+    counts = torch.tensor([count])
+    if dist.get_backend() == "nccl":
+        counts = counts.cuda()
+    dist.all_reduce(counts)
+    return counts.item()
+"""
+        ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def total(count, gloo_group):
+    counts = torch.tensor([count])
+    dist.all_reduce(counts, group=gloo_group)
+    return counts.item()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        reported: set[ast.AST] = set()
+        calls = [each for each in _collectives(module) if not _speaks_of_cpu(module, each)]
+        for function in outermost(module, calls):
+            seen = module.places(function).seen
+            for call in calls:
+                inner = module.function_of(call)
+                passed = _passed(call)
+                held = seen.get(passed) if passed is not None else None
+                made = certainly(held, inner or function, Where.DEFAULT) if held else None
+                if made is not None and made.by is not None and made.by not in reported:
+                    reported.add(made.by)
+                    yield self._reported(module, inner or function, call, made)
+
+    def _reported(
+        self, module: Module, function: FunctionNode, call: ast.Call, made: Place
+    ) -> Finding:
+        assert made.by is not None
+        shown = one_line(module, call.func)
+        return self.finding(
+            module,
+            made.by,
+            f"this is on the default device, mostly the CPU, and line {call.lineno} passes it to "
+            f"`{shown}`: NCCL takes tensors of GPUs only",
+            trail=[(made.by, "made without a device"), (call, "passed to other processes")],
+            fixes=[_made_there(module, function, made.by)],
+        )
+
+
+def _collectives(module: Module) -> Iterator[ast.Call]:
+    for call in module.calls(*_OF_TORCH, *_OF_ACCELERATE):
+        dotted = module.qualified(call.func)
+        name = dotted.rpartition(".")[2]
+        of_torch = dotted.startswith("torch.distributed.") and name in _OF_TORCH
+        owner = dotted.rpartition(".")[0].rpartition(".")[2].lower()
+        if of_torch or (name in _OF_ACCELERATE and owner == "accelerator"):
+            yield call
+
+
+def _passed(call: ast.Call) -> ast.expr | None:
+    """The tensor that is passed to other processes."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    of_accelerate = isinstance(call.func, ast.Attribute) and len(call.args) == 1
+    position = 0 if of_accelerate else _OF_TORCH.get(name, 0)
+    for each in call.keywords:
+        if each.arg in ("tensor", "input_tensor", "input"):
+            return each.value
+    return call.args[position] if position < len(call.args) else None
+
+
+def _speaks_of_cpu(module: Module, call: ast.Call) -> bool:
+    """The function knows of backends that take tensors of the CPU."""
+    function = module.function_of(call)
+    said = module.text(function).lower() if function is not None else ""
+    return any(word in said for word in _OTHER_BACKEND)
+
+
+def _made_there(module: Module, function: FunctionNode, made: ast.AST) -> Fix | None:
+    at_hand = at_hand_in(module, function)
+    if not isinstance(made, ast.Call) or not made.args or at_hand is None:
+        return None
+    if module.function_of(made) is not function or module.text(made.func).endswith("Tensor"):
+        return None
+    last = made.keywords[-1].value if made.keywords else made.args[-1]
+    edit = module.insert_after(last, f", device={shown_device(module, at_hand)}")
+    return module.fix("make it where the collective runs", Safety.UNSAFE, edit)
