@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from tensortrail.rules.devices._at_hand import devices_said
+from tensortrail.rules.devices._at_hand import device_read, devices_said
 from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.words import Kind
 
 _PREPARES = ("collate", "preprocess", "tokenize", "load", "read", "__getitem__", "convert")
 """How the names of methods begin that work on data before it is moved."""
@@ -30,6 +31,35 @@ def makes_on_devices(module: Module, function: FunctionNode) -> bool:
     """The function makes another tensor where one of its arguments is, or on a device of the
     caller: all it is given may be on a GPU."""
     return module.once(_makes_on_devices, function)
+
+
+def is_said_to_be_tensor(module: Module, function: FunctionNode, subject: str) -> bool:
+    """The argument is annotated as a tensor, in a file that asks tensors where they are."""
+    given = function.args
+    said = any(
+        each.arg == subject and each.annotation is not None and _names_tensor(each.annotation)
+        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+    )
+    return said and module.once(_asks_tensors, _file_of(module, function))
+
+
+def _names_tensor(annotation: ast.expr) -> bool:
+    return ast.unparse(annotation).rpartition(".")[2] == "Tensor"
+
+
+def _file_of(module: Module, node: ast.AST) -> ast.AST:
+    *_, top = module.ancestors(node)
+    return top
+
+
+def _asks_tensors(module: Module, file: ast.AST) -> bool:
+    """`x.device` of a name that is no object with a device of its own choice."""
+    return any(
+        isinstance(each.value, ast.Name)
+        and each.value.id != "self"
+        and module.value_of(each.value).is_only(Kind.TENSOR, Kind.PARAMETER)
+        for each in device_read(module, file)
+    )
 
 
 def is_choice(condition: str, function: FunctionNode) -> bool:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from tensortrail.rules.devices._device_aware import is_choice, is_of_module, makes_on_devices
+from tensortrail.rules.devices._device_aware import (
+    is_choice,
+    is_of_module,
+    is_said_to_be_tensor,
+    makes_on_devices,
+)
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where, opposite
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -139,7 +144,7 @@ def goes_along(module: Module, function: FunctionNode, subject: str, depth: int 
         return True
     if is_of_module(module, function) and not sets_up(function):
         return True
-    if makes_on_devices(module, function):
+    if makes_on_devices(module, function) or is_said_to_be_tensor(module, function, subject):
         return True
     if _meets_what_follows(module, function, subject):
         return True

@@ -98,7 +98,11 @@ def is_default_of(module: Module, choice: ast.IfExp, shown: str) -> bool:
         module.text(each).rpartition(".")[2] == name for each in statement.targets
     ):
         return True
-    around = any(isinstance(each, (ast.BoolOp, ast.IfExp)) for each in _above(module, choice))
+    around = any(
+        isinstance(each, (ast.BoolOp, ast.IfExp))
+        or (isinstance(each, ast.keyword) and each.arg == name)
+        for each in _above(module, choice)
+    )
     return around or any(guard.mentions(name) for guard in module.guards_of(choice))
 
 

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import devices_said
+from tensortrail.rules.devices._lying import is_legal, sets_up
+from tensortrail.rules.places import Held, Meeting, What, Where
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+
+_DEVICES = ("cuda", "cpu", "mps", "xpu", "npu")
+
+
+class DefaultDeviceMeetsArgument(Rule):
+    """A tensor made on a `device` argument meets another argument, and the default fits only one
+    place.
+
+    ## What it does
+    Flags a function with a default such as `device="cuda"` or `device="cpu"` that makes a tensor
+    there and takes it together with a tensor argument which it does not move. Nothing is reported
+    where the function tests the device, or moves the argument.
+
+    ## Why is this bad?
+    Who leaves `device` out has to have the other tensor on just that device. The tensor knows
+    where it is: a second way to say it can only be wrong.
+
+    ## Example
+    ```python
+    def one_hot(x, classes, device="cuda"):
+        blank = torch.zeros(len(x), classes, device=device)
+        return blank.scatter_(1, x, 1.0)
+    ```
+    Use instead:
+    ```python
+    def one_hot(x, classes):
+        blank = torch.zeros(len(x), classes, device=x.device)
+        return blank.scatter_(1, x, 1.0)
+    ```
+
+    ## Fix safety
+    No fix is offered: callers may pass the argument.
+
+    ## References
+    - huggingface/pytorch-image-models, `one_hot` of mixup
+    """
+
+    code = "DEV520"
+    name = "default-device-meets-argument"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = tuple(("torch", f"{quote}{device}") for device in _DEVICES for quote in ('"', "'"))
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def one_hot(x: torch.Tensor, classes, device="cuda"):
+    blank = torch.zeros(len(x), classes, device=device)
+    return blank.scatter_(1, x, 1.0)
+""",
+            lines=(4,),
+        ),
+        Bad(
+            """\
+import torch
+
+def noised(x, scale, *, device="cpu"):
+    x = x.unsqueeze(0).contiguous()
+    noise = torch.randn(len(x), 3, device=device)
+    return x + noise * scale
+""",
+            lines=(5,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def one_hot(x: torch.Tensor, classes, device="cuda"):
+    blank = torch.zeros(len(x), classes, device=device)
+    return blank.scatter_(1, x.to(device), 1.0)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def one_hot(x: torch.Tensor, classes, device=None):
+    device = x.device if device is None else device
+    blank = torch.zeros(len(x), classes, device=device)
+    return blank.scatter_(1, x, 1.0)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def table(rows: int, device="cuda"):
+    return torch.zeros(rows, device=device) + torch.arange(rows, device=device)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            defaults = _default_devices(function)
+            if not defaults or sets_up(function) or module.function_of(function) is not None:
+                continue
+            reported: set[ast.AST] = set()
+            for meeting in module.places(function).meetings:
+                for made, given in meeting.pairs:
+                    names = _in_conflict(meeting, made, given, function, defaults)
+                    node = _maker(module, function, meeting, names[0]) if names else None
+                    if names is not None and node is not None and node not in reported:
+                        reported.add(node)
+                        yield self._reported(module, meeting, node, *names, defaults)
+
+    def _reported(
+        self,
+        module: Module,
+        meeting: Meeting,
+        node: ast.AST,
+        name: str,
+        other: str,
+        defaults: dict[str, ast.Constant],
+    ) -> Finding:
+        line = getattr(meeting.node, "lineno", 0)
+        return self.finding(
+            module,
+            node,
+            f"this is on `{name}`, {defaults[name].value!r} unless it is given, and line {line} "
+            f"takes it together with `{other}`, which is where the caller has it",
+            trail=[
+                (defaults[name], f"the default of `{name}`"),
+                (node, f"made on `{name}`"),
+                (meeting.node, f"meets `{other}`"),
+            ],
+        )
+
+
+def _default_devices(function: FunctionNode) -> dict[str, ast.Constant]:
+    """Parameters with the name of a device as their default."""
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
+    pairs += [
+        (each, default)
+        for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        if default is not None
+    ]
+    return {
+        each.arg: default
+        for each, default in pairs
+        if isinstance(default, ast.Constant)
+        and isinstance(default.value, str)
+        and default.value.partition(":")[0] in _DEVICES
+    }
+
+
+def _in_conflict(
+    meeting: Meeting,
+    made: Held,
+    given: Held,
+    function: FunctionNode,
+    defaults: dict[str, ast.Constant],
+) -> tuple[str, str] | None:
+    """The device argument that one operand lies on, and the argument that the other one is."""
+    there, here = made.only, given.only
+    if there is None or here is None or there.given or here.given:
+        return None
+    if What.TENSOR is not made.what or What.TENSOR is not given.what:
+        return None
+    if there.where is not Where.DEVICE or there.subject not in defaults:
+        return None
+    if here.where is not Where.OF or is_legal(meeting, made) or is_legal(meeting, given):
+        return None
+    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    root = here.subject.partition(".")[0].partition("[")[0]
+    return (there.subject, here.subject) if root in arguments else None
+
+
+def _maker(
+    module: Module, function: FunctionNode, meeting: Meeting, device: str
+) -> ast.Call | None:
+    """The last call before the meeting that makes a tensor on the argument."""
+    line = getattr(meeting.node, "lineno", 0)
+    makers = [
+        call
+        for call, said in devices_said(module, function)
+        if isinstance(said, ast.Name) and said.id == device and call.lineno <= line
+    ]
+    return max(makers, key=lambda each: (each.lineno, each.col_offset), default=None)
