@@ -61,11 +61,8 @@ def is_cuda_literal(module: Module, node: ast.expr) -> bool:
     """`"cuda"`, `"cuda:0"` or `torch.device` of one."""
     if isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device" and node.args:
         node = node.args[0]
-    return (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and node.value.partition(":")[0] == "cuda"
-    )
+    said = module.value_of(node).constant
+    return isinstance(said, str) and said.partition(":")[0] == "cuda"
 
 
 def device_read(module: Module, inside: ast.AST) -> Iterator[ast.Attribute]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import re
 
-from tensortrail.rules.devices._at_hand import device_read, devices_said
+from tensortrail.rules.devices._at_hand import (
+    device_parameter,
+    device_read,
+    devices_said,
+)
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
@@ -29,7 +33,8 @@ def is_of_module(module: Module, function: FunctionNode) -> bool:
 
 def makes_on_devices(module: Module, function: FunctionNode) -> bool:
     """The function makes another tensor where one of its arguments is, or on a device of the
-    caller: all it is given may be on a GPU."""
+    caller: all it is given may be on a GPU. A function that is given a device beside the tensors
+    may prepare on the CPU what it moves at the end: there only what it makes on it counts."""
     return module.once(_makes_on_devices, function)
 
 
@@ -81,8 +86,10 @@ def is_choice(condition: str, function: FunctionNode) -> bool:
 
 
 def _makes_on_devices(module: Module, function: FunctionNode) -> bool:
+    moves_later = device_parameter(module, function) is not None
     return any(
-        _is_of_argument(said, function) or (_is_made(call) and _is_device_argument(said, function))
+        (_is_of_argument(said, function) and not moves_later)
+        or (_is_made(call) and _is_device_argument(said, function))
         for call, said in devices_said(module, function)
     )
 

@@ -145,17 +145,6 @@ def total(count):
     return counts.item()
 """
         ),
-        Good(
-            """\
-import torch
-import torch.distributed as dist
-
-def total(count, gloo_group):
-    counts = torch.tensor([count])
-    dist.all_reduce(counts, group=gloo_group)
-    return counts.item()
-"""
-        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
