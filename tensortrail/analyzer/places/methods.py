@@ -143,7 +143,10 @@ def _of_box(world_of: Evaluating, called: Called, name: str, base: Held, env: En
     func = called.node.func
     assert isinstance(func, ast.Attribute)
     if name == "to":
-        return Held(What.BOX, each=moved(world_of, called, name, member(base), env))
+        after = Held(What.BOX, each=moved(world_of, called, name, member(base), env))
+        if any(each.where is Where.HOST for each in member(base).places):
+            _moved_itself(func, after, env)  # what a tokenizer gives is moved in place
+        return after
     if name in ("append", "extend", "insert", "add") and called.args:
         added = member(called.args[-1]) if name == "extend" else called.args[-1]
         if isinstance(func.value, ast.Name):

@@ -25,6 +25,7 @@ def parameters_of(
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     evidence: set[str] | None = None
+    numbers = set(_numbers_by_default(arguments))
     found: dict[str, Held] = {}
     for index, each in enumerate(every):
         if index == 0 and cls is not None and each.arg == "self" and not is_static(function):
@@ -35,6 +36,9 @@ def parameters_of(
             if evidence is None:
                 evidence = set(_used_as_tensors(function, world))
             known = each.arg in evidence or (index == 1 and _takes_a_tensor(function, cls, world))
+            if not known and each.arg in numbers:
+                found[each.arg] = NUMBER
+                continue
             what = What.TENSOR if known else What.UNKNOWN
             held = Held(what, _where(each.arg), path=each.arg)
         found[each.arg] = held
@@ -42,6 +46,18 @@ def parameters_of(
         if rest is not None:
             found[rest.arg] = Held(path=rest.arg)
     return found
+
+
+def _numbers_by_default(arguments: ast.arguments) -> Iterator[str]:
+    """Parameters that are numbers or texts unless something else is given."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    pairs += [(each, default) for each, default in named if default is not None]
+    for each, default in pairs:
+        value = default.value if isinstance(default, ast.Constant) else None
+        if isinstance(value, (int, float, str)):
+            yield each.arg
 
 
 def _where(name: str) -> frozenset[Place]:

@@ -61,8 +61,16 @@ def is_cuda_literal(module: Module, node: ast.expr) -> bool:
     """`"cuda"`, `"cuda:0"` or `torch.device` of one."""
     if isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device" and node.args:
         node = node.args[0]
+    if not isinstance(node, ast.Constant) and not _is_global(module, node):
+        return False
     said = module.value_of(node).constant
     return isinstance(said, str) and said.partition(":")[0] == "cuda"
+
+
+def _is_global(module: Module, node: ast.expr) -> bool:
+    """A name of the file, or one that it imports."""
+    origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    return all(module.function_of(each) is None for each in origins)
 
 
 def device_read(module: Module, inside: ast.AST) -> Iterator[ast.Attribute]:
@@ -102,7 +110,12 @@ def _own_device(module: Module, function: FunctionNode) -> ast.Attribute | None:
     cls = module.parent(function)
     if not isinstance(cls, ast.ClassDef) or function.name in ("__init__", "device"):
         return None
-    return module.once(_device_of_class, cls)
+    of_cuda = any(
+        module.qualified(call.func).startswith("torch.cuda.")
+        and not module.qualified(call.func).endswith("is_available")
+        for call in module.nodes(ast.Call, function)
+    )
+    return None if of_cuda else module.once(_device_of_class, cls)
 
 
 def _device_of_class(module: Module, cls: ast.ClassDef) -> ast.Attribute | None:

@@ -34,7 +34,7 @@ def is_of_module(module: Module, function: FunctionNode) -> bool:
 def makes_on_devices(module: Module, function: FunctionNode) -> bool:
     """The function makes another tensor where one of its arguments is, or on a device of the
     caller: all it is given may be on a GPU. A function that is given a device beside the tensors
-    may prepare on the CPU what it moves at the end: there only what it makes on it counts."""
+    may prepare on the CPU what it moves at the end: it must move nothing there."""
     return module.once(_makes_on_devices, function)
 
 
@@ -86,12 +86,11 @@ def is_choice(condition: str, function: FunctionNode) -> bool:
 
 
 def _makes_on_devices(module: Module, function: FunctionNode) -> bool:
-    moves_later = device_parameter(module, function) is not None
-    return any(
-        (_is_of_argument(said, function) and not moves_later)
-        or (_is_made(call) and _is_device_argument(said, function))
-        for call, said in devices_said(module, function)
-    )
+    said = list(devices_said(module, function))
+    if device_parameter(module, function) is None:
+        return any(_is_of_argument(device, function) for _, device in said)
+    own = [call for call, device in said if _is_device_argument(device, function)]
+    return bool(own) and all(_is_made(call) for call in own)
 
 
 def _is_made(call: ast.Call) -> bool:

@@ -18,7 +18,7 @@ _OF_TORCH = {
 }  # fmt: skip
 """Collectives of `torch.distributed`, with the position of the tensor that is passed around."""
 _OF_ACCELERATE = ("gather", "gather_for_metrics", "reduce", "pad_across_processes")
-_OTHER_BACKEND = ("gloo", "mpi", "cpu")
+_OTHER_BACKENDS = ("gloo", "mpi")
 
 
 class CollectiveOnDefaultDevice(Rule):
@@ -29,8 +29,9 @@ class CollectiveOnDefaultDevice(Rule):
     `reduce` of an `Accelerator`, of a tensor that was made without a device: a number that was
     counted, a flag, a length.
 
-    Nothing is reported where the function speaks of another backend, such as gloo, where a
-    condition about devices leads to the call, or where the tensor was moved before it.
+    Nothing is reported where the call names a process group, where the file names another backend,
+    such as gloo, where a condition about devices leads to the call, or where the tensor was moved
+    before it.
 
     ## Why is this bad?
     The tensor is on the CPU. With the backend NCCL the call raises "No backend type associated
@@ -126,6 +127,17 @@ def longest(rows, device):
 import torch
 import torch.distributed as dist
 
+def total(count, group):
+    counts = torch.tensor([count])
+    dist.all_reduce(counts, group=group)
+    return counts.item()
+"""
+        ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
 def total(count, device):
     counts = torch.tensor([count], device=device)
     dist.all_reduce(counts)
@@ -151,7 +163,7 @@ def total(count):
         if in_tests(module):
             return
         reported: set[ast.AST] = set()
-        calls = [each for each in _collectives(module) if not _speaks_of_cpu(module, each)]
+        calls = [each for each in _collectives(module) if not _may_take_cpu(module, each)]
         for function in outermost(module, calls):
             seen = module.places(function).seen
             for call in calls:
@@ -199,11 +211,20 @@ def _passed(call: ast.Call) -> ast.expr | None:
     return call.args[position] if position < len(call.args) else None
 
 
-def _speaks_of_cpu(module: Module, call: ast.Call) -> bool:
-    """The function knows of backends that take tensors of the CPU."""
-    function = module.function_of(call)
-    said = module.text(function).lower() if function is not None else ""
-    return any(word in said for word in _OTHER_BACKEND)
+def _may_take_cpu(module: Module, call: ast.Call) -> bool:
+    """A group is named, which may be of another backend, or the file names such a backend."""
+    groups = [each.value for each in call.keywords if each.arg in ("group", "process_group")]
+    if any(not (isinstance(each, ast.Constant) and each.value is None) for each in groups):
+        return True
+    *_, file = module.ancestors(call)
+    return module.once(_names_other_backend, file)
+
+
+def _names_other_backend(module: Module, file: ast.AST) -> bool:
+    return any(
+        isinstance(each.value, str) and any(word in each.value for word in _OTHER_BACKENDS)
+        for each in module.nodes(ast.Constant, file)
+    )
 
 
 def _made_there(module: Module, function: FunctionNode, made: ast.AST) -> Fix | None:
