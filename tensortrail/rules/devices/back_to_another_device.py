@@ -34,17 +34,6 @@ class BackToAnotherDevice(Rule):
     back is on the current GPU, and meets the other tensors of the caller where they are not. On a
     machine without a GPU it raises.
 
-    ## Example
-    ```python
-    def sorted_rows(x):
-        return x.cpu().sort(dim=1).values.cuda()
-    ```
-    Use instead:
-    ```python
-    def sorted_rows(x):
-        return x.cpu().sort(dim=1).values.to(x.device)
-    ```
-
     ## Fix safety
     Unsafe: the result is on another device than before.
 

@@ -38,21 +38,6 @@ class CollectiveOnDefaultDevice(Rule):
     with device type cpu", and only there: on one process it is often left out, and with gloo it
     works.
 
-    ## Example
-    ```python
-    def total(count):
-        counts = torch.tensor(count)
-        dist.all_reduce(counts)
-        return counts.item()
-    ```
-    Use instead:
-    ```python
-    def total(count, device):
-        counts = torch.tensor(count, device=device)
-        dist.all_reduce(counts)
-        return counts.item()
-    ```
-
     ## Fix safety
     Unsafe: the device that is at hand may not be the one of the process group. No fix is offered
     where none is at hand.

@@ -28,19 +28,6 @@ class DefaultDeviceMeetsArgument(Rule):
     Who leaves `device` out has to have the other tensor on just that device. The tensor knows
     where it is: a second way to say it can only be wrong.
 
-    ## Example
-    ```python
-    def one_hot(x, classes, device="cuda"):
-        blank = torch.zeros(len(x), classes, device=device)
-        return blank.scatter_(1, x, 1.0)
-    ```
-    Use instead:
-    ```python
-    def one_hot(x, classes):
-        blank = torch.zeros(len(x), classes, device=x.device)
-        return blank.scatter_(1, x, 1.0)
-    ```
-
     ## Fix safety
     No fix is offered: callers may pass the argument.
 
@@ -64,6 +51,13 @@ def one_hot(x: torch.Tensor, classes, device="cuda"):
     return blank.scatter_(1, x, 1.0)
 """,
             lines=(4,),
+            instead="""\
+import torch
+
+def one_hot(x: torch.Tensor, classes):
+    blank = torch.zeros(len(x), classes, device=x.device)
+    return blank.scatter_(1, x, 1.0)
+""",
         ),
         Bad(
             """\
