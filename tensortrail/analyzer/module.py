@@ -19,14 +19,14 @@ from tensortrail.analyzer.guards import Guards
 from tensortrail.analyzer.limits import TooMuch
 from tensortrail.analyzer.names import Names, module_name
 from tensortrail.analyzer.offload_switches import OffloadSettings
-from tensortrail.analyzer.parsing import kept, parsed
+from tensortrail.analyzer.parsing import kept
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.still_parses import Checker
 from tensortrail.analyzer.structure import Structure
-from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.analyzer.tree import SCOPES
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import (
@@ -66,7 +66,7 @@ class PythonModule(Structure, AsksForPlaces):
         self.source = Source(path, data)
         self.kept = kept(data, project.words, project.limit)
         """What is judged of the file: all of it, unless it is very large."""
-        self.tree = Tree(parsed(self.kept))
+        self.tree = project.trees.of(path, self.kept)
         self.name, self.root = module_name(path)
         self._names = self._collect_names()
         self._qualified: dict[ast.AST, str] = {}

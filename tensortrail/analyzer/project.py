@@ -10,6 +10,7 @@ from pathlib import Path
 from tensortrail.analyzer.limits import Limit
 from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.source import Unreadable
+from tensortrail.analyzer.trees import Trees
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
@@ -32,6 +33,7 @@ class Project:
         self._open_file = open_file
         self.words = words
         """What of very large files is read: the statements that hold one of these."""
+        self.trees = Trees()
         self._modules: dict[str, ProjectFile | None] = {}
         self._files: dict[tuple[Path, str], str] = {}
         self._files_of: dict[tuple[Path | None, str], tuple[str, str] | None] = {}

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from tensortrail.rules.unchanging import unchanging
+
 
 class Where(str, Enum):
     """The sorts of places a tensor can be believed to have."""
@@ -34,7 +36,7 @@ ON_CPU_UNLESS_ASKED = frozenset({Where.DEFAULT, Where.HOST, Where.STAYS})
 """Places that do not follow the caller's device."""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Place:
     where: Where
     subject: str = ""
@@ -69,7 +71,7 @@ MAYBE_SCALAR = -1
 """The rank of a tensor that may have no dimension."""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Held:
     """What is believed of one expression: what it is, and on which places it may lie."""
 
@@ -113,7 +115,7 @@ UNKNOWN_HELD = Held()
 NUMBER = Held(What.NUMBER)
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Meeting:
     """Two tensors that one operation takes together."""
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tensortrail.rules.unchanging import unchanging
+
 
 class Kind(str, Enum):
     """What a value is believed to be. OTHER: known to be none of these. UNKNOWN: not known."""
@@ -38,7 +40,7 @@ class Owner(str, Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Placement:
     """Where bytes are believed to be: "cpu", "cuda", "meta", "disk", "offloaded"
     (some of the former, or still in place, as the callee pleases), or "" when not known.
@@ -63,7 +65,7 @@ class _NoConstant:
 NOT_CONSTANT = _NoConstant()
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Value:
     """What is believed of one expression at the point where it stands."""
 
@@ -104,7 +106,7 @@ class Value:
 UNKNOWN_VALUE = Value()
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Guard:
     """A condition known to hold (or not to) wherever the guarded node runs.
 

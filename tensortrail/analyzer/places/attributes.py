@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -29,7 +29,8 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
     if name in file.tree.once(_registered, cls):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")}), path=f"self.{name}")
     stores = file.tree.once(_stores, cls).get(name, [])
-    for function, value in _passed_to_register(file.tree, cls, name) if not stores else ():
+    passed = file.tree.once(_passed_to_register, cls).get(name, ()) if not stores else ()
+    for function, value in passed:
         held = file.places(function).seen.get(value, UNKNOWN_HELD)
         if held.what is What.MODULE:
             return _kept(file, cls, held, name)
@@ -83,16 +84,18 @@ def _is_moved(tree: Tree, cls: ast.ClassDef, name: str) -> bool:
 
 
 def _passed_to_register(
-    tree: Tree, cls: ast.ClassDef, name: str
-) -> Iterator[tuple[FunctionNode, ast.expr]]:
+    tree: Tree, cls: ast.ClassDef
+) -> dict[str, list[tuple[FunctionNode, ast.expr]]]:
     """`self.register_modules(name=value)`, as pipelines of diffusers keep their components."""
+    found: dict[str, list[tuple[FunctionNode, ast.expr]]] = {}
     for call in tree.nodes(ast.Call, cls):
         func = call.func
         if isinstance(func, ast.Attribute) and func.attr == "register_modules":
             function = tree.outermost_function_of(call)
             for keyword in call.keywords if function is not None else ():
-                if keyword.arg == name and function is not None:
-                    yield function, keyword.value
+                if keyword.arg and function is not None:
+                    found.setdefault(keyword.arg, []).append((function, keyword.value))
+    return found
 
 
 def _registered(tree: Tree, cls: ast.ClassDef) -> set[str]:
