@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from tensortrail.analyzer import known
@@ -34,7 +34,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
     methods = [each for each in node.body if isinstance(each, SCOPES)]
     dispatch = next((each for each in methods if each.name == DISPATCH), None)
     name = ".".join(filter(None, (file.name, file.tree.qualname_of(node))))
-    is_wrapper = any(_makes_wrapper(method) for method in methods)
+    is_wrapper = any(_makes_wrapper(file.tree, method) for method in methods)
     handles = set(_ops_registered(file, node, is_wrapper or dispatch is not None))
     handles |= known.LIBRARY_HANDLES.get(node.name, frozenset())
     if dispatch is not None:
@@ -48,7 +48,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
         raises_rest=dispatch is not None and isinstance(dispatch.body[-1], ast.Raise),
         takes=frozenset(_taken(methods)),
         methods=frozenset(each.name for each in methods),
-        fields=frozenset(_fields(node)),
+        fields=frozenset(_fields(file.tree, node)),
         registered=frozenset(_registered(file, node)),
         file=file.path,
         line=node.lineno,
@@ -192,13 +192,11 @@ def _implements_aliases(file: ClassFile) -> dict[str, str]:
     return found
 
 
-def _makes_wrapper(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _makes_wrapper(tree: Tree, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     if method.name not in ("__new__", "__init__", "_wrap", "wrap"):
         return False
-    return any(
-        isinstance(below, ast.Attribute) and below.attr == "_make_wrapper_subclass"
-        for below in in_order(method)
-    )
+    called = tree.nodes(ast.Attribute, method)
+    return any(each.attr == "_make_wrapper_subclass" for each in called)
 
 
 def _rewraps_rest(file: ClassFile, dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -248,14 +246,13 @@ def _taken(methods: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterabl
                 yield each.arg
 
 
-def _fields(node: ast.ClassDef) -> Iterable[str]:
+def _fields(tree: Tree, node: ast.ClassDef) -> Iterable[str]:
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             yield statement.target.id
-    for below in in_order(node):
+    for below in tree.nodes(ast.Attribute, node):
         if (
-            isinstance(below, ast.Attribute)
-            and isinstance(below.ctx, ast.Store)
+            isinstance(below.ctx, ast.Store)
             and isinstance(below.value, ast.Name)
             and below.value.id in ("self", "obj", "instance", "r")
         ):
@@ -264,14 +261,22 @@ def _fields(node: ast.ClassDef) -> Iterable[str]:
 
 def _registered(file: ClassFile, cls: ast.ClassDef) -> Iterable[str]:
     """Names that the class makes a parameter, a buffer or a submodule under."""
-    for below in file.tree.below(cls):
-        if isinstance(below, ast.Call) and below.args:
-            called = dotted_name(below.func).rpartition(".")[2]
-            name = below.args[0]
-            if called in _REGISTERING and isinstance(name, ast.Constant):
+    for call in file.tree.nodes(ast.Call, cls):
+        name = call.args[0] if call.args else None
+        if isinstance(name, ast.Constant):
+            called = dotted_name(call.func).rpartition(".")[2]
+            if called in _REGISTERING:
                 yield str(name.value)
-        elif (isinstance(below, (ast.Assign, ast.AnnAssign)) and below.value is not None) and (
-            file.qualified(below.value) in ("torch.nn.Parameter", "torch.nn.Buffer")
+    for target, value in _assigned(file.tree, cls):
+        if isinstance(target, ast.Attribute) and (
+            file.qualified(value) in ("torch.nn.Parameter", "torch.nn.Buffer")
         ):
-            targets = below.targets if isinstance(below, ast.Assign) else [below.target]
-            yield from (each.attr for each in targets if isinstance(each, ast.Attribute))
+            yield target.attr
+
+
+def _assigned(tree: Tree, cls: ast.ClassDef) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for plain in tree.nodes(ast.Assign, cls):
+        yield from ((target, plain.value) for target in plain.targets)
+    for annotated in tree.nodes(ast.AnnAssign, cls):
+        if annotated.value is not None:
+            yield annotated.target, annotated.value

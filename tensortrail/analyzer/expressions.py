@@ -9,7 +9,7 @@ from typing import Any
 
 from tensortrail.analyzer import calls, known, narrowing, uses
 from tensortrail.analyzer.evaluating import Binding, World
-from tensortrail.analyzer.narrowing import path_of
+from tensortrail.analyzer.narrowing import index_text, path_of
 from tensortrail.analyzer.state import State, join_values
 from tensortrail.rules.words import (
     NOWHERE,
@@ -77,7 +77,7 @@ class Evaluator:
         found = state.values.get(node.id)
         if found is None:
             found = self.world.global_value(node.id)
-        return found if found.path else replace(found, path=node.id)
+        return found if found.path else found.called(node.id)
 
     def _attribute(self, node: ast.Attribute, state: State) -> Value:
         return self._member(node, self.value(node.value, state), state)
@@ -96,7 +96,7 @@ class Evaluator:
         owner = Owner.CALLER if base.owner in (Owner.CALLER, Owner.UNKNOWN) else base.owner
         if base.path == "self" and found.owner == Owner.HERE:
             owner = Owner.HERE
-        return replace(found, path=path, owner=owner)
+        return found.called(path, owner)
 
     def _attribute_of(self, node: ast.Attribute, base: Value) -> Value:
         name = node.attr
@@ -135,7 +135,7 @@ class Evaluator:
     def _subscript(self, node: ast.Subscript, state: State) -> Value:
         base = self.value(node.value, state)
         self.value(node.slice, state)
-        path = f"{base.path}[{ast.unparse(node.slice)}]" if base.path else ""
+        path = f"{base.path}[{index_text(node.slice)}]" if base.path else ""
         bound = state.values.get(path) if path else None
         if bound is not None:
             return bound
@@ -281,7 +281,7 @@ class Evaluator:
             return
         origins = (source,) if source is not None else ()
         alias = value.path if value.kind is Kind.MODULE and _is_name(value.path) else path
-        bound = self.by_use(replace(value, origins=origins, path=alias))
+        bound = self.by_use(value.called(alias, origins=origins))
         state.bind(path, bound)
         self.seen[target] = bound
 
@@ -304,7 +304,7 @@ class Evaluator:
             target, value = target.value, UNKNOWN_VALUE
         path = path_of(target)
         if path:
-            bound = self.by_use(replace(value, path=value.path or path, origins=(source,)))
+            bound = self.by_use(value.called(value.path or path, origins=(source,)))
             state.bind(path, bound)
             self.seen[target] = bound
 

@@ -48,9 +48,8 @@ def facts_of(
     flow: Flow,
     guards: Callable[[ast.AST], Sequence[Guard]],
     file: str,
-    is_method: bool,
+    params: tuple[str, ...],
 ) -> FunctionFacts:
-    params = params_of(function, is_method)
     moves: dict[str, str] = {}
     guarded: set[str] = set()
     for path, placement in flow.moves:

@@ -61,6 +61,8 @@ class PythonModule(Structure, AsksForPlaces):
     def __init__(self, path: str, data: bytes, project: Project) -> None:
         self.path = path
         self.project = project
+        self.tick: Callable[[], None] = project.limit.tick
+        """Something was asked: work on one file has a limit."""
         self.needs: set[str] = set()
         """Other files whose facts were consulted."""
         self.source = Source(path, data)
@@ -130,10 +132,6 @@ class PythonModule(Structure, AsksForPlaces):
         return names
 
     # --- meaning -------------------------------------------------------------------------
-    def tick(self) -> None:
-        """Something was asked: work on one file has a limit."""
-        self.project.limit.tick()
-
     def value_of(self, node: ast.expr) -> Value:
         self.tick()
         flow = self._flow_of(node)
@@ -267,13 +265,17 @@ class PythonModule(Structure, AsksForPlaces):
             self._function_facts[node] = None  # recursion ends here
             text = self.text(node)
             is_method = isinstance(self.tree.parent(node), ast.ClassDef)
-            if any(word in text for word in known.MOVING_WORDS) or "return" in text:
+            params = functions.params_of(node, is_method)
+            name = self.tree.qualname_of(node)
+            if not params:  # nothing can be done to them: there is no need to run it
+                self._function_facts[node] = FunctionFacts(name, file=self.path, line=node.lineno)
+            elif any(word in text for word in known.MOVING_WORDS) or "return" in text:
                 flow = self._flow_of(node)
                 if not flow.done:
                     del self._function_facts[node]  # asked while it is being run: ask again later
                     return None
                 self._function_facts[node] = functions.facts_of(
-                    self.tree.qualname_of(node), node, flow, self.guards_of, self.path, is_method
+                    name, node, flow, self.guards_of, self.path, params
                 )
         return self._function_facts[node]
 

@@ -104,9 +104,11 @@ def _narrow_compare(evaluator: Evaluating, test: ast.Compare, state: State) -> N
         return
     if not isinstance(op, ast.Eq) or not isinstance(right, ast.Constant):
         return
-    chain = ast.unparse(left)
+    if not (isinstance(left, ast.Attribute) and isinstance(right.value, str)):
+        return
+    chain = ast.unparse(left) if left.attr == "type" else ""
     subject = chain.removesuffix(".type").removesuffix(".device")
-    if chain.endswith(".device.type") and isinstance(right.value, str):
+    if chain.endswith(".device.type"):
         before = state.values.get(subject)
         placed = Placement(right.value, test)
         if before is not None:
@@ -124,8 +126,17 @@ def path_of(node: ast.expr) -> str:
         return f"{base}.{node.attr}" if base else ""
     if isinstance(node, ast.Subscript):
         base = path_of(node.value)
-        return f"{base}[{ast.unparse(node.slice)}]" if base else ""
+        return f"{base}[{index_text(node.slice)}]" if base else ""
     return ""
+
+
+def index_text(index: ast.expr) -> str:
+    """As `ast.unparse` writes it, which takes its time even for the simple ones."""
+    if isinstance(index, ast.Name):
+        return index.id
+    if isinstance(index, ast.Constant) and type(index.value) is int:
+        return repr(index.value)
+    return ast.unparse(index)
 
 
 def _is_isinstance(call: ast.Call) -> bool:

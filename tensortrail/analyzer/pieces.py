@@ -56,11 +56,13 @@ def worth_parsing(data: bytes, words: Collection[bytes]) -> Worth:
     return _only(data, pieces, wanted)
 
 
-def with_lines(data: bytes, lines: Iterable[int]) -> bytes:
-    """The statements that reach over one of the lines, as far as there is room."""
+def with_all(data: bytes, groups: Iterable[Collection[bytes]]) -> bytes:
+    """The statements that hold all the words of one of the groups, as far as there is room."""
     pieces = list(_pieces(data))
-    first_lines = [piece.line for piece in pieces]
-    return _only(data, pieces, {bisect_right(first_lines, line) - 1 for line in lines}).data
+    wanted = set[int]()
+    for words in groups:
+        wanted |= set[int].intersection(*(_holding(data, pieces, [word]) for word in words))
+    return _only(data, pieces, wanted).data
 
 
 def _only(data: bytes, pieces: Sequence[Piece], wanted: Collection[int]) -> Worth:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tensortrail.analyzer.pieces import with_lines
+from tensortrail.analyzer.pieces import with_all
 from tensortrail.analyzer.source import Source
 from tensortrail.files import read
 from tensortrail.findings import Finding, Site
@@ -122,12 +122,12 @@ def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[s
         try:
             data = read(path)
             source = Source(path, data)
-            every_line = (_lines(source, shape, shapes[shape]) for shape in wanted)
-            lines = sorted({line for some in every_line for line in some})
             # a comment on the encoding, which `ast` has to see, may stand in another statement
-            tree = ast.parse(with_lines(data, lines) if source.editable else data)
+            words = [shapes[shape] for shape in wanted]
+            tree = ast.parse(with_all(data, words) if source.editable else data)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
+        lines = sorted({line for shape in wanted for line in _lines(source, shape, shapes[shape])})
         dropped: set[ast.expr] = set()
         counts: Counter[str] = Counter()
         for node in _on_lines(tree, lines):

@@ -46,12 +46,6 @@ class Tree:
         return {node: number for number, node in enumerate(self._order)}
 
     @cached_property
-    def _parents(self) -> dict[ast.AST, ast.AST]:
-        order, parents = self._walked
-        pairs = zip(order, parents, strict=True)
-        return {node: order[parent] for node, parent in pairs if node is not self.root}
-
-    @cached_property
     def _last(self) -> list[int]:
         return ends_of_subtrees(self._walked[1])
 
@@ -132,13 +126,14 @@ class Tree:
         return self._order[number : self._last[number] + 1]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
-        return self._parents.get(node)
+        return next(self.ancestors(node), None)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        above = self._parents.get(node)
-        while above is not None:
-            yield above
-            above = self._parents.get(above)
+        number = self._number.get(node)
+        order, parents = self._walked
+        while number:  # neither the root nor a node of no tree
+            number = parents[number]
+            yield order[number]
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         return self._above(node, self._functions)  # type: ignore[return-value]
@@ -155,8 +150,8 @@ class Tree:
         return self._statements[self._number[node]]  # type: ignore[return-value]
 
     def _above(self, node: ast.AST, innermost: Sequence[ast.AST | None]) -> ast.AST | None:
-        above = self._parents.get(node)
-        return innermost[self._number[above]] if above is not None else None
+        number = self._number.get(node)
+        return innermost[self._walked[1][number]] if number else None
 
     @cached_property
     def _functions(self) -> list[ast.AST | None]:

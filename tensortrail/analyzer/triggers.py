@@ -9,8 +9,7 @@ from tensortrail.rules.base import Near, Rule, Trigger
 _WINDOW = 2000
 """Bytes from the start of a line that a `Near` pattern may look at."""
 
-Has = Callable[[bytes], bool]
-Test = Callable[[bytes, Has], bool]
+Test = Callable[[bytes], bool]
 
 
 class Triggers:
@@ -18,54 +17,72 @@ class Triggers:
 
     def __init__(self, rules: Iterable[type[Rule]]) -> None:
         self._rules = [
-            (rule, [_test(trigger) for trigger in rule.triggers])
+            (rule, [_words(trigger) for trigger in rule.triggers], _places(rule))
             for rule in rules
             if rule.reads_code()
         ]
+        self._stems = _stems(self.words)
 
     @property
     def words(self) -> frozenset[bytes]:
         """All the words that any rule waits for; the empty one if a rule waits for none."""
-        found: set[str] = set()
-        for rule, _ in self._rules:
-            for trigger in rule.triggers or ("",):
-                if isinstance(trigger, Near):
-                    found |= {trigger.word, *trigger.also}
-                else:
-                    found |= {trigger} if isinstance(trigger, str) else set(trigger)
-        return frozenset(word.encode() for word in found)
+        found: set[bytes] = set()
+        for _, triggers, _ in self._rules:
+            found.update(*triggers or [frozenset({b""})])
+        return frozenset(found)
 
     def rules_for(self, data: bytes) -> list[type[Rule]]:
-        found: dict[bytes, bool] = {}
-
-        def has(word: bytes) -> bool:
-            if word not in found:
-                found[word] = word in data
-            return found[word]
-
+        present = self._present(data)
         return [
             rule
-            for rule, tests in self._rules
-            if (not tests or any(test(data, has) for test in tests))
+            for rule, triggers, places in self._rules
+            if (
+                not triggers
+                or any(
+                    words <= present and (place is None or place(data))
+                    for words, place in zip(triggers, places, strict=True)
+                )
+            )
             and (not rule.shape or any(shape.search(data) for shape in rule.shape))
         ]
 
+    def _present(self, data: bytes) -> set[bytes]:
+        """Of the words those that occur: where a part of one is missing, it is not looked for."""
+        found = {b""}
+        for word, stem in self._stems:
+            if stem in found and word in data:
+                found.add(word)
+        return found
 
-def _test(trigger: Trigger) -> Test:
+
+def _stems(words: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
+    """Each word with the longest other one that is a part of it, short words first."""
+    found: list[tuple[bytes, bytes]] = []
+    for word in sorted(words, key=lambda each: (len(each), each)):
+        parts = [known for known, _ in found if known in word]
+        found.append((word, parts[-1] if parts else b""))
+    return found
+
+
+def _words(trigger: Trigger) -> frozenset[bytes]:
+    """All of them have to occur."""
     if isinstance(trigger, Near):
-        return _near(trigger)
-    words = [word.encode() for word in ((trigger,) if isinstance(trigger, str) else trigger)]
-    return lambda data, has: all(has(word) for word in words)
+        return frozenset(each.encode() for each in (trigger.word, *trigger.also))
+    return frozenset(
+        each.encode() for each in ((trigger,) if isinstance(trigger, str) else trigger)
+    )
+
+
+def _places(rule: type[Rule]) -> list[Test | None]:
+    return [_near(each) if isinstance(each, Near) else None for each in rule.triggers]
 
 
 def _near(trigger: Near) -> Test:
+    """Whether the pattern is found on a line with the word."""
     word = trigger.word.encode()
-    also = [each.encode() for each in trigger.also]
     match = trigger.pattern.match
 
-    def test(data: bytes, has: Has) -> bool:
-        if not all(has(each) for each in also) or not has(word):
-            return False
+    def test(data: bytes) -> bool:
         at = data.find(word)
         while at >= 0:
             start = data.rfind(b"\n", 0, at) + 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from functools import cache
 
 _NO_NODES = frozenset(
     "id ctx attr arg asname module level op ops type_comment kind conversion simple is_async "
@@ -13,13 +12,20 @@ _NO_NODES = frozenset(
 """Fields of plain values, and of contexts and operators, of which ast shares one for all places."""
 
 
-@cache
-def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields that may hold nodes, from the last to the first."""
-    if issubclass(kind, (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)):
-        return ()
-    plain = _NO_NODES if kind.__name__ == "TypeAlias" else _NO_NODES | {"name"}
-    return tuple(name for name in reversed(kind._fields) if name not in plain)
+class _ChildFields(dict[type[ast.AST], tuple[str, ...]]):
+    """For each type of node the fields that may hold nodes, from the last to the first."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        if issubclass(kind, (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)):
+            found: tuple[str, ...] = ()
+        else:
+            plain = _NO_NODES if kind.__name__ == "TypeAlias" else _NO_NODES | {"name"}
+            found = tuple(name for name in reversed(kind._fields) if name not in plain)
+        self[kind] = found
+        return found
+
+
+_child_fields = _ChildFields()
 
 
 def in_order(node: ast.AST) -> Sequence[ast.AST]:
@@ -33,18 +39,24 @@ def walk(root: ast.AST) -> tuple[list[ast.AST], list[int]]:
     Contexts and operators are left out: ast shares one object for all places."""
     order: list[ast.AST] = []
     parents: list[int] = []
-    stack: list[tuple[ast.AST, int]] = [(root, 0)]
-    while stack:
-        node, parent = stack.pop()
+    nodes: list[ast.AST] = [root]
+    above = [0]
+    while nodes:  # over all nodes of all files: two stacks of plain objects, and no calls
+        node = nodes.pop()
+        parents.append(above.pop())
         number = len(order)
         order.append(node)
-        parents.append(parent)
-        for name in _child_fields(type(node)):  # type: ignore[arg-type]
+        for name in _child_fields[node.__class__]:
             value = getattr(node, name, None)
-            if isinstance(value, list):
-                stack += [(each, number) for each in reversed(value) if each is not None]
-            elif value is not None:
-                stack.append((value, number))
+            if value is None:
+                continue
+            if value.__class__ is list:
+                below = [each for each in value[::-1] if each is not None]
+                nodes += below
+                above += [number] * len(below)
+            else:
+                nodes.append(value)
+                above.append(number)
     return order, parents
 
 

@@ -87,6 +87,23 @@ class Value:
     asked: tuple[ast.expr, ...] = field(default=(), compare=False)
     """Conditions on the way here that ask what it is (`hasattr`, `isinstance`)."""
 
+    def called(
+        self, path: str, owner: Owner | None = None, origins: tuple[ast.expr, ...] | None = None
+    ) -> Value:
+        """The same under another path. Written out, as every name and attribute asks for it."""
+        return Value(
+            self.kinds,
+            self.placement,
+            self.sure,
+            self.cls,
+            self.owner if owner is None else owner,
+            path,
+            self.shares,
+            self.origins if origins is None else origins,
+            self.constant,
+            self.asked,
+        )
+
     @property
     def kind(self) -> Kind:
         return next(iter(self.kinds)) if len(self.kinds) == 1 else Kind.UNKNOWN

@@ -34,7 +34,7 @@ def parameters_of(
         held = _by_annotation(each, world)
         if held is None:
             if evidence is None:
-                evidence = set(_used_as_tensors(function, world))
+                evidence = _used_as_tensors(function, world)
             known = each.arg in evidence or (index == 1 and _takes_a_tensor(function, cls, world))
             if not known and each.arg in numbers:
                 found[each.arg] = NUMBER
@@ -97,10 +97,8 @@ def _takes_a_tensor(function: FunctionNode, cls: ast.ClassDef | None, world: Wor
     name = function.args.args[1].arg
     asked = (
         each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Name)
-        and each.func.id in ("isinstance", "len", "type")
+        for each in world.tree.nodes(ast.Call, function)
+        if isinstance(each.func, ast.Name) and each.func.id in ("isinstance", "len", "type")
     )
     return not any(getattr(call.args[0], "id", "") == name for call in asked if call.args)
 
@@ -118,26 +116,27 @@ def _names_in(annotation: ast.expr) -> Iterator[str]:
                 return
 
 
-def _used_as_tensors(function: FunctionNode, world: World) -> Iterator[str]:
+def _used_as_tensors(function: FunctionNode, world: World) -> set[str]:
     """Names that the function asks for what only a tensor has, and does not test the type of."""
     found: set[str] = set()
     doubtful: set[str] = set()
     strict = names("meets", "strictly")
-    for node in ast.walk(function):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.attr in names("only_tensors", "names"):
-                found.add(node.value.id)
-        elif isinstance(node, ast.Subscript):
-            if isinstance(node.value, ast.Name) and _cuts_dimensions(node.slice):
-                found.add(node.value.id)
-        elif isinstance(node, ast.Call):
-            dotted = world.qualified(node.func)
-            firsts = [each.id for each in node.args[:1] if isinstance(each, ast.Name)]
+    only_tensors = names("only_tensors", "names")
+    for asked in world.tree.nodes(ast.Attribute, function):
+        if asked.attr in only_tensors and isinstance(asked.value, ast.Name):
+            found.add(asked.value.id)
+    for cut in world.tree.nodes(ast.Subscript, function):
+        if isinstance(cut.value, ast.Name) and _cuts_dimensions(cut.slice):
+            found.add(cut.value.id)
+    for call in world.tree.nodes(ast.Call, function):
+        first = call.args[0] if call.args else None
+        if isinstance(first, ast.Name):
+            dotted = world.qualified(call.func)
             if dotted in _TAKES_ANYTHING or dotted.startswith("numpy."):
-                doubtful.update(firsts)
+                doubtful.add(first.id)
             elif dotted.startswith("torch.") and dotted.rpartition(".")[2] in strict:
-                found.update(firsts)
-    yield from found - doubtful
+                found.add(first.id)
+    return found - doubtful
 
 
 def _cuts_dimensions(index: ast.expr) -> bool:

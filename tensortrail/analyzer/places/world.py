@@ -6,10 +6,12 @@ import ast
 from typing import Protocol
 
 from tensortrail.analyzer.places.results import Callee
+from tensortrail.analyzer.tree import Tree
 from tensortrail.rules.places import Held
 
 
 class World(Protocol):
+    tree: Tree
     sets_default_device: bool
     """The file changes the default device somewhere: nothing is known of factories without one."""
 
