@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -53,6 +55,17 @@ def test_every_page_is_in_the_index() -> None:
 def test_the_command_line_is_documented_as_it_is() -> None:
     written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert written == page(written), "python -m tensortrail.cli.reference writes it"
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("material")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "rules" / "moved-alone.html").is_file()
+    first = (tmp_path / "project.html").read_text(encoding="utf-8")
+    assert 'href="guides/offload.html' in first
 
 
 def test_the_python_page_prints_what_it_shows() -> None:
