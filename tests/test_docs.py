@@ -6,8 +6,10 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,8 @@ else:
     import tomli as tomllib
 
 from tensortrail import config
+from tensortrail.cli import trace
+from tensortrail.cli.parser import parser
 from tensortrail.cli.reference import page
 
 ROOT = Path(__file__).parent.parent
@@ -55,6 +59,29 @@ def test_every_page_is_in_the_index() -> None:
 def test_the_command_line_is_documented_as_it_is() -> None:
     written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert written == page(written), "python -m tensortrail.cli.reference writes it"
+
+
+def commands() -> Iterator[str]:
+    """The `tensortrail` commands that the pages name, in blocks of a shell and in tables."""
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        for block in re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            yield from (line.partition("#")[0] for line in block.splitlines())
+        if path.name in ("assistants.md", "troubleshooting.md", "README.md", "faq.md"):
+            yield from re.findall(r"`(tensortrail [a-z][^`]*)`", text)
+
+
+@pytest.mark.parametrize(
+    "command", sorted({each.strip() for each in commands() if each.startswith("tensortrail ")})
+)
+def test_the_commands_on_the_pages_can_be_typed(command: str) -> None:
+    words = shlex.split(re.sub(r"[|>].*", "", command))[1:]
+    if "..." in words or words[-1:] == ["--help"]:
+        return
+    if words[0] == "trace":
+        trace.parser().parse_args(trace.split(words[1:])[0])
+    else:
+        parser().parse_args(words)
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
