@@ -135,7 +135,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
 
 def _told(error: BaseException, running: Session, color: bool) -> None:
     """The traceback without frames of ours, and the explanation under it."""
-    text = "" if isinstance(error, Stopped) else running.explained(error, color)
+    text = "" if isinstance(error, Stopped) else running.explained(error, color=color)
     without_our_frames(error)
     sys.excepthook(type(error), error, error.__traceback__)
     if text:

@@ -54,7 +54,9 @@ def _owner_in(statement: ast.stmt, parameter: str) -> str:
         for node in ast.walk(statement)
         if isinstance(node, ast.Attribute) and node.attr == name
     }
+    inside = path.partition(".")[2]  # the statement may know the model by another name
     fitting = {each for each in owners if each == path or each.endswith(f".{path}")}
+    fitting = fitting or {each for each in owners if inside and each.endswith(f".{inside}")}
     chosen = fitting or (owners if len(owners) == 1 else set())
     return chosen.pop() if len(chosen) == 1 else ""
 

@@ -63,7 +63,8 @@ def named(timeline: Timeline, storages: Iterable[Storage], most: int = 3) -> str
 
 def not_brought(hook: Mapping[str, Any]) -> str:
     """Why a hook did not bring a weight, in words."""
-    name, module, device = (str(hook.get(key)) for key in ("hook", "module", "to"))
+    name, device = str(hook.get("hook")), str(hook.get("to"))
+    module = str(hook.get("shown") or hook.get("module"))
     match hook.get("why"):
         case "removed":
             where = ""

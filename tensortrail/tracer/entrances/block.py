@@ -102,9 +102,10 @@ class Run(AbstractContextManager["Run"]):
             raise RuntimeError("the recording is not running: use phase() inside the with block")
         return self._session.recorder.phase(name)
 
-    def explained(self, error: BaseException) -> str:
-        """What an exception has to do with where tensors are; empty if nothing."""
-        return self._session.explained(error) if self._session is not None else ""
+    def explained(self, error: BaseException, phase: str = "") -> str:
+        """What an exception has to do with where tensors are; empty if nothing. With a phase, only
+        what happened since it began is taken for its beginning."""
+        return self._session.explained(error, phase) if self._session is not None else ""
 
     def failed(self, test: str) -> None:
         """An exception has left the test that runs, which is a phase of that name."""
@@ -142,13 +143,12 @@ class Run(AbstractContextManager["Run"]):
         or `.as_dict()` for programs."""
         from tensortrail.tracer.exports.why import why
 
-        if self._session is not None:
-            self._session.name_what_lives()
         return why(self.timeline(), tensor)
 
     def timeline(self) -> RunTimeline:
         """What was recorded up to now."""
         if self._session is not None:
+            self._session.name_what_lives()
             self._session.recorder.writer.flush()
         return open_run(self.directory)
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from tensortrail.tracer.exports.text import count_of
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 
 MOST_READ = 50
@@ -16,7 +17,7 @@ TITLE = "tensortrail: what was where"
 class Recording(Protocol):
     def failed(self, test: str) -> None: ...
 
-    def explained(self, error: BaseException) -> str: ...
+    def explained(self, error: BaseException, phase: str = "") -> str: ...
 
     def found_in(self, phase: str) -> str: ...
 
@@ -25,6 +26,18 @@ class FailedTests:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._read = 0
+        self._unread: set[str] = set()
+
+    @property
+    def trouble(self) -> list[str]:
+        """The tests that failed after as many were explained as a session explains."""
+        if not self._unread:
+            return []
+        more = count_of(len(self._unread), "failed test")
+        return [
+            f"{more} not explained, as {MOST_READ} others are: run one alone for its explanation, "
+            f"{min(self._unread)} for example"
+        ]
 
     def explanation(self, report: pytest.TestReport, error: BaseException | None) -> str:
         """What the failure has to do with where tensors are; empty if nothing."""
@@ -32,7 +45,7 @@ class FailedTests:
             self._recording.failed(report.nodeid)
         if error is None or not self._may_read(report):
             return ""
-        text = self._recording.explained(error)
+        text = self._recording.explained(error, report.nodeid)
         self._read += bool(text)  # the trail was not read if there is none
         return text
 
@@ -44,7 +57,10 @@ class FailedTests:
         return self._recording.found_in(report.nodeid)
 
     def _may_read(self, report: pytest.TestReport) -> bool:
-        return report.outcome == "failed" and self._read < MOST_READ
+        failed = report.outcome == "failed"
+        if failed and self._read >= MOST_READ:
+            self._unread.add(report.nodeid)
+        return failed and self._read < MOST_READ
 
 
 def raised(item: pytest.Item, call: pytest.CallInfo[Any]) -> BaseException | None:

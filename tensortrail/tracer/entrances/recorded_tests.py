@@ -50,6 +50,7 @@ class RecordedTests:
         if (ended := self._session) is not None:
             ended.stop()
             self._found.trouble += [ended.trouble] if ended.trouble else []
+            self._found.trouble += self._failed.trouble if self._failed else []
             self._found.end(lambda: open_run(ended.directory), ended.recorder.writer.events)
         if (output := getattr(session.config, "workeroutput", None)) is not None:
             output[KEY] = self._found.sent()

@@ -73,6 +73,7 @@ class RehearsedTests:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         found = self._summary.found
         found.end(self._run.timeline)
+        found.trouble += self._failed.trouble
         if (output := getattr(session.config, "workeroutput", None)) is not None:
             output[KEY] = found.sent()
         elif self._check:

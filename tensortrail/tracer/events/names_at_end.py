@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterable
 
 import torch
 
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.storages import PLAIN
 
 MOST_OBJECTS = 5_000_000
 
 
-def name_what_lives(recorder: Recorder) -> None:
-    """Parameters and buffers get the path in their outermost module as their name."""
+def name_what_lives(recorder: Recorder, errors: Iterable[BaseException] = ()) -> None:
+    """Parameters and buffers get the path in their outermost module as their name, and so do the
+    plain attributes that were met. Variables that hold models are looked for in the frames that
+    these exceptions came through too."""
     if len(recorder.storages):
+        recorder.models.look(errors)
         for root in _roots():
             recorder.name_module(root)
+            _name_attributes(recorder, root)
+
+
+def _name_attributes(recorder: Recorder, root: torch.nn.Module) -> None:
+    for path, module in root.named_modules():
+        for key, value in vars(module).items():
+            if type(value) in PLAIN and (entry := recorder.storages.known(value)) and entry.name:
+                name = ".".join(filter(None, (recorder.models.of(root), path, key)))
+                recorder.storages.name(entry, name)
 
 
 def _roots() -> list[torch.nn.Module]:

@@ -13,6 +13,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import Focus
+from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, frames, place
 from tensortrail.tracer.identity.storages import Entry, Storages, is_wrapper
@@ -75,7 +76,8 @@ class Recorder:
         self.focus = focus or Focus()
         self.storages = Storages(writer, self._freed)
         self.dead = self.storages.dead
-        self.onload_hooks = OnloadHooks(self.storages)
+        self.models = ModelNames()
+        self.onload_hooks = OnloadHooks(self.storages, self.models)
         self.mixed_devices = MixedDevices(self, self.onload_hooks)
         self.failures = Failures(self, self.onload_hooks)
         self.fresh_memory = FreshMemory(self)
@@ -306,7 +308,7 @@ class Recorder:
         """Parameters and buffers are called by their path in the module from now on. Gives their
         storages."""
         found: dict[int, Entry] = {}
-        for name, tensor in owned(module, root or type(module).__name__):
+        for name, tensor in owned(module, root or self.models.of(module)):
             for entry in self.storages.entries(tensor):
                 self.storages.name(entry, name)
                 found[entry.number] = entry

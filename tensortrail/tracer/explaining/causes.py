@@ -56,7 +56,7 @@ def match(type_name: str, message: str) -> Match | None:
 
 def match_chain(error: BaseException) -> list[tuple[BaseException, Match | None]]:
     """The error and those it came from, the outermost first."""
-    return [(link, match(type_name_of(link), _message_of(link))) for link in _chain(error)]
+    return [(link, match(type_name_of(link), _message_of(link))) for link in chain(error)]
 
 
 def type_name_of(error: BaseException) -> str:
@@ -98,7 +98,8 @@ def _compiled(pattern: str, words: Mapping[str, str]) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and those it came from, as a traceback shows them: the outermost first."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:

@@ -19,6 +19,7 @@ from tensortrail.tracer.explaining.failed_save import finding_of_save, saves
 from tensortrail.tracer.explaining.fitting import fitting
 from tensortrail.tracer.explaining.names_in_traceback import Scene
 from tensortrail.tracer.explaining.out_of_memory import held_by
+from tensortrail.tracer.explaining.phase_traces import beginning
 from tensortrail.tracer.explaining.standing_findings import standing_findings
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
 from tensortrail.tracer.reading.timeline import RunTimeline
@@ -69,9 +70,13 @@ class Explanation:
 
 
 def explain(
-    error: BaseException, failures: Failures | None, opened: Callable[[], RunTimeline] | None
+    error: BaseException,
+    failures: Failures | None,
+    opened: Callable[[], RunTimeline] | None,
+    phase: str = "",
 ) -> Explanation | None:
-    """None when the error has nothing to do with where tensors are."""
+    """None when the error has nothing to do with where tensors are. What happened before the phase
+    began, another test for example, is not taken for its beginning."""
     chain = match_chain(error)
     told = [(link, found) for link, found in chain if found is not None]
     failed = _failed(chain, failures)
@@ -79,14 +84,15 @@ def explain(
     timeline = opened() if opened and (told or failed or saves(error)) else None
     best = _telling(told)
     lack = shortage(str(best[0])) if best and best[1].cause.family == "memory" else None
-    standing = _standing(error, failure, timeline) if timeline else ()
+    standing = _standing(error, failure, timeline, phase) if timeline else ()
     if lack is not None:
         standing = tuple(each for each in standing if each.code == OutOfMemory.code)
     if not told and not standing and not (failure and _mixed(failure)):
         return None
     link = failed[0] if failed else (best[0] if best else error)
-    scene = Scene(failures.storages if failures else None, link, error)
-    met = _first_meeting(failure, timeline) if failure and timeline else None
+    scene = Scene(link, error)
+    since = beginning(phase, timeline) if phase and timeline else 0.0
+    met = _first_meeting(failure, timeline, since) if failure and timeline else None
     cause = best[1] if best else None
     filled = tuple(vars(best[0]).get("filled", ())) if best and lack else ()
     hides = any(found.cause.catch_all for _, found in told)
@@ -96,7 +102,7 @@ def explain(
         op=failure.op if failure else "",
         at=scene.user_site(),
         operands=tuple(_operands(failure, scene, timeline)) if failure else (),
-        first=_first_operand(met, timeline, scene),
+        first=_first_operand(met, timeline),
         met=met,
         cause=fitting(cause.cause) if cause else None,
         findings=standing,
@@ -118,10 +124,10 @@ def _failed(
 
 
 def _standing(
-    error: BaseException, failure: Failure | None, timeline: RunTimeline
+    error: BaseException, failure: Failure | None, timeline: RunTimeline, phase: str
 ) -> tuple[Finding, ...]:
     saved = finding_of_save(error, timeline)
-    return (saved,) if saved else standing_findings(error, failure, timeline)
+    return (saved,) if saved else standing_findings(error, failure, timeline, phase)
 
 
 def _other_settings(
@@ -164,9 +170,7 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
         puts = placing(events)
         placed = puts[-1] if puts else None
         made = puts[0] if len(puts) > 1 else None
-        name = scene.name(identity)
-        if not name and timeline and storage and timeline.is_named(storage):
-            name = timeline.name(storage)
+        name = _name(timeline, storage) or scene.name(identity)
         yield Operand(
             argument=_argument(str(told["arg"]), names),
             name=name,
@@ -178,6 +182,12 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
             hook=_hook(told) or scene.hook(identity) or _left_there(timeline, storage),
             odd=told["device"] == odd,
         )
+
+
+def _name(timeline: Timeline | None, storage: Storage | None) -> str:
+    """As the findings of the run call it; empty if it has no name there."""
+    named = timeline is not None and storage is not None and timeline.is_named(storage)
+    return timeline.name(storage) if timeline and storage and named else ""
 
 
 def _hook(told: dict[str, Any]) -> str:
@@ -202,11 +212,13 @@ def _taken_by(timeline: Timeline, storage: int) -> Mapping[str, Any]:
     return {}
 
 
-def _first_meeting(failure: Failure, timeline: Timeline) -> Event | None:
+def _first_meeting(failure: Failure, timeline: Timeline, since: float) -> Event | None:
     """Where these devices met for the first time, if the failed operation was not the first."""
     devices = {str(each["device"]) for each in failure.operands if each["shape"]}
     numbers = {each["storage"] for each in failure.operands}
     for event in timeline.events(Did.MEET):
+        if event.time < since:
+            continue
         if event.storage is not None and event.storage.number in numbers:
             return None  # the operand at hand is to blame itself
         if devices & set(event.facts.get("devices", ())) - {"cpu"}:
@@ -214,7 +226,7 @@ def _first_meeting(failure: Failure, timeline: Timeline) -> Event | None:
     return None
 
 
-def _first_operand(met: Event | None, timeline: Timeline | None, scene: Scene) -> Operand | None:
+def _first_operand(met: Event | None, timeline: Timeline | None) -> Operand | None:
     """The operand that was in the wrong place when devices met for the first time."""
     storage = met.storage if met else None
     if storage is None or timeline is None:
@@ -222,7 +234,7 @@ def _first_operand(met: Event | None, timeline: Timeline | None, scene: Scene) -
     puts = placing(timeline.history(storage, met))
     return Operand(
         argument="",
-        name=scene.name_of_storage(storage.number) or timeline.name(storage),
+        name=timeline.name(storage),
         device=storage.device,
         dtype=storage.dtype,
         shape=storage.shape,

@@ -13,16 +13,14 @@ import torch
 
 from tensortrail.findings import Site
 from tensortrail.tracer.identity.sites import OURS, OWNERS, USER, function_name
-from tensortrail.tracer.identity.storages import Storages
+from tensortrail.tracer.identity.variables import variables
 
 MOST_MODULES = 20_000
 
 
 class Scene:
-    def __init__(self, storages: Storages | None, *errors: BaseException) -> None:
-        self._storages = storages
+    def __init__(self, *errors: BaseException) -> None:
         self._frames = [frame for error in errors for frame in _frames(error)]
-        self._numbers: dict[int, str] = {}
         self._names: dict[int, str] = {}
         self._owners: dict[int, tuple[str, torch.nn.Module]] = {}
         self._roots: list[tuple[str, torch.nn.Module]] = []
@@ -30,9 +28,6 @@ class Scene:
 
     def name(self, identity: int) -> str:
         return self._names.get(identity, "")
-
-    def name_of_storage(self, number: int) -> str:
-        return self._numbers.get(number, "")
 
     def user_site(self) -> Site | None:
         """The innermost line of the user's."""
@@ -76,7 +71,7 @@ class Scene:
         for frame, _ in self._frames:
             if OWNERS[frame.f_code.co_filename] == OURS:
                 continue
-            for variable, value in list(frame.f_locals.items()):
+            for variable, value in variables(frame).items():
                 if type(value) in (torch.Tensor, torch.nn.Parameter):
                     self._names.setdefault(id(value), variable)
                 elif isinstance(value, torch.nn.Module) and modules < MOST_MODULES:
@@ -96,9 +91,6 @@ class Scene:
                     if tensor is not None:
                         self._names.setdefault(id(tensor), f"{where}.{key}")
                         self._owners.setdefault(id(tensor), (where, module))
-                        entry = self._storages.known(tensor) if self._storages else None
-                        if entry is not None:
-                            self._numbers.setdefault(entry.number, f"{where}.{key}")
         return count
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import all_rules
 from tensortrail.rules.timeline import Did, Event, Storage
+from tensortrail.tracer.explaining.phase_traces import traces
 from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.noticing.failed_operands import Failure
 from tensortrail.tracer.reading.findings_of_run import findings
@@ -23,7 +24,7 @@ RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
 def standing_findings(
-    error: BaseException, failure: Failure | None, timeline: RunTimeline
+    error: BaseException, failure: Failure | None, timeline: RunTimeline, phase: str = ""
 ) -> tuple[Finding, ...]:
     """What the rules find in this run about the tensors or the lines of the failure."""
     found = [each for each in findings(timeline).findings if each.severity is not Severity.NOTE]
@@ -37,7 +38,9 @@ def standing_findings(
     ]
     roots = [each for each in standing if not _is_consequence(each)]
     if not roots and failure is not None and _has_derived(failure, timeline):
+        here = traces(phase, timeline).by if phase else lambda _: True
         roots = [each for each in found if not _is_consequence(each) and _on_meta(each, timeline)]
+        roots = [each for each in roots if here(each)]
     if all(each.code.startswith(RAISES_NOTHING) for each in roots):
         roots = [each for each in standing if each not in roots] + roots
         return tuple(roots[:MOST])

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.variables import variables
 
 OWN = __name__.partition(".")[0]
 MOST_NESTED = 3
@@ -49,7 +50,7 @@ def _named(holder: Any, inside: Any) -> str:
 def _variable(container: Any) -> str:
     """Its name in a frame of the user's that runs, or as an attribute."""
     for frame in _frames():
-        for names in (frame.f_locals, frame.f_globals):
+        for names in (variables(frame), frame.f_globals):
             for name, value in names.items():
                 if value is container:
                     return str(name)

@@ -13,6 +13,7 @@ from typing import Any
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames
 from tensortrail.tracer.identity.storages import Storages
+from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
@@ -146,8 +147,9 @@ def variable_of(tensor: Any) -> str:
     frame, _ = frames(sys._getframe(1))
     if frame is None:
         return ""
+    own = variables(frame)
     for name in (*frame.f_code.co_varnames, *frame.f_code.co_freevars, *frame.f_code.co_names):
-        if frame.f_locals.get(name) is tensor or frame.f_globals.get(name) is tensor:
+        if own.get(name) is tensor or frame.f_globals.get(name) is tensor:
             return name
     return ""
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from torch.nn import Module
 
+from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.sites import Place
 from tensortrail.tracer.identity.storages import Entry, Storages
@@ -68,8 +69,9 @@ class Here(threading.local):
 
 
 class OnloadHooks:
-    def __init__(self, storages: Storages) -> None:
+    def __init__(self, storages: Storages, models: ModelNames) -> None:
         self.storages = storages
+        self.models = models
         self._asks: list[Asks] = []
         self._known: dict[int, Known] = {}
         self._here = Here()
@@ -123,7 +125,7 @@ class OnloadHooks:
         return known.path if known else ""
 
     def shown(self, module: Module) -> str:
-        return self.path(module) or type(module).__name__
+        return self.path(module) or self.models.of(module)
 
     def hooks(self, root: Module) -> Iterator[tuple[str, Module, Bringer]]:
         """The hooks on the module and below it, with the paths of their modules."""
@@ -141,7 +143,7 @@ class OnloadHooks:
             for _, tensor in _weights(module, whole=False):
                 entry = self.storages.known(tensor)
                 if entry is not None and entry.device not in (bringer.device, "meta"):
-                    found.append((path or type(module).__name__, bringer.device, entry.device))
+                    found.append((path or self.models.of(module), bringer.device, entry.device))
                     break
         return found
 
@@ -185,13 +187,16 @@ class OnloadHooks:
         return None
 
     def _told(self, known: Known, module: Module, key: str, bringer: Bringer) -> dict[str, Any]:
-        shown = known.path or type(module).__name__
+        self.models.look()
+        root = known.root() if known.root is not None else None
+        model = self.models.of(root) if root is not None else ""
         leader = bringer.leader if bringer.leader is not None else module
         facts: dict[str, Any] = {
             "hook": bringer.hook,
-            "module": shown,
-            "called": self.path(leader) or shown,
-            "parameter": f"{known.path}.{key}" if known.path else key,
+            "module": known.path or self.models.of(module),
+            "shown": _below(model, known.path) or self.models.of(module),
+            "called": _below(model, self.path(leader)) or self.models.of(leader),
+            "parameter": _below(model or self.models.of(module), known.path, key),
             "to": bringer.device,
             "kept_in": bringer.kept_in(key) or "",
         }
@@ -236,6 +241,12 @@ def device_name(device: Any) -> str:
     if text.isdigit():
         return f"cuda:{text}"
     return text if ":" in text or text in WITHOUT_NUMBER else f"{text}:0"
+
+
+def _below(model: str, *parts: str) -> str:
+    """The path as people call it; empty for the model itself."""
+    path = ".".join(filter(None, parts))
+    return ".".join(filter(None, (model, path))) if path else ""
 
 
 def _depth(path: str) -> int:

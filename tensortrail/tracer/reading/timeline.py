@@ -30,6 +30,7 @@ from tensortrail.tracer.trail.run_files import read_parts
 
 LINEAGE = (Did.MOVE, Did.SWAP, Did.STAGE)
 """Events whose `storage` goes on with the values of `other`."""
+FSDP = "FSDP"
 LINEAGE_CODES = frozenset(CODE[did] for did in LINEAGE)
 
 
@@ -316,10 +317,14 @@ class RunTimeline:
 
 
 def fuller(name: str, later: str) -> str:
-    """What a tensor is called: `Net.head.weight` if the `Linear.weight` was to become that."""
+    """What a tensor is called: `Net.head.weight` if the `Linear.weight` was to become that, and
+    `net.head.weight` if that is where the program has it."""
     path = name.partition(".")[2]
-    longer = later.count(".") > name.count(".")  # not the class that FSDP makes of the module's
-    return later if path and longer and later.endswith(f".{path}") else name
+    longer = later.count(".") - name.count(".")
+    if not path or longer < 0 or not later.endswith(f".{path}"):
+        return name
+    by_class = later.startswith(FSDP) and not longer  # which it makes of the module's own class
+    return name if by_class else later
 
 
 def telling(events: Sequence[Event]) -> Iterator[Event]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 NAMES = (
     "transformers", "accelerate", "diffusers", "peft", "torchao", "safetensors", "bitsandbytes",
@@ -11,6 +13,11 @@ NAMES = (
 
 
 def loaded_versions() -> dict[str, str]:
-    found = {name: vars(sys.modules[name]).get("__version__") for name in NAMES
-             if name in sys.modules}  # fmt: skip
+    found = {name: _version(vars(sys.modules[name])) for name in NAMES if name in sys.modules}
     return {name: version for name, version in found.items() if isinstance(version, str)}
+
+
+def _version(names: Mapping[str, Any]) -> Any:
+    """Modules that import their parts late keep what they have already beside themselves."""
+    late = names.get("_objects")
+    return names.get("__version__") or (late.get("__version__") if type(late) is dict else None)

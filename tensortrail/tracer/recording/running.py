@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -141,13 +141,16 @@ class Session:
             return f"the trail ends early: {writer.trouble}"
         return f"a defect of tensortrail's, please report it: {writer.fault}" * bool(writer.fault)
 
-    def explained(self, error: BaseException, color: bool = False) -> str:
-        """What an exception that leaves the program has to do with where its tensors are."""
+    def explained(self, error: BaseException, phase: str = "", color: bool = False) -> str:
+        """What an exception that leaves the program, or the phase, has to do with where its tensors
+        are."""
+        from tensortrail.tracer.explaining.causes import chain
         from tensortrail.tracer.explaining.explanation import explain
 
         self.recorder.guarded(lambda of: of.failures.escaped(error))
         failures = self.recorder.failures
-        return self._told(lambda: explain(error, failures, self._opened), color)
+        errors = list(chain(error))
+        return self._told(lambda: explain(error, failures, self._opened, phase), color, errors)
 
     def failed(self, test: str) -> None:
         """An exception has left the test that runs."""
@@ -168,13 +171,18 @@ class Session:
 
         return open_run(self.directory)
 
-    def _told(self, explain: Callable[[], Explanation | None], color: bool) -> str:
+    def _told(
+        self,
+        explain: Callable[[], Explanation | None],
+        color: bool,
+        errors: Sequence[BaseException] = (),
+    ) -> str:
         """The explanation as text. What it does is not recorded."""
         from tensortrail.tracer.explaining.explanation_text import render
 
         try:
             self.recorder.active = False
-            name_what_lives(self.recorder)
+            name_what_lives(self.recorder, errors)
             self.recorder.writer.flush()
             told = explain()
             return render(told, color) if told is not None else ""

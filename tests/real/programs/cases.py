@@ -36,7 +36,7 @@ class Case:
 CASES = (
     Case("a1_cpu_offload_param",
          ("OFF105", "a1_cpu_offload_param.py:12", "embed_tokens.weight", "which is on meta",
-          "a1_cpu_offload_param.py:13", "lm_head.weight", "only while lm_head itself is called"),
+          "a1_cpu_offload_param.py:13", "lm_head.weight", "while model.lm_head itself is called"),
          needs=("accelerate", "transformers")),
     Case("a2_disk_offload_sub",
          ("OFF105", "query.weight", "AlignDevicesHook", "its values are in", ".dat"),
@@ -71,7 +71,7 @@ CASES = (
          rehearse="cuda", patched=False, needs=("peft", "transformers")),
     Case("j_group_offload",
          ("OFF105", "conv_in.weight", "GroupOffloadingHook",
-          "only while UNet2DModel itself is called"),
+          "only while unet itself is called"),
          rehearse="cuda", patched=False, needs=("diffusers",)),
     Case("k_compile_mixed",
          ("DEV502", "`mask` is made on the CPU at k_compile_mixed.py:11", "given no device"),

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.rules import Did
+from tensortrail.tracer.entrances.failed_tests import MOST_READ, FailedTests
 from tensortrail.tracer.reading.timeline import open_run
 from tests import warm
 
@@ -118,6 +119,55 @@ def test_a_session_of_xdist_fails_on_what_its_processes_found(tmp_path: Path) ->
     run = open_run(tmp_path / "run")
     assert {each.part.header["worker"] for each in run.processes} == {"gw0", "gw1"}
     assert {each.process.split()[1] for each in run.events(Did.SAVE)} < {"gw0", "gw1"}
+
+
+MEETS = """\
+import torch
+
+def test_shapes_only():
+    table = torch.ones(5, 3, device="meta")
+    assert torch.nn.functional.embedding(torch.tensor([1]), table).shape == (1, 3)
+
+def test_meets():
+    table = torch.ones(5, 3, device="meta")
+    rows = torch.nn.functional.embedding(torch.tensor([1]), table)
+    torch.nn.functional.linear(rows, torch.ones(2, 3), torch.ones(2))
+"""
+
+
+def test_it_began_in_this_test_and_not_in_another_one(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(MEETS)
+    text = outcomes(tmp_path, "--tensortrail", "--tensortrail-directory", "run")
+    (section,) = sections(text)
+    assert "it began at test_it.py:9 in test_meets" in section
+    assert "test_it.py:5" not in section
+
+
+class _Recording:
+    """One that explains every failure."""
+
+    def failed(self, test: str) -> None: ...
+
+    def explained(self, error: BaseException, phase: str = "") -> str:
+        return f"{phase}: {error}"
+
+    def found_in(self, phase: str) -> str:
+        return ""
+
+
+def test_failures_that_are_not_explained_any_more_are_counted() -> None:
+    failed = FailedTests(_Recording())
+    reports = [
+        pytest.TestReport(f"test_{n}", ("a.py", 1, "t"), {}, "failed", None, "call")
+        for n in range(MOST_READ + 3)
+    ]
+    told = [failed.explanation(each, RuntimeError("x")) for each in reports]
+    assert told[0] == "test_0: x"
+    assert told[MOST_READ:] == [""] * 3
+    assert failed.trouble == [
+        f"3 failed tests not explained, as {MOST_READ} others are: run one alone for its "
+        f"explanation, test_{MOST_READ} for example"
+    ]
 
 
 def test_without_the_option_nothing_is_recorded(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_rank_is_named_with_who_moved_it(timeline: RunTimeline) -> None:
     assert finding.message.endswith("was moved cpu -> meta by `Tensor.to` at prog.py:7, "
                                     "on rank 1 of 2 ranks")  # fmt: skip
     assert finding.evidence["process"] == "rank 1"
-    assert finding.evidence["elsewhere"] == "`Linear.weight` is on cpu in rank 0"
+    assert finding.evidence["elsewhere"] == "`model.weight` is on cpu in rank 0"
     assert any(step.site.line == 7 for step in finding.trail)
 
 
@@ -89,7 +89,7 @@ def test_where_they_differ(timeline: RunTimeline) -> None:
     assert (("rank 0",), 10) in told
     assert {line for _, line in told} == {7, 8, 10}
     moved = next(each for each in differences(timeline) if each.site.line == 7)
-    assert moved.what.startswith("Linear.weight moved cpu -> meta by Tensor.to")
+    assert moved.what.startswith("model.weight moved cpu -> meta by Tensor.to")
     assert moved.others == ("rank 0",)
 
 
@@ -104,7 +104,7 @@ def test_every_report_says_it(folder: Path) -> None:
     assert "Where ranks differ" in text
     assert "meta (rank 1)" in text
     assert "cpu (rank 0)" in text
-    assert "process rank 1, elsewhere `Linear.weight` is on cpu in rank 0" in text
+    assert "process rank 1, elsewhere `model.weight` is on cpu in rank 0" in text
     found = json.loads(reported(folder, "--format", "json"))
     (moved,) = (each for each in found if each["code"] == "DEV502")
     assert moved["evidence"]["process"] == "rank 1"

@@ -23,7 +23,7 @@ def left_behind(
             if type(value) in PLAIN and len(found) < MOST:
                 entry = recorder.storages.entry(value)
                 if entry is not None and entry.device in left and entry.number not in kept:
-                    owner = ".".join(filter(None, (type(module).__name__, path)))
+                    owner = ".".join(filter(None, (recorder.models.of(module), path)))
                     recorder.storages.name(entry, f"{owner}.{key}")
                     found.append(entry.number)
     return {"companions": found} if found else {}

@@ -15,6 +15,7 @@ import torch
 
 from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
 from tensortrail.tracer.identity.storages import PLAIN, key_of
+from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.identity.who_keeps import keeper
 
 Made = tuple[CodeType | None, int]
@@ -162,7 +163,7 @@ def _in_variables() -> set[int]:
     for top in sys._current_frames().values():
         frame: FrameType | None = top
         while frame is not None:
-            found.update(map(id, frame.f_locals.values()))
+            found.update(map(id, variables(frame).values()))
             if OWNERS[frame.f_code.co_filename] == USER:
                 found.update(map(id, frame.f_globals.values()))
             frame = frame.f_back

@@ -1,0 +1,50 @@
+"""A model is called by the variable of the program that holds it, or else by its class."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from torch.nn import Module
+
+from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.variables import variables
+
+OF_METHODS = ("self", "cls")
+
+
+class ModelNames:
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Module], str]] = {}
+
+    def of(self, module: Module) -> str:
+        known = self._known.get(id(module))
+        if known is not None and known[0]() is module:
+            return known[1]
+        return type(module).__name__
+
+    def look(self, errors: Iterable[BaseException] = ()) -> None:
+        """Learn the variables of the main file, and of the functions these came through."""
+        self._learn(vars(sys.modules["__main__"]))
+        for error in errors:
+            for names in _variables(error):
+                self._learn(names)
+
+    def _learn(self, names: Mapping[str, Any]) -> None:
+        for name, value in list(names.items()):
+            if not issubclass(type(value), Module) or name.startswith("_") or name in OF_METHODS:
+                continue
+            known = self._known.get(id(value))
+            if known is None or known[0]() is not value:
+                self._known[id(value)] = (weakref.ref(value), name)
+
+
+def _variables(error: BaseException) -> Iterator[Mapping[str, Any]]:
+    """Of the user's functions that the exception came through, the outermost first."""
+    step = error.__traceback__
+    while step is not None:
+        if OWNERS[step.tb_frame.f_code.co_filename] == USER:
+            yield variables(step.tb_frame)
+        step = step.tb_next

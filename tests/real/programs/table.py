@@ -1,0 +1,83 @@
+"""The table of docs/programs.md: what a program says by itself, what is added, what a patch does.
+
+`python -m tests.real.programs.table` runs all of them and writes it."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+from tests.real.programs.cases import CASES, HERE, Case, Ended, again, patch, traced
+
+PAGE = Path(__file__).parents[3] / "docs" / "programs.md"
+TITLE = "tensortrail: what was where"
+LONGEST = 420
+HEAD = """\
+# Programs that fail as real ones do
+
+Each of these programs is [in the tests](../tests/real/programs/failing), runs on a CPU with the
+real libraries, and fails as programs of users do. The table is made of their runs: the error, the
+worst finding that `tensortrail trace` adds, and what it says to change. Where `tensortrail fix` has
+a patch, the patch was applied and the program run again.
+
+`python -m tests.real.programs.table` writes this page; a test compares it with the runs.
+
+| program | the error | what tensortrail says | change | patch |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def row(case: Case, ended: Ended, runs_now: bool) -> str:
+    told = ended.told.replace(str(ended.folder), "")
+    link = f"[{case.name}](../tests/real/programs/failing/{case.name}.py)"
+    options = f" `--rehearse {case.rehearse}`" if case.rehearse else ""
+    tried = "with it, it runs to its end" if runs_now else "none"
+    cells = (_error(told), _short(ended.found[0]), _change(told), tried)
+    return f"| {' | '.join((f'{link}{options}: {_story(case)}', *map(_cell, cells)))} |\n"
+
+
+def _story(case: Case) -> str:
+    """The program's docstring, if it has one."""
+    found = re.match(r'"""(.+?)"""', (HERE / f"{case.name}.py").read_text())
+    return found[1] if found else case.name
+
+
+def _error(told: str) -> str:
+    before = told.partition("tensortrail: ")[0]
+    found = re.findall(r"^(?:E +)?([\w.]*(?:Error|Exception): .+)$", before, re.MULTILINE)
+    return _short(found[-1], 160) if found else "none: it catches or never raises one"
+
+
+def _change(told: str) -> str:
+    found = re.search(r"^  (?:change|setting) +(.+)$", told, re.MULTILINE)
+    return _short(found[1]) if found else ""
+
+
+def _short(text: str, most: int = LONGEST) -> str:
+    """Without what is another one in each run."""
+    text = re.sub(r"(?<!\w)/(?:tmp|var)/[\w./\-]*/", "", text)
+    return text if len(text) <= most else f"{text[:most].rpartition(' ')[0]} ..."
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def row_of(case: Case, folder: Path) -> str:
+    ended = traced(case, folder)
+    if case.patched:
+        patch(case, folder)
+    return row(case, ended, case.patched and again(case, folder, "patched").code == 0)
+
+
+def main() -> None:
+    rows = []
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(row_of(case, Path(folder)))
+    PAGE.write_text(HEAD + "".join(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
