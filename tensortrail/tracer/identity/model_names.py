@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from types import FrameType
 from typing import Any
 
 from torch.nn import Module
@@ -25,12 +26,23 @@ class ModelNames:
             return known[1]
         return type(module).__name__
 
+    def around(self, module: Module) -> Module | None:
+        """The model in a variable that the module is a part of."""
+        models = [model for ref, _ in self._known.values() if (model := ref()) is not None]
+        return next((each for each in models if any(m is module for m in each.modules())), None)
+
     def look(self, errors: Iterable[BaseException] = ()) -> None:
         """Learn the variables of the main file, and of the functions these came through."""
         self._learn(vars(sys.modules["__main__"]))
         for error in errors:
             for names in _variables(error):
                 self._learn(names)
+
+    def look_here(self) -> None:
+        """The same of the functions that run now."""
+        self.look()
+        for frame in reversed(list(_running())):
+            self._learn(variables(frame))
 
     def _learn(self, names: Mapping[str, Any]) -> None:
         for name, value in list(names.items()):
@@ -39,6 +51,15 @@ class ModelNames:
             known = self._known.get(id(value))
             if known is None or known[0]() is not value:
                 self._known[id(value)] = (weakref.ref(value), name)
+
+
+def _running() -> Iterator[FrameType]:
+    """The user's functions, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if OWNERS[frame.f_code.co_filename] == USER:
+            yield frame
+        frame = frame.f_back
 
 
 def _variables(error: BaseException) -> Iterator[Mapping[str, Any]]:

@@ -187,8 +187,8 @@ class OnloadHooks:
         return None
 
     def _told(self, known: Known, module: Module, key: str, bringer: Bringer) -> dict[str, Any]:
-        self.models.look()
-        root = known.root() if known.root is not None else None
+        self.models.look_here()
+        root = known.root() if known.root is not None else self.models.around(module)
         model = self.models.of(root) if root is not None else ""
         leader = bringer.leader if bringer.leader is not None else module
         facts: dict[str, Any] = {
@@ -196,7 +196,7 @@ class OnloadHooks:
             "module": known.path or self.models.of(module),
             "shown": _below(model, known.path) or self.models.of(module),
             "called": _below(model, self.path(leader)) or self.models.of(leader),
-            "parameter": _below(model or self.models.of(module), known.path, key),
+            "parameter": _below(model if known.path else self.models.of(module), known.path, key),
             "to": bringer.device,
             "kept_in": bringer.kept_in(key) or "",
         }

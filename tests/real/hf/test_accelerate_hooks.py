@@ -69,10 +69,8 @@ def test_every_move_of_a_hook_says_which_hook_it_was(tmp_path: Path, spread: str
 @pytest.mark.parametrize("spread", ["cpu_offload", "disk_offload"])
 def test_a_functional_past_the_module(tmp_path: Path, spread: str) -> None:
     seen = watched(tmp_path, f"{MODEL}{SPREADS[spread]}\n{FUNCTIONAL}  # flagged\n", "OFF105", GPUS)
-    assert "`head.weight`, which is on meta" in seen.only.message
-    assert (
-        "AlignDevicesHook on head brings it to cuda:0 only while head itself" in seen.only.message
-    )
+    assert "`model.head.weight`, which is on meta" in seen.only.message
+    assert "on model.head brings it to cuda:0 only while model.head itself" in seen.only.message
     kept = str(tmp_path / "off" / "head.weight.dat") if spread == "disk_offload" else "memory"
     assert seen.only.evidence["kept in"] == kept
     assert "for AlignDevicesHook.init_hook of head" in seen.steps
@@ -88,8 +86,11 @@ model(ids.cuda())  # called
     assert error is not None
     (finding,) = found(timeline, "OFF105")
     assert finding.severity is Severity.ERROR
-    assert f"which brought it to cuda:0, was taken off head at program.py:{line}" in finding.message
-    assert "`head.weight`, which is on cpu" in finding.message
+    assert (
+        f"which brought it to cuda:0, was taken off model.head at program.py:{line}"
+        in finding.message
+    )
+    assert "`model.head.weight`, which is on cpu" in finding.message
     assert "in `Net.forward`" in finding.message
     taken = [e for e in timeline.events(Did.HOOK) if e.op.endswith("remove_hook_from_module")]
     assert [(e.facts["module"], e.site and e.site.line) for e in taken] == [("head", line)]
@@ -113,10 +114,11 @@ model.logits(hidden.cuda())
     _, timeline, error = record(tmp_path, source, GPUS)
     assert error is not None
     (finding,) = found(timeline, "OFF105")
-    assert "accelerate.CpuOffload on Net brings it to cuda:0 only while Net itself is called" in (
-        finding.message
+    assert (
+        "accelerate.CpuOffload on model brings it to cuda:0 only while model itself is called"
+        in (finding.message)
     )
-    assert "`head.weight`, which is on cpu" in finding.message
+    assert "`model.head.weight`, which is on cpu" in finding.message
     assert not finding.settings
 
 
@@ -134,7 +136,7 @@ def test_hooks_put_on_before_the_recording_began(tmp_path: Path) -> None:
         running.stop()
     told = found(open_run(tmp_path / "run"))
     assert [(each.code, each.site.line) for each in told] == [("OFF105", 2)]
-    assert "`head.weight`, which is on meta" in told[0].message
+    assert "`model.head.weight`, which is on meta" in told[0].message
 
 
 HEALTHY = {
@@ -215,4 +217,4 @@ def test_the_explanation_says_why_the_hook_did_not_act(tmp_path: Path) -> None:
         told = running.explained(error)
     finally:
         running.stop()
-    assert "which brought it to cuda:0, was taken off head at program.py:" in told
+    assert "which brought it to cuda:0, was taken off model.head at program.py:" in told

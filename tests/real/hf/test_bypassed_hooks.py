@@ -37,8 +37,10 @@ def test_a_weight_read_outside_of_its_module_is_told(
     seen = watched(tmp_path, program("Llama", then, device_map), "OFF105")
     assert seen.error is not None
     assert seen.only.severity is Severity.ERROR
-    assert "`lm_head.weight`, which is on meta: accelerate.AlignDevicesHook" in seen.only.message
-    assert "brings it to cpu only while lm_head itself is called" in seen.only.message
+    assert (
+        "`model.lm_head.weight`, which is on meta: accelerate.AlignDevicesHook" in seen.only.message
+    )
+    assert "brings it to cpu only while model.lm_head itself is called" in seen.only.message
     assert seen.only.evidence["kept in"] == str(tmp_path / "source" / "model.safetensors")
     maps = [each.name for each in seen.only.settings]
     assert maps == (["device_map"] if "lm_head" in device_map else [])

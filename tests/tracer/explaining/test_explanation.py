@@ -155,10 +155,7 @@ def test_hooks_of_accelerate_are_named(tmp_path: Path) -> None:
         model.head.weight.tolist()
 
     told = explained(tmp_path, program)
-    assert (
-        "AlignDevicesHook on model.head brings it to cpu only while model.head itself is called"
-        in told
-    )
+    assert "AlignDevicesHook on model.head brings it to cpu only while model.head itself" in told
 
 
 def test_names_from_inputs_cannot_steer_a_terminal(tmp_path: Path) -> None:
