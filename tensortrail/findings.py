@@ -12,6 +12,11 @@ class Severity(str, Enum):
     WARNING = "warning"
     NOTE = "note"
 
+    @property
+    def rank(self) -> int:
+        """The worst has the lowest."""
+        return list(Severity).index(self)
+
 
 class Confidence(str, Enum):
     HIGH = "high"
@@ -126,6 +131,11 @@ class Finding:
             place = f" ({setting.place})" if setting.place else ""
             return f"{setting.library}: {setting.name}={setting.value}{place}: {setting.why}"
         return ""
+
+    @property
+    def worst_first(self) -> tuple[int, str, int, int, str]:
+        """Orders findings by their severity, then by their place."""
+        return (self.severity.rank, *self.sort_key)
 
     @property
     def sort_key(self) -> tuple[str, int, int, str]:

@@ -64,7 +64,7 @@ class Storage:
 class Event:
     did: Did
     time: float
-    """Seconds since the run began."""
+    """Seconds since the first event of the run."""
     process: str
     thread: str
     phase: str

@@ -51,6 +51,8 @@ class Explanation:
     """The errors behind a message that stands before any of them."""
     op: str = ""
     at: Site | None = None
+    raised: Event | None = None
+    """The exception as it was recorded, with its thread."""
     operands: tuple[Operand, ...] = ()
     first: Operand | None = None
     """The operand that brought the trouble in, at an earlier operation."""
@@ -101,6 +103,7 @@ def explain(
         hidden=tuple(_line(each) for each, _ in chain[1:]) if hides or len(chain) > 1 else (),
         op=failure.op if failure else "",
         at=scene.user_site(),
+        raised=_raised(failure, timeline) if failure and timeline else None,
         operands=tuple(_operands(failure, scene, timeline)) if failure else (),
         first=_first_operand(met, timeline),
         met=met,
@@ -242,6 +245,13 @@ def _first_operand(met: Event | None, timeline: Timeline | None) -> Operand | No
         made=puts[0] if len(puts) > 1 else None,
         odd=True,
     )
+
+
+def _raised(failure: Failure, timeline: Timeline) -> Event | None:
+    for event in reversed(timeline.events(Did.ERROR)):
+        if failure.message.startswith(str(event.facts.get("message"))):
+            return event
+    return None
 
 
 def _odd_device(operands: Sequence[dict[str, Any]]) -> str:

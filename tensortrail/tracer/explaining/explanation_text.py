@@ -11,16 +11,18 @@ from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.explaining.explanation import Explanation, Operand
-from tensortrail.tracer.reading.sentences import short
+from tensortrail.tracer.reading.sentences import short, who
 
 Paint = Callable[[str, str], str]
 _CODES = {"bold": "1", "red": "1;31", "cyan": "1;36", "green": "1;32", "dim": "2"}
 _VERBS = {Did.CREATE: "made", Did.LOAD: "read", Did.SWAP: "put in place", Did.STAGE: "staged"}
 
 
-def render(explanation: Explanation, color: bool = False) -> str:
+def render(explanation: Explanation, color: bool = False, rank: int | None = None) -> str:
+    """With a rank, each line begins with it: the lines of several ranks come mixed."""
     paint: Paint = _colored if color else lambda _, text: text
-    return "\n".join(_lines(explanation, paint)) + "\n"
+    before = "" if rank is None else f"[rank {rank}] "
+    return "".join(f"{before}{line}\n" for line in _lines(explanation, paint))
 
 
 def _colored(style: str, text: str) -> str:
@@ -33,7 +35,7 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         yield f"  {paint('red', 'behind it')}  {inert(hidden)}"
     if told.op:
         place = f" at {_place(told.at)}" if told.at else ""
-        yield f"  {paint('bold', inert(told.op))}{place} was given"
+        yield f"  {paint('bold', inert(told.op))}{place}{_thread(told)} was given"
     yield from _operands(told.operands, paint)
     if told.met is not None and told.first is not None:
         where = f" at {_place(told.met.site)}" if told.met.site else ""
@@ -118,7 +120,11 @@ def _placed(event: Event) -> str:
     by = f" [{_place(event.by)}]" if event.by and event.site else ""
     path = f" from {inert(str(event.facts['path']))}" if event.facts.get("path") else ""
     hook = f" for {inert(str(event.facts['hook']))}" if event.facts.get("hook") else ""
-    return f"{what}{path}{where}, {inert(event.op)}{by}{hook}"
+    return f"{what}{path}{where}, {inert(event.op)}{by}{hook}{inert(who(event, within_rank=True))}"
+
+
+def _thread(told: Explanation) -> str:
+    return inert(who(told.raised, within_rank=True)) if told.raised is not None else ""
 
 
 def _place(site: Site) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensortrail.findings import Severity
 from tensortrail.tracer.explaining.explanation import Explanation
 from tensortrail.tracer.explaining.phase_traces import traces
-from tensortrail.tracer.explaining.standing_findings import MOST, RANK
+from tensortrail.tracer.explaining.standing_findings import MOST
 from tensortrail.tracer.reading.findings_of_run import findings
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -18,5 +18,5 @@ def explain_phase(phase: str, timeline: RunTimeline) -> Explanation | None:
         for each in findings(timeline).findings
         if each.severity is not Severity.NOTE and touched.by(each)
     ]
-    ordered = sorted(found, key=lambda each: (RANK[each.severity], *each.sort_key))
+    ordered = sorted(found, key=lambda each: each.worst_first)
     return Explanation(error="", findings=tuple(ordered[:MOST])) if ordered else None

@@ -20,7 +20,6 @@ MOST = 3
 """Findings that are told at one failure."""
 RAISES_NOTHING = "NEW"
 """The family of memory that was never written: reading it gives values, whichever they are."""
-RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
 def standing_findings(
@@ -44,7 +43,7 @@ def standing_findings(
     if all(each.code.startswith(RAISES_NOTHING) for each in roots):
         roots = [each for each in standing if each not in roots] + roots
         return tuple(roots[:MOST])
-    ordered = sorted(roots, key=lambda each: (RANK[each.severity], *each.sort_key))
+    ordered = sorted(roots, key=lambda each: each.worst_first)
     return tuple(ordered[:MOST])
 
 

@@ -9,7 +9,6 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.inert import inert
 from tensortrail.tracer.exports.text import count_of, place
 
-ORDER = tuple(each.value for each in (Severity.ERROR, Severity.WARNING, Severity.NOTE))
 STYLES = {"error": "31;1", "warning": "33;1", "note": "36"}
 
 
@@ -40,7 +39,7 @@ def lines_of(findings: Iterable[Finding]) -> list[Line]:
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    return sorted(dict.fromkeys(lines), key=lambda each: ORDER.index(each.severity))
+    return sorted(dict.fromkeys(lines), key=lambda each: Severity(each.severity).rank)
 
 
 def shown(lines: Sequence[Line], most: int, color: bool = False) -> Iterator[str]:

@@ -8,7 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Site
+from tensortrail.rules.shared.refused_memory import filled_of
 from tensortrail.rules.timeline import Event, Storage
+from tensortrail.tracer.explaining import memory_table
+from tensortrail.tracer.exports.model_placements import Placed, placed
+from tensortrail.tracer.exports.page_findings import finding_at, preview, told_once
 from tensortrail.tracer.exports.page_storages import FIRST, Chosen, choose
 from tensortrail.tracer.exports.rows import plain
 from tensortrail.tracer.reading import sentences
@@ -23,6 +27,7 @@ from tensortrail.tracer.trail.reader import without_collector
 MOST_LINES = 300
 MOST_TROUBLES = 200
 MOST_PHASES = 1500
+MOST_PLACEMENTS = 20
 LONGEST_TEXT = 4000
 
 Json = dict[str, Any]
@@ -42,7 +47,8 @@ class PageData:
         self._sites: dict[Site, int] = {}
         self._places: dict[tuple[str, int], int] = {}
 
-    def everything(self, findings: Sequence[Finding]) -> Json:
+    def everything(self, given: Sequence[Finding]) -> Json:
+        findings = sorted(given, key=lambda each: each.worst_first)
         summary = self.summary
         chosen = choose(summary)
         self._number(chosen)
@@ -61,8 +67,11 @@ class PageData:
             ],
             "moveLines": len(summary.moves_by_line),
             "troubles": [
-                self._trouble(event)
-                for event in (*summary.errors, *summary.meetings)[:MOST_TROUBLES]
+                self._trouble(event, findings)
+                for event in told_once((*summary.errors, *summary.meetings))[:MOST_TROUBLES]
+            ],
+            "placements": [
+                self._placement(*each) for each in list(placed(self.timeline))[:MOST_PLACEMENTS]
             ],
             "differences": [
                 [self.site(each.site), each.what, ", ".join(each.ranks),
@@ -139,11 +148,24 @@ class PageData:
         thread = self.text(f"{phase.process}, {phase.thread}")
         return [self.text(phase.name), thread, phase.start, phase.end, phase.depth, phase.ended]
 
-    def _trouble(self, event: Event) -> Json:
+    def _placement(self, event: Event, rows: Sequence[Placed], differing: Sequence[str]) -> Json:
+        return {
+            "model": str(event.facts.get("model")),
+            "site": self.site(event.site or event.by),
+            "rows": [
+                [each.modules, each.declared, each.lies, each.nbytes, each.hooks]
+                for each in rows[:MOST_LINES]
+            ],
+            "differing": list(differing),
+        }
+
+    def _trouble(self, event: Event, findings: Sequence[Finding]) -> Json:
         facts = event.facts
         operands = facts.get("operands")
         return {
             "did": event.did.value,
+            "finding": finding_at(event, findings),
+            "filled": [list(each.cells) for each in memory_table.table(filled_of(event))],
             "op": event.op,
             "time": event.time,
             "where": f"{event.process}, {event.thread}",
@@ -187,7 +209,7 @@ class PageData:
                 self.text(storage.dtype),
                 self.text("x".join(map(str, storage.shape))),
                 self.text(storage.type_name),
-                process.offset + lives.born.get(number, 0) / 1e6,
+                max(process.offset + lives.born.get(number, 0) / 1e6, 0.0),
                 -1 if freed is None else process.offset + freed / 1e6,
                 self.place(before),
                 count,
@@ -250,10 +272,7 @@ def _file(site: Site) -> str:
 
 
 def _fix(fix: Fix) -> Json:
-    preview = fix.preview or "\n".join(
-        f"{edit.site.file}:{edit.site.line}: {edit.text}" for edit in fix.edits
-    )
-    return {"what": fix.description, "safety": fix.safety.value, "preview": preview}
+    return {"what": fix.description, "safety": fix.safety.value, "preview": preview(fix)}
 
 
 def _longest(phases: list[Phase]) -> list[Phase]:

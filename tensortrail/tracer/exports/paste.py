@@ -9,7 +9,6 @@ from typing import Any
 from tensortrail.findings import Finding
 from tensortrail.inert import inert
 from tensortrail.rules.timeline import Event
-from tensortrail.tracer.exports.finding_lines import ORDER
 from tensortrail.tracer.exports.private import Private
 from tensortrail.tracer.exports.text import count_of, place
 from tensortrail.tracer.reading.summary import Summary
@@ -37,7 +36,7 @@ def _lines(timeline: RunTimeline, findings: Sequence[Finding]) -> Iterator[str]:
     for event in summary.errors[-MOST_ERRORS:]:
         yield ""
         yield from _error(timeline, event)
-    ordered = sorted(findings, key=lambda each: ORDER.index(each.severity.value))
+    ordered = sorted(findings, key=lambda each: each.worst_first)
     for finding in ordered[:MOST_FINDINGS]:
         yield ""
         yield from _finding(finding)

@@ -56,7 +56,7 @@ def _head(timeline: RunTimeline, summary: Summary) -> Any:
     facts = [
         count_of(events, "event"),
         count_of(len(timeline.parts), "process"),
-        f"{summary.seconds:.1f} s",
+        f"{summary.seconds:.1f} s" if summary.seconds >= 1 else f"{summary.seconds * 1e3:.0f} ms",
         f"torch {header.get('torch', '?')}",
     ]
     dropped = sum(n for part in timeline.parts for n in part.dropped.values())

@@ -159,7 +159,7 @@ def _step(stretch: Stretch, name: str) -> str:
     text = stretch.text.removeprefix(f"{name} ")
     times = f" ({stretch.times} times)" if stretch.times > 1 else ""
     where = f"  {_at(event)}" if event.site or event.by else ""
-    return inert(f"    {event.time:8.3f} s  {text}{times}{where}{_who(event)}")
+    return inert(f"    {event.time:8.3f} s  {text}{times}{where}{sentences.who(event)}")
 
 
 def _at(event: Event) -> str:
@@ -167,13 +167,6 @@ def _at(event: Event) -> str:
     function = f" in {site.function}" if site and site.function not in ("", "<module>") else ""
     by = f" [{place(event.by)}]" if event.site and event.by else ""
     return f"{place(site)}{function}{by}"
-
-
-def _who(event: Event) -> str:
-    """The process and the thread, where it is not the first one."""
-    who = [event.process] if event.process != "main" else []
-    who += [event.thread] if event.thread not in ("", "MainThread") else []
-    return f" ({', '.join(who)})" if who else ""
 
 
 # --- data --------------------------------------------------------------------------------

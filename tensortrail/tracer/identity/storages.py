@@ -221,8 +221,15 @@ def computes(tensor: Any) -> bool:
     return kind not in PLAIN and kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
+def simulated_home(tensor: Any) -> torch.device | None:
+    """Where a wrapper says it is while GPUs are simulated, which replaces this; None without."""
+    return None
+
+
 def device_of(tensor: Any) -> torch.device:
     if computes(tensor):
+        if (home := simulated_home(tensor)) is not None:
+            return home
         with suppress(Exception):
             return torch.Tensor.untyped_storage(tensor).device
     return tensor.device

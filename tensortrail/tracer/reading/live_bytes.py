@@ -23,7 +23,7 @@ _UNKNOWN: Row = (0, 0, 0, 0)
 @dataclass(frozen=True, slots=True)
 class Level:
     """The bytes on one device over time: from `times[n]` on they are `nbytes[n]`.
-    Times are microseconds since the run began."""
+    Times are microseconds since the first event of the run."""
 
     times: list[int] = field(default_factory=list)
     nbytes: list[int] = field(default_factory=list)

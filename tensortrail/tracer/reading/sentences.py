@@ -21,6 +21,15 @@ def size(nbytes: object) -> str:
     return sizes.size(nbytes) if isinstance(nbytes, (int, float)) else "? bytes"
 
 
+def who(event: Event, within_rank: bool = False) -> str:
+    """The process and the thread, where these are not the first ones: ` (rank 1, thread loader)`.
+    Within one rank that is the child process only."""
+    process = event.process.partition(", ")[2] if within_rank else event.process
+    told = [process] if process not in ("", "main") else []
+    told += [f"thread {event.thread}"] if event.thread not in ("", "MainThread") else []
+    return f" ({', '.join(told)})" if told else ""
+
+
 def sentence(event: Event, name: Callable[[Storage], str]) -> str:
     """One line about an event."""
     subject = name(event.storage) if event.storage else event.op or event.did.value

@@ -1,6 +1,6 @@
 """A summary tells who moved what, what lies where, in which phases, and what went wrong.
 
-Times are seconds since the run began."""
+Times are seconds since its first event."""
 
 from __future__ import annotations
 

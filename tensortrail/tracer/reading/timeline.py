@@ -18,6 +18,7 @@ from typing import Any
 from tensortrail.findings import Edit, Fix, Safety, Site, Step
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.reading import sentences, source_lines
+from tensortrail.tracer.reading.beginning import first_event
 from tensortrail.tracer.reading.failed_tests import (
     Stretch,
     end_of_test,
@@ -63,8 +64,8 @@ class Process:
         )
 
     def time(self, row: Row) -> float:
-        """Seconds since the run began."""
-        return self.offset + float(row[1]) / 1e6
+        """Seconds since the first event of the run."""
+        return max(self.offset + float(row[1]) / 1e6, 0.0)
 
     @cached_property
     def failed_tests(self) -> list[Stretch]:
@@ -144,7 +145,7 @@ class RunTimeline:
     def __init__(self, parts: Sequence[Part], trouble: Sequence[str] = ()) -> None:
         self.parts = parts
         self.trouble = tuple(trouble)
-        began = min(float(part.header.get("start") or 0) for part in parts)
+        began = min(map(first_event, parts))
         self.processes = [Process(part, label, began) for part, label in _labelled(parts)]
         self._by_label = {process.label: process for process in self.processes}
 

@@ -185,7 +185,7 @@ class Session:
             name_what_lives(self.recorder, errors)
             self.recorder.writer.flush()
             told = explain()
-            return render(told, color) if told is not None else ""
+            return render(told, color, self.header.get("rank")) if told is not None else ""
         except Exception as fault:
             self.recorder.trouble(fault)
             return ""

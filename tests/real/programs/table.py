@@ -1,11 +1,13 @@
 """The table of docs/programs.md: what a program says by itself, what is added, what a patch does.
 
-`python -m tests.real.programs.table` runs all of them and writes it."""
+`python -m tests.real.programs.table [NAME ...]` runs these, or all of them, and writes it."""
 
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.real.programs.cases import CASES, HERE, Case, Ended, again, patch, traced
@@ -18,8 +20,8 @@ HEAD = """\
 
 Each of these programs is [in the tests](../tests/real/programs/failing), runs on a CPU with the
 real libraries, and fails as programs of users do. The table is made of their runs: the error, the
-worst finding that `tensortrail trace` adds, and what it says to change. Where `tensortrail fix` has
-a patch, the patch was applied and the program run again.
+finding that tells its cause, and what `tensortrail trace` says to change. Where `tensortrail fix`
+has a patch, the patch was applied and the program run again.
 
 `python -m tests.real.programs.table` writes this page; a test compares it with the runs.
 
@@ -29,11 +31,13 @@ a patch, the patch was applied and the program run again.
 
 
 def row(case: Case, ended: Ended, runs_now: bool) -> str:
+    assert ended.found, f"{case.name}:\n{ended.told}"
     told = ended.told.replace(str(ended.folder), "")
     link = f"[{case.name}](../tests/real/programs/failing/{case.name}.py)"
     options = f" `--rehearse {case.rehearse}`" if case.rehearse else ""
     tried = "with it, it runs to its end" if runs_now else "none"
-    cells = (_error(told), _short(ended.found[0]), _change(told), tried)
+    found = next(each for each in ended.found if case.words[0] in each)
+    cells = (_error(told), _short(found), _change(told), tried)
     return f"| {' | '.join((f'{link}{options}: {_story(case)}', *map(_cell, cells)))} |\n"
 
 
@@ -45,7 +49,7 @@ def _story(case: Case) -> str:
 
 def _error(told: str) -> str:
     before = told.partition("tensortrail: ")[0]
-    found = re.findall(r"^(?:E +)?([\w.]*(?:Error|Exception): .+)$", before, re.MULTILINE)
+    found = re.findall(r"^(?:E +)?([\w.]*(?:Error|Exception):.*)$", before, re.MULTILINE)
     return _short(found[-1], 160) if found else "none: it catches or never raises one"
 
 
@@ -71,13 +75,18 @@ def row_of(case: Case, folder: Path) -> str:
     return row(case, ended, case.patched and again(case, folder, "patched").code == 0)
 
 
-def main() -> None:
-    rows = []
+def main(names: Sequence[str]) -> None:
+    """Rows of programs that are not named stay as they are."""
+    old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    lines = [each for each in old.splitlines(keepends=True) if each.startswith("| [")]
+    rows = {each[3 : each.index("]")]: each for each in lines}
     for case in CASES:
-        with tempfile.TemporaryDirectory() as folder:
-            rows.append(row_of(case, Path(folder)))
-    PAGE.write_text(HEAD + "".join(rows), encoding="utf-8")
+        if not names or case.name in names:
+            with tempfile.TemporaryDirectory() as folder:
+                rows[case.name] = row_of(case, Path(folder))
+        page = HEAD + "".join(rows[each.name] for each in CASES if each.name in rows)
+        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

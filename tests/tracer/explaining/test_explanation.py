@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import tensortrail  # noqa: E402
+from tensortrail.tracer.explaining.explanation import Explanation  # noqa: E402
+from tensortrail.tracer.explaining.explanation_text import render  # noqa: E402
 
 HERE = "tests/tracer/explaining/test_explanation.py"
 
@@ -183,3 +186,16 @@ def test_a_failure_in_a_thread_or_backward_pass_is_seen(tmp_path: Path) -> None:
         tmp_path, lambda: Reads.apply(torch.ones(2, requires_grad=True)).sum().backward()
     )
     assert "moved cpu -> meta" in told
+
+
+def test_the_thread_that_raised_is_named(tmp_path: Path) -> None:
+    def program() -> None:
+        with ThreadPoolExecutor(1, thread_name_prefix="loader") as pool:
+            pool.submit(torch.ones(2, device="meta").tolist).result()
+
+    assert "(thread loader_0) was given" in explained(tmp_path, program)
+
+
+def test_each_line_of_a_rank_begins_with_it() -> None:
+    text = render(Explanation(error="", op="torch.mm", needed="1 KiB"), rank=1)
+    assert [line[:9] for line in text.splitlines()] == ["[rank 1] "] * 3

@@ -81,7 +81,8 @@ function chart() {
     root.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const clip = svg("clipPath", { id: "plot" },
       svg("rect", { x: GUTTER, y: 0, width: Math.max(width - GUTTER, 1), height }));
-    root.replaceChildren(svg("defs", {}, clip), ...phasesDrawn(rows, width, bands, height),
+    const label = bands ? [svg("text", { x: 14, y: 15, "font-weight": 600 }, "phases")] : [];
+    root.replaceChildren(svg("defs", {}, clip), ...label, ...phasesDrawn(rows, width, bands, height),
       ...run.devices.flatMap((each, place) => strip(each, bands + place * STRIP, width)),
       ...axis(width, height), cross);
   }

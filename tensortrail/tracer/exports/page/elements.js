@@ -30,7 +30,7 @@ function section(id, title, amount, lead, ...children) {
 
 function place(site, role = "") {
   if (!site) return null;
-  const where = [el("b", {}, `${site.short}:${site.line}`), site.function && ` ${site.function}`];
+  const where = [el("b", {}, `${site.short}:${site.line}`), site.function && site.function !== "<module>" && ` ${site.function}`];
   return el("span", { class: "place", title: `${site.file}:${site.line}` },
     role && el("span", { class: "role" }, `${role} `), where);
 }

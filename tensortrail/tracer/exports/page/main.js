@@ -2,7 +2,7 @@
 
 const PORTION = 12;
 const NAV = {
-  findings: "Findings", troubles: "Errors", ranks: "Ranks", memory: "Memory", storages: "Storages", moves: "Moves", alive: "At the end",
+  findings: "Findings", troubles: "Errors", ranks: "Ranks", placements: "Placement", memory: "Memory", storages: "Storages", moves: "Moves", alive: "At the end",
 };
 let lanes;
 
@@ -120,8 +120,9 @@ function start() {
   document.title = `${seen(run.argv.join(" ")) || "run"} · tensortrail`;
   lanes = new Lanes();
   const memory = run.devices.length > 0 && section("memory", "Memory over time", "",
-    "The most bytes in each six-hundredth of the run, as far as storages were seen; phases lie above.", chart());
-  const parts = [overview(), findings(), troubles(), ranks(), memory, storagesSection(), moves(), alive()].filter(Boolean);
+    `The most bytes at each moment, as far as storages were seen. Time begins with the first event of the run${
+      run.phases.length ? "; its phases are the bands above" : ""}.`, chart());
+  const parts = [overview(), findings(), troubles(), ranks(), placements(), memory, storagesSection(), moves(), alive()].filter(Boolean);
   byId("main").replaceChildren(...parts);
   byId("nav").replaceChildren(...parts.slice(1).map((part) => el("a", {
     href: `#${part.id}`,

@@ -24,64 +24,81 @@ function deviceCard(use) {
   return el("div", { class: `card device ${run.colour(use.name)}` },
     device(use.name),
     el("dl", {},
-      el("dt", {}, ghostly ? "pretended at most" : "at most"), el("dd", { class: "big" }, size(use.peak)),
+      el("dt", {}, ghostly ? "pretended at most" : "seen at most"), el("dd", { class: "big" }, size(use.peak)),
       el("dt", {}, "reached after"), el("dd", {}, moment(use.peakTime)),
       el("dt", {}, "alive at the end"), el("dd", {}, `${size(use.bytes)} in ${use.alive.toLocaleString("en")}`)));
 }
 
 function findings() {
-  if (!data.findings.length) return null;
-  return section("findings", "Findings", count(data.findings.length, "finding"), "",
+  const lead = data.findings.length ? "" : "The rules found nothing wrong in this run.";
+  return section("findings", "Findings", data.findings.length ? count(data.findings.length, "finding") : "none", lead,
     el("div", { class: "stack" }, data.findings.map(findingCard)));
 }
 
-function findingCard(each) {
+// Its cause, what to change, and how it came to be; then the exceptions at its line.
+function findingCard(each, number) {
   const site = run.sites[each.site];
-  const steps = each.trail.map(([number, message]) => el("li", {},
-    el("div", { class: "what" }, prose(message)), place(run.sites[number]), source(run.sites[number])));
-  const rows = each.settings.map(([library, name, value, why, where]) => el("li", {},
-    el("code", {}, `${name} = ${value}`), ` (${library})`, why && [": ", prose(why)],
-    where && el("span", { class: "soft" }, `, in ${where}`)));
+  const isHere = (other) => other && site && other.file === site.file && other.line === site.line;
+  const steps = each.trail.map(([place_, message]) => el("li", {},
+    el("div", { class: "what" }, prose(message)), place(run.sites[place_]), isHere(run.sites[place_]) ? null : source(run.sites[place_])));
   const evidence = Object.entries(each.evidence);
+  const raised = data.troubles.filter((trouble) => trouble.finding === number);
   return el("article", { class: "card finding" },
     el("header", {}, el("span", { class: `pill ${each.severity}` }, each.severity),
-      el("h3", {}, each.name), el("code", { class: "soft" }, each.code),
-      el("span", { class: "soft small" }, `${each.confidence} confidence`)),
+      el("h3", {}, each.name), el("code", { class: "soft" }, each.code)),
     el("p", { class: "message" }, prose(each.message)), place(site), source(site),
-    steps.length > 0 && el("details", {}, el("summary", {}, `Trail, ${count(steps.length, "step")}`),
-      el("ol", { class: "events" }, steps)),
-    each.fixes.length > 0 && el("details", { open: true }, el("summary", {}, "Fix"), each.fixes.map((fix) =>
-      el("div", {}, el("p", {}, prose(fix.what), " ", el("span", { class: "pill" }, fix.safety)), diff(fix.preview)))),
-    rows.length > 0 && el("details", { open: true }, el("summary", {}, "Settings"), el("ul", {}, rows)),
-    evidence.length > 0 && el("details", {}, el("summary", {}, "Evidence"), el("ul", {},
-      evidence.map(([key, value]) => el("li", { class: "small" }, `${key}: ${value}`)))),
+    each.fixes.map((fix) => el("div", { class: "change" }, el("h4", {}, "Change"),
+      el("p", {}, prose(fix.what)), fix.preview && diff(fix.preview))),
+    each.settings.map(([library, name, value, why, where]) => el("div", { class: "change" }, el("h4", {}, "Setting"),
+      el("p", {}, el("code", {}, `${name}=${value}`), ` of ${library}`, where && `, in ${where}`, why && [": ", prose(why)]))),
+    steps.length > 0 && el("div", { class: "change" }, el("h4", {}, "Trail"), el("ol", { class: "events" }, steps)),
+    raised.map((trouble) => trouble.filled.length > 0 && filled(trouble)),
+    raised.length > 0 && el("details", {}, el("summary", {}, "What was raised here, and its operands"),
+      raised.map(troubleBody)),
+    (evidence.length > 0 || each.confidence !== "high") && el("details", {}, el("summary", {}, "Evidence"), el("ul", {},
+      [["confidence", each.confidence], ...evidence].map(([key, value]) => el("li", { class: "small" }, `${key}: ${value}`)))),
     each.siblings.length > 0 && el("details", {}, el("summary", {}, `The same at ${count(each.siblings.length, "other place")}`),
-      each.siblings.map((number) => place(run.sites[number]))));
+      each.siblings.map((place_) => place(run.sites[place_]))));
+}
+
+// What lay on the device when it gave no more memory.
+function filled(trouble) {
+  const heads = ["bytes", "kind", "what", "made at", "grows"];
+  return el("div", { class: "change scroll" }, el("h4", {}, "What filled the device"), el("table", {},
+    el("thead", {}, el("tr", {}, heads.map((each) => el("th", { class: each === "bytes" ? "number" : "" }, each)))),
+    el("tbody", {}, trouble.filled.map((cells) => el("tr", {},
+      cells.map((cell, column) => el("td", { class: column ? "" : "number" }, column === 1 ? prose(cell) : cell)))))));
 }
 
 function diff(preview) {
-  const kind = (line) => ({ "+": "plus", "-": "minus" })[line[0]] || "";
-  return el("pre", {}, preview.split("\n").map((line) => el("span", { class: kind(line) }, `${line}\n`)));
+  const kind = (line) => (/^(---|\+\+\+)/.test(line) ? "" : { "+": "plus", "-": "minus" }[line[0]] || "");
+  return el("pre", {}, preview.trimEnd().split("\n").map((line) => el("span", { class: kind(line) }, `${line}\n`)));
 }
 
+// Those that no finding stands for: with the others they are in the findings above.
 function troubles() {
-  if (!data.troubles.length) return null;
-  const amounts = [data.errors && count(data.errors, "error"), data.meetings && count(data.meetings, "mixed meeting")];
-  const shown = data.troubles.length < data.errors + data.meetings ? `, the first ${data.troubles.length} are here` : "";
-  return section("troubles", "Errors and mixed meetings", amounts.filter(Boolean).join(", ") + shown,
-    "Where operands on different devices met, and what was raised.",
-    el("div", { class: "stack" }, data.troubles.map(troubleCard)));
+  const left = data.troubles.filter((each) => each.finding < 0);
+  if (!left.length) return null;
+  const errors = left.filter((each) => each.did === "error").length;
+  const amounts = [errors && count(errors, "error"), left.length > errors && count(left.length - errors, "mixed meeting")];
+  const told = data.findings.length ? "Those at the lines of findings are told there." : "";
+  return section("troubles", data.findings.length ? "Other errors and mixed meetings" : "Errors and mixed meetings",
+    amounts.filter(Boolean).join(", "), `Where operands on different devices met, and what was raised. ${told}`,
+    el("div", { class: "stack" }, left.map((each) => el("article", { class: `card trouble ${each.did === "error" ? "error" : ""}` },
+      troubleBody(each), each.filled.length > 0 && filled(each)))));
 }
 
-function troubleCard(each) {
+function troubleBody(each) {
   const isError = each.did === "error";
   const devices = [...new Set(each.operands.map((operand) => operand.device))];
-  return el("article", { class: `card trouble ${isError ? "error" : ""}` },
+  const thread = each.where.split(", ").filter((name) => !["main", "MainThread"].includes(name)).join(", ");
+  const at = run.sites[each.site];
+  return el("div", { class: "raised" },
     el("header", {}, el("span", { class: `pill ${isError ? "error" : "warning"}` }, isError ? each.type || "error" : "mixed meeting"),
       el("h3", { class: "mono" }, each.op), devices.map((name) => device(name ?? "?")),
-      el("span", { class: "soft small" }, [moment(each.time), each.phase, each.where].filter(Boolean).join(" · "))),
-    each.message && el("p", {}, each.message), place(run.sites[each.site]), source(run.sites[each.site]),
-    place(run.sites[each.by], "by"),
+      el("span", { class: "soft small" }, [`after ${moment(each.time)}`, each.phase && `in ${each.phase}`, thread].filter(Boolean).join(" · "))),
+    each.message && el("p", {}, each.filled.length ? each.message.split("\n")[0] : each.message),
+    each.finding < 0 && [place(at), source(at)], place(run.sites[each.by], "by"),
     each.operands.length > 0 && el("div", { class: "scroll" }, el("table", { class: "operands", "aria-label": "Operands" },
       el("tbody", {}, each.operands.map((operand) => {
         const storage = run.storages[operand.place];
@@ -91,6 +108,22 @@ function troubleCard(each) {
           el("td", {}, device(operand.device ?? "?")),
           el("td", { class: "mono" }, [operand.type, operand.dtype, shape].filter(Boolean).join(" ")));
       })))));
+}
+
+// As the text report has it: the entries of the device map, and what came of them.
+function placements() {
+  if (!data.placements.length) return null;
+  const row = ([modules, declared, lies, bytes, hooks]) => el("tr", {}, el("td", { class: "mono" }, modules),
+    el("td", {}, device(declared)), el("td", {}, lies ? lies.split(", ").map((name) => device(name)) : "-"),
+    el("td", { class: "number" }, bytes ? size(bytes) : ""), el("td", { class: "soft" }, hooks));
+  return section("placements", "Placement", count(data.placements.length, "model"),
+    "Where the modules of a model were to lie, where they lie, and which hooks bring their weights.",
+    el("div", { class: "stack" }, data.placements.map((each) => el("div", { class: "card placed" },
+      el("h3", {}, each.model), place(run.sites[each.site]),
+      each.differing.map((text) => el("p", { class: "notice" }, prose(text))),
+      el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {},
+        ["modules", "declared", "lies on", "bytes", "brought by"].map((head) => el("th", { class: head === "bytes" ? "number" : "" }, head)))),
+        el("tbody", {}, each.rows.map(row))))))));
 }
 
 function ranks() {

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tensortrail.tracer.identity import storages
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -22,16 +23,25 @@ plain_get_device = BASE.get_device
 
 def install(simulation: Simulation, replaced: Replacements) -> None:
     make = BASE._make_wrapper_subclass
+    told: set[type] = set()
+    """Classes whose constructor passes a device, as it should."""
 
     def make_wrapper_subclass(cls: Any, *args: Any, **kwargs: Any) -> Any:
         device = kwargs.get("device")
         if device is not None and torch.device(device).type == "cuda":
             simulation.index_of(device)  # there is one
             kwargs["device"] = state.HOST
+        if device is not None:
+            told.add(cls)
         says_where_it_is(cls, replaced)
         return make(cls, *args, **kwargs)
 
+    def simulated_home(tensor: Any) -> torch.device | None:
+        index = home(tensor) if type(tensor) in told else None
+        return None if index is None else torch.device("cuda", index)
+
     replaced.put(Tensor, "_make_wrapper_subclass", staticmethod(make_wrapper_subclass))
+    replaced.put(storages, "simulated_home", simulated_home)
 
 
 def says_where_it_is(cls: type, replaced: Replacements) -> None:
