@@ -138,13 +138,21 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
     return place.where is Where.DEVICE
 
 
-def goes_along(module: Module, function: FunctionNode, subject: str, depth: int = 3) -> bool:
+def is_only_annotated(module: Module, function: FunctionNode, place: Place) -> bool:
+    """Nothing but its annotation says that the argument may be on a GPU."""
+    return place.where is Where.OF and not goes_along(module, function, place.subject, strict=True)
+
+
+def goes_along(
+    module: Module, function: FunctionNode, subject: str, depth: int = 3, strict: bool = False
+) -> bool:
     """Callers pass what lies on a device of their choice, as far as can be seen."""
     if _is_forward(module, function) or _asks_for_the_device(module, function, subject):
         return True
-    if is_of_module(module, function) and not sets_up(function):
-        return True
-    if makes_on_devices(module, function) or is_said_to_be_tensor(module, function, subject):
+    meant = is_of_module(module, function) and not sets_up(function)
+    meant = meant or makes_on_devices(module, function)
+    meant = meant or (not strict and is_said_to_be_tensor(module, function, subject))
+    if meant and not _is_passed_from_the_cpu(module, function, subject):
         return True
     if _meets_what_follows(module, function, subject):
         return True
@@ -186,6 +194,16 @@ def _meets_what_follows(module: Module, function: FunctionNode, subject: str) ->
                 if sure and other.what is What.TENSOR and not other.may_be_scalar:
                     return True
     return False
+
+
+def _is_passed_from_the_cpu(module: Module, function: FunctionNode, subject: str) -> bool:
+    """A caller in this file passes what was made on the CPU."""
+    passed = module.passed(function, subject.partition(".")[0].partition("[")[0])
+    return any(
+        place.where in (Where.DEFAULT, Where.HOST) or place.subject == "cpu"
+        for _, held in passed
+        for place in held.places
+    )
 
 
 def _is_passed_along(module: Module, function: FunctionNode, subject: str, depth: int) -> bool:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal, said_device
 from tensortrail.rules.view import FunctionNode, Module
+
+_ASKS_CURRENT = ("current_device", "_current_device", "current_device_name")
 
 
 def written_literals(
@@ -34,20 +37,27 @@ def moves(module: Module, call: ast.Call, shown: str) -> bool:
     return bool(owner) and owner == shown.rpartition(".")[0]
 
 
-def decided(module: Module, node: ast.AST, shown: str) -> bool:
-    """A condition about devices leads here, or chooses between this and another."""
+def decided(module: Module, node: ast.AST, shown: str, by_availability: bool = False) -> bool:
+    """A condition about devices leads here, or chooses between this and another. That the machine
+    has a GPU does not say that the work is meant for it, but that asking for one is safe."""
     words = (shown.rpartition(".")[2], "cuda", "gpu", "device")
     for guard in module.guards_of(node):
+        if not by_availability and _asks_the_machine(module, guard.test):
+            continue
         if guard.mentions(*words) or _is_of_index(module, guard.test):
             return True
     for up in module.ancestors(node):
         if isinstance(up, ast.IfExp):
-            return True
+            return by_availability or not _asks_the_machine(module, up.test)
         if isinstance(up, ast.Try):
             return True
         if isinstance(up, ast.stmt):
             break
     return False
+
+
+def _asks_the_machine(module: Module, test: ast.expr) -> bool:
+    return isinstance(test, ast.Call) and module.qualified(test.func) == "torch.cuda.is_available"
 
 
 def _is_of_index(module: Module, test: ast.expr) -> bool:
@@ -111,3 +121,38 @@ def _above(module: Module, node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(up, ast.stmt):
             return
         yield up
+
+
+def autocasts(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Call, ast.expr | None]]:
+    """`torch.autocast("cuda")` with the device said; `torch.cuda.amp.autocast()` without."""
+    for call in module.calls("autocast", inside=function):
+        dotted = module.qualified(call.func)
+        if module.function_of(call) is not function or not dotted.startswith("torch."):
+            continue
+        said = module.argument(call, 0, "device_type")
+        if dotted.startswith("torch.cuda."):
+            yield call, None
+        elif said is not None and is_cuda_literal(module, said):
+            yield call, said
+
+
+def asked_at_import(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    """Calls that ask for the current device in the defaults of parameters."""
+    given = function.args
+    for default in (*given.defaults, *given.kw_defaults):
+        if default is None:
+            continue
+        within = [default] if isinstance(default, ast.Call) else []
+        for call in (*module.nodes(ast.Call, default), *within):
+            if module.text(call.func).rpartition(".")[2] in _ASKS_CURRENT:
+                yield call
+
+
+def given_instead(module: Module, call: ast.Call, said: ast.expr | None, shown: str) -> Fix | None:
+    if said is not None:
+        edit = module.replace(said, shown)
+    elif isinstance(call.func, ast.Attribute):
+        edit = module.replace(call, f"{module.text(call.func.value)}.to({shown})")
+    else:
+        return None
+    return module.fix(f"use `{shown}`", Safety.UNSAFE, edit)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import (
     at_hand_in,
@@ -11,9 +11,13 @@ from tensortrail.rules.devices._at_hand import (
     names_cuda,
     shown_device,
 )
+from tensortrail.rules.devices._process_groups import groups_before_devices
 from tensortrail.rules.devices._written import (
+    asked_at_import,
+    autocasts,
     chosen_by_availability,
     decided,
+    given_instead,
     is_default_of,
     meets_given,
     moves,
@@ -24,10 +28,14 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
-_NEEDS_A_GPU = frozenset(f"torch.cuda.{name}" for name in ("current_device", "get_rng_state"))
+_NEEDS_A_GPU = frozenset(
+    f"torch.cuda.{name}"
+    for name in (
+        "current_device", "get_rng_state", "synchronize", "Stream", "current_stream",
+        "get_device_properties", "get_device_name", "get_device_capability", "mem_get_info",
+    )
+)  # fmt: skip
 """Functions that raise where there is no GPU; `seed`, `set_rng_state`, `empty_cache` do not."""
-_COLLECTIVES = ("barrier", "all_reduce", "all_gather", "broadcast", "all_gather_object")
-_ASKS_CURRENT = ("current_device", "_current_device", "current_device_name")
 
 
 class AmbientCurrentDevice(Rule):
@@ -38,9 +46,9 @@ class AmbientCurrentDevice(Rule):
     `"cuda"` or `.cuda()` in a function that is given a device or an `Accelerator`, in a method of
     a class that puts things on `self.device`, or beside a model with a `device_map`;
     `"cuda" if torch.cuda.is_available() else "cpu"` in such a function, unless it stands in for a
-    device that was left out;
-    `torch.cuda.current_device()`, `get_rng_state()` and the like in such a function, without a
-    test that there is a GPU;
+    device that was left out; `torch.autocast("cuda")` there is a note;
+    `torch.cuda.current_device()`, `synchronize()`, `get_rng_state()` and the like in such a
+    function, without a test that there is a GPU;
     a default value of a parameter that asks for the current device, which happens once, at import;
     an NCCL process group that is made before the device is set.
 
@@ -141,7 +149,7 @@ def measure(name, ids):
 import torch
 
 def settings(device=torch.cuda.current_device()):
-    return {"device": device}
+    return device
 """,
             lines=(3,),
         ),
@@ -189,6 +197,31 @@ class Runner:
             """\
 import torch
 
+def train(model, batches, device: torch.device):
+    model.to(device)
+    for batch in batches:
+        if torch.cuda.is_available():
+            batch = batch.cuda()
+        with torch.autocast("cuda"):
+            model(batch)
+""",
+            lines=(7, 8),
+            fixed="""\
+import torch
+
+def train(model, batches, device: torch.device):
+    model.to(device)
+    for batch in batches:
+        if torch.cuda.is_available():
+            batch = batch.to(device)
+        with torch.autocast("cuda"):
+            model(batch)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
 class Mixed:
     def __init__(self, device):
         self.device = device
@@ -213,8 +246,7 @@ class Runner:
         self.device = torch.device("cuda")
 
     def run(self, batch):
-        held = batch.to(self.device)
-        return held + batch.to("cuda")
+        return batch.to(self.device) + batch.to("cuda")
 """
         ),
         Good(
@@ -247,7 +279,7 @@ def restore(state, device: torch.device):
     number = device.index
     if number is None:
         number = torch.cuda.current_device()
-    torch.cuda.default_generators[number].set_state(state)
+    return number
 """
         ),
         Good(
@@ -301,7 +333,7 @@ def both(x, device):
                     call if said is None else said,
                     f"the device is written here, and `{shown}` is at hand: it may be another one",
                     trail=[(at_hand, f"`{shown}` is at hand")],
-                    fixes=[_given(module, call, said, shown)],
+                    fixes=[given_instead(module, call, said, shown)],
                 )
 
     def _needs_a_gpu(
@@ -311,7 +343,8 @@ def both(x, device):
         if names_cuda(module, function):
             return
         for call in module.calls(*_NEEDS_A_GPU, inside=function):
-            if module.function_of(call) is function and not decided(module, call, shown):
+            of_here = module.function_of(call) is function
+            if of_here and not decided(module, call, shown, by_availability=True):
                 yield self.finding(
                     module,
                     call,
@@ -335,16 +368,19 @@ def both(x, device):
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )
 
-    def _defaults(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
-        given = function.args
-        for default in (*given.defaults, *given.kw_defaults):
-            for call in module.nodes(ast.Call, default) if default is not None else ():
-                yield from self._at_import(module, call)
-            if isinstance(default, ast.Call):
-                yield from self._at_import(module, default)
+        for call, said in autocasts(module, function):
+            if not decided(module, call, shown):
+                yield self.finding(
+                    module,
+                    call if said is None else said,
+                    f"this is for CUDA alone, and the work is on `{shown}`: on another device it "
+                    "changes nothing",
+                    severity=Severity.NOTE,
+                    trail=[(at_hand, f"`{shown}` is at hand")],
+                )
 
-    def _at_import(self, module: Module, call: ast.Call) -> Iterator[Finding]:
-        if module.text(call.func).rpartition(".")[2] in _ASKS_CURRENT:
+    def _defaults(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        for call in asked_at_import(module, function):
             yield self.finding(
                 module,
                 call,
@@ -353,47 +389,12 @@ def both(x, device):
             )
 
     def _group_first(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
-        for call in module.calls("init_process_group", inside=function):
-            backend = module.argument(call, 0, "backend")
-            named = isinstance(backend, ast.Constant) and "nccl" in str(backend.value)
-            if not named or any(each.arg in (None, "device_id") for each in call.keywords):
-                continue
-            sets = [
-                each
-                for each in module.later(call, ast.Call)
-                if module.qualified(each.func) == "torch.cuda.set_device"
-            ]
-            before = any(
-                module.qualified(each.func).endswith("set_device")
-                for each in module.earlier(call, ast.Call)
+        for group, device, used in groups_before_devices(module, function):
+            yield self.finding(
+                module,
+                group,
+                "the process group is made before the device is set: what NCCL does until "
+                "then it does on the first GPU, on every process",
+                severity=Severity.WARNING if used else Severity.NOTE,
+                trail=[(used, "it is used here"), (device, "the device is set here")],
             )
-            if sets and not before:
-                used = _communicates(module, call, sets[0])
-                yield self.finding(
-                    module,
-                    call,
-                    "the process group is made before the device is set: what NCCL does until "
-                    "then it does on the first GPU, on every process",
-                    severity=Severity.WARNING if used else Severity.NOTE,
-                    trail=[(used, "it is used here"), (sets[0], "the device is set here")],
-                )
-
-
-def _communicates(module: Module, start: ast.Call, end: ast.Call) -> ast.Call | None:
-    """A collective between the two calls: NCCL begins with the first one."""
-    for call in module.later(start, ast.Call):
-        if call is end:
-            return None
-        if module.qualified(call.func).rpartition(".")[2] in _COLLECTIVES:
-            return call
-    return None
-
-
-def _given(module: Module, call: ast.Call, said: ast.expr | None, shown: str) -> Fix | None:
-    if said is not None:
-        edit = module.replace(said, shown)
-    elif isinstance(call.func, ast.Attribute):
-        edit = module.replace(call, f"{module.text(call.func.value)}.to({shown})")
-    else:
-        return None
-    return module.fix(f"use `{shown}`", Safety.UNSAFE, edit)

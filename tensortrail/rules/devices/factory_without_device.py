@@ -10,6 +10,7 @@ from tensortrail.rules.devices._lying import (
     FACTORIES,
     described,
     device_expression,
+    is_only_annotated,
     made_without_device,
     makers_and_callers,
     out_of_place,
@@ -29,12 +30,14 @@ class FactoryWithoutDevice(Rule):
     Follows the places of tensors through a function. Reports a tensor that `torch.zeros`,
     `torch.arange`, `torch.tensor` and the like made without `device`, and that an operation then
     takes together with a parameter or buffer of the module, the output of a submodule, an argument
-    of `forward`, or a tensor that the function puts on a device by itself. The tensor may have
-    come through variables, containers and functions of the project.
+    of a module's method or of a function that asks arguments for their device, or a tensor that
+    the function puts on a device by itself. The tensor may have come through variables, containers
+    and functions of the project. Where nothing but an annotation says that an argument is a
+    tensor, in a file that asks others for their device, it is a note.
 
     Tensors without a dimension are left alone where a number could stand, and so are indices:
-    both are legal from the CPU. A place that depends on a condition is not reported, except for
-    an argument that is made when it is left out.
+    both are legal from the CPU. A place that depends on a condition is reported only if that is a
+    setting (`self.mode == "add"`, a flag), or that an argument was left out.
 
     ## Why is this bad?
     Such a tensor is on the default device, usually the CPU. Every test on the CPU passes, and
@@ -100,8 +103,48 @@ class FactoryWithoutDevice(Rule):
             "            mask = torch.ones(x.shape[0], x.shape[1], device=x.device)\n"
             "        return x * mask\n",
         ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Rotary(nn.Module):\n"
+            "    def frequencies(self, length: torch.Tensor):\n"
+            "        steps = torch.arange(0, 64, 2).float() / 64\n"
+            "        return 1.0 / (length * 2) ** steps\n",
+            lines=(7,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass Rotary(nn.Module):\n"
+            "    def frequencies(self, length: torch.Tensor):\n"
+            "        steps = torch.arange(0, 64, 2, device=length.device).float() / 64\n"
+            "        return 1.0 / (length * 2) ** steps\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef smoothed(x: torch.Tensor, gaussian: bool):\n"
+            "    if gaussian:\n        kernel = torch.zeros(1, 1, 3, 3, device=x.device)\n"
+            "    else:\n        kernel = torch.ones(1, 1, 3, 3)\n"
+            "    return torch.nn.functional.conv2d(x, kernel)\n",
+            lines=(8,),
+            fixed="import torch\n\n\ndef smoothed(x: torch.Tensor, gaussian: bool):\n"
+            "    if gaussian:\n        kernel = torch.zeros(1, 1, 3, 3, device=x.device)\n"
+            "    else:\n        kernel = torch.ones(1, 1, 3, 3, device=x.device)\n"
+            "    return torch.nn.functional.conv2d(x, kernel)\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef observed(target: torch.Tensor, classes: int):\n"
+            "    found = torch.zeros(len(target), classes)\n"
+            "    found[torch.arange(len(target)), target.long()] = 1\n    return found\n\n\n"
+            "def blank(preds: torch.Tensor):\n    return torch.zeros(3, device=preds.device)\n",
+            lines=(5,),
+            fixed="import torch\n\n\ndef observed(target: torch.Tensor, classes: int):\n"
+            "    found = torch.zeros(len(target), classes, device=target.device)\n"
+            "    found[torch.arange(len(target)), target.long()] = 1\n    return found\n\n\n"
+            "def blank(preds: torch.Tensor):\n    return torch.zeros(3, device=preds.device)\n",
+        ),
     )
     good = (
+        Good(
+            "import torch\n\n\ndef packed(rows: torch.Tensor, bits: int):\n"
+            "    out = torch.zeros(len(rows), 8)\n    out[:, 0] += rows[:, 0] << bits\n"
+            "    return out\n\n\n"
+            "def made(n):\n    return packed(torch.randint(0, 4, (n, 8)), 4)\n\n\n"
+            "def asked(x: torch.Tensor):\n    return torch.zeros(3, device=x.device)\n"
+        ),
         Good(
             "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
             "    def __init__(self, n):\n        super().__init__()\n"
@@ -154,13 +197,15 @@ class FactoryWithoutDevice(Rule):
     ) -> Finding:
         assert made.by is not None
         line = getattr(meeting.node, "lineno", 0)
-        certain = there.where is Where.LITERAL
+        severity = Severity.ERROR if there.where is Where.LITERAL else None
+        if is_only_annotated(module, function, there):
+            severity = Severity.NOTE
         return self.finding(
             module,
             made.by,
             f"this is on the default device, and line {line} takes it together with a tensor "
             f"{described(there)}",
-            severity=Severity.ERROR if certain else None,
+            severity=severity,
             trail=(
                 (made.by, "made without a device"),
                 (meeting.node, f"meets a tensor {described(there)}"),

@@ -1,0 +1,43 @@
+"""Process groups that are made before the process has chosen its GPU."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.view import FunctionNode, Module
+
+_COLLECTIVES = ("barrier", "all_reduce", "all_gather", "broadcast", "all_gather_object")
+
+
+def groups_before_devices(
+    module: Module, function: FunctionNode
+) -> Iterator[tuple[ast.Call, ast.Call, ast.Call | None]]:
+    """The call that makes a group of NCCL, the one that sets the device after it, and the first
+    collective between the two, if there is one."""
+    for call in module.calls("init_process_group", inside=function):
+        backend = module.argument(call, 0, "backend")
+        named = isinstance(backend, ast.Constant) and "nccl" in str(backend.value)
+        if not named or any(each.arg in (None, "device_id") for each in call.keywords):
+            continue
+        sets = [
+            each
+            for each in module.later(call, ast.Call)
+            if module.qualified(each.func) == "torch.cuda.set_device"
+        ]
+        before = any(
+            module.qualified(each.func).endswith("set_device")
+            for each in module.earlier(call, ast.Call)
+        )
+        if sets and not before:
+            yield call, sets[0], _communicates(module, call, sets[0])
+
+
+def _communicates(module: Module, start: ast.Call, end: ast.Call) -> ast.Call | None:
+    """A collective between the two calls: NCCL begins with the first one."""
+    for call in module.later(start, ast.Call):
+        if call is end:
+            return None
+        if module.qualified(call.func).rpartition(".")[2] in _COLLECTIVES:
+            return call
+    return None
