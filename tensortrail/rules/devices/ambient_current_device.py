@@ -29,12 +29,8 @@ from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 _NEEDS_A_GPU = frozenset(
-    f"torch.cuda.{name}"
-    for name in (
-        "current_device", "get_rng_state", "synchronize", "Stream", "current_stream",
-        "get_device_properties", "get_device_name", "get_device_capability", "mem_get_info",
-    )
-)  # fmt: skip
+    f"torch.cuda.{name}" for name in ("current_device", "get_rng_state", "synchronize")
+)
 """Functions that raise where there is no GPU; `seed`, `set_rng_state`, `empty_cache` do not."""
 
 
@@ -343,7 +339,7 @@ def both(x, device):
         if names_cuda(module, function):
             return
         for call in module.calls(*_NEEDS_A_GPU, inside=function):
-            of_here = module.function_of(call) is function
+            of_here = module.function_of(call) is function and not (call.args or call.keywords)
             if of_here and not decided(module, call, shown, by_availability=True):
                 yield self.finding(
                     module,
