@@ -48,8 +48,9 @@ class Beliefs(Generic[T]):
             return own[path]
         layer = self._under
         cuts: set[str] | frozenset[str] = self._cuts
+        hangs = "." in path or "[" in path
         while layer is not None:
-            if cuts and not cuts.isdisjoint(_above(path)):
+            if hangs and cuts and not cuts.isdisjoint(_above(path)):
                 return None
             if path in layer.own:
                 return layer.own[path]
@@ -150,5 +151,4 @@ def _parting(
 
 def _above(path: str) -> Iterator[str]:
     """The paths that this one hangs below: "a" and "a.b" of "a.b[0]"."""
-    if "." in path or "[" in path:  # few do, and this is asked all the time
-        yield from (path[: link.start()] for link in _LINK.finditer(path))
+    return (path[: link.start()] for link in _LINK.finditer(path))

@@ -22,6 +22,8 @@ from tensortrail.rules.words import (
 )
 
 OTHER = frozenset({Kind.OTHER})
+_DEVICE_STRING = frozenset({Kind.DEVICE_STRING})
+_MADE_HERE = Value(kinds=OTHER, owner=Owner.HERE)
 
 
 class Evaluator:
@@ -44,7 +46,7 @@ class Evaluator:
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):
                     self.value(child, state)
-            found = Value(kinds=OTHER, owner=Owner.HERE)
+            found = _MADE_HERE
         else:
             found = handler(self, node, state)
         return self._noted(node, found, state)
@@ -70,8 +72,7 @@ class Evaluator:
     def _constant(self, node: ast.Constant, state: State) -> Value:
         text = node.value
         is_device = isinstance(text, str) and known.DEVICE_NAME.fullmatch(text)
-        kind = Kind.DEVICE_STRING if is_device else Kind.OTHER
-        return Value(kinds=frozenset({kind}), constant=text, owner=Owner.HERE)
+        return Value(kinds=_DEVICE_STRING if is_device else OTHER, constant=text, owner=Owner.HERE)
 
     def _name(self, node: ast.Name, state: State) -> Value:
         found = state.values.get(node.id)
@@ -188,7 +189,7 @@ class Evaluator:
                 owner=Owner.HERE,
             )
         if isinstance(node, ast.Compare) or all(part.is_only(Kind.OTHER) for part in parts):
-            return Value(kinds=OTHER, owner=Owner.HERE)
+            return _MADE_HERE
         return Value(owner=Owner.HERE)
 
     def _bool_op(self, node: ast.BoolOp, state: State) -> Value:
@@ -227,7 +228,7 @@ class Evaluator:
             kind = Kind.STATE_DICT if value.is_tensor else Kind.OTHER
             return Value(kinds=frozenset({kind}), sure=value.sure, owner=Owner.HERE)
         self.value(node.elt, inner)
-        return Value(kinds=OTHER, owner=Owner.HERE)
+        return _MADE_HERE
 
     def _lambda(self, node: ast.Lambda, state: State) -> Value:
         inner = state.copy()
@@ -235,7 +236,7 @@ class Evaluator:
             kinds = known.kind_by_name(argument.arg)
             inner.bind(argument.arg, Value(kinds, sure=False, path=argument.arg))
         self.value(node.body, inner)
-        return Value(kinds=OTHER, owner=Owner.HERE)
+        return _MADE_HERE
 
     def _dict(self, node: ast.Dict, state: State) -> Value:
         values = [self.value(part, state) for part in node.values]

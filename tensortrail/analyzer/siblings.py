@@ -18,6 +18,8 @@ from tensortrail.findings import Finding, Site
 MOST = 10
 _TOO_COMMON = 40
 """Files: words found in more of them say too little about a shape."""
+_LARGEST = 1_000_000
+"""Bytes of a file that is looked through; larger ones are generated, and nobody mends those."""
 _COMMON_NAMES = frozenset({"self", "cls", "torch", "device", "to", "get", "dtype", "type", "shape"})
 _KINDS = (ast.Call, ast.Compare)
 _DROPPED = "dropped "
@@ -174,7 +176,7 @@ def _candidates(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> di
             data = read(path)
         except OSError:
             continue
-        for shape, words in shapes.items():
+        for shape, words in shapes.items() if len(data) <= _LARGEST else ():
             if len(holders[shape]) <= _TOO_COMMON and all(word in data for word in words):
                 holders[shape].append(path)
     found: dict[str, set[str]] = {}

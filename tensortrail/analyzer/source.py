@@ -9,6 +9,7 @@ import re
 import tokenize
 from bisect import bisect_right
 from functools import cached_property
+from itertools import accumulate
 
 from tensortrail.findings import Site
 
@@ -53,7 +54,11 @@ class Source:
     def _starts(self) -> list[int]:
         """Byte offset of each line, where ast's column 0 lies."""
         first = len(_BOM) if self._utf8.startswith(_BOM) else 0
-        return [first, *(match.end() for match in _NEWLINE.finditer(self._utf8))]
+        sizes = [len(line) for line in self._utf8.splitlines(keepends=True)]
+        ends = list(accumulate(sizes))
+        if ends and not self._utf8.endswith((b"\n", b"\r")):
+            ends.pop()
+        return [first, *ends]
 
     @cached_property
     def _ascii(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 
 from tensortrail.analyzer.beliefs import Beliefs
 from tensortrail.analyzer.places.attributes import own_attribute
@@ -133,11 +134,11 @@ class PlacesOfFile:
         module, function = found
         return Callee(
             function,
-            module.places_of_file.places(function),
+            partial(module.places_of_file.places, function),
             is_method=isinstance(module.tree.parent(function), ast.ClassDef)
             and not is_static(function),
             foreign=module is not self._module,
-            gives_back=_is_plain(function) and not _yields(module.tree, function),
+            gives_back=_is_plain(function) and module.tree.once(_returns, function),
         )
 
     def attribute_of(self, cls: str, name: str) -> Held:
@@ -239,5 +240,7 @@ def _is_plain(function: FunctionNode) -> bool:
     return True
 
 
-def _yields(tree: Tree, function: FunctionNode) -> bool:
-    return bool(tree.nodes(ast.Yield, function) or tree.nodes(ast.YieldFrom, function))
+def _returns(tree: Tree, function: FunctionNode) -> bool:
+    """It gives back a value, and is no generator."""
+    yields = bool(tree.nodes(ast.Yield, function) or tree.nodes(ast.YieldFrom, function))
+    return not yields and any(each.value for each in tree.nodes(ast.Return, function))

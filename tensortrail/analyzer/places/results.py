@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tensortrail.rules.places import (
@@ -27,22 +27,24 @@ class Callee:
     """A function of the project that a call runs."""
 
     function: FunctionNode
-    places: FunctionPlaces
+    inferred: Callable[[], FunctionPlaces]
+    """Asked only where it matters: the most work of all is running what is called."""
     is_method: bool
     foreign: bool
     """It stands in another file: its nodes are replaced by the call."""
     gives_back: bool
-    """What it returns is what the caller gets: no generator, no unknown decorator."""
+    """What it returns is what the caller gets: no generator, no unknown decorator, and some
+    `return` has a value."""
 
 
 def result_of(
     callee: Callee, call: ast.Call, given: Sequence[Held], named: dict[str, Held]
 ) -> Held | None:
     """What the call gives back; None if that is not known."""
-    if callee.places.returns is None or not callee.gives_back:
+    returns = callee.inferred().returns if callee.gives_back else None
+    if returns is None:
         return None
-    arguments = _arguments(callee, given, named)
-    return _translated(callee.places.returns, arguments, call, callee.foreign)
+    return _translated(returns, _arguments(callee, given, named), call, callee.foreign)
 
 
 def demands_of(
@@ -53,7 +55,7 @@ def demands_of(
     doubtful = {name for name, held in arguments.items() if _stays_behind(held)}
     if not doubtful:
         return
-    for meeting in callee.places.meetings:
+    for meeting in callee.inferred().meetings:
         sides = [meeting.left, meeting.right]
         roots = [_roots(each) for each in sides]
         if not doubtful & (roots[0] | roots[1]) or _depends(meeting, doubtful):
