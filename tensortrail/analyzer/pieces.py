@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-MOST_WORDS = 300_000
+MOST_WORDS = 250_000
 """Names, numbers and strings in what is parsed, and brackets and signs one inside the other:
-their tree takes up to 300 MB."""
+their tree takes up to 250 MB."""
 _LARGE = 1_000_000
 """Bytes from which words are counted."""
 _TEXT = rb"'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*"

@@ -68,6 +68,14 @@ def test_work_grows_with_the_size(name: str) -> None:
         assert len(codes) >= MANY * COUNTS[name]
 
 
+@pytest.mark.parametrize("name", ["branches", "cases"])
+def test_work_in_one_long_function_grows_with_the_size(name: str) -> None:
+    judged(SHAPES[name](10))
+    few, _ = work_of(SHAPES[name](5 * FEW))
+    many, _ = work_of(SHAPES[name](5 * MANY))
+    assert many <= few * (MANY / FEW) ** 1.15
+
+
 @pytest.mark.parametrize("name", ["added", "elifs"])
 def test_a_long_chain_costs_no_finding(name: str) -> None:
     source = SHAPES[name](900) + "\ndef g(t: torch.Tensor):\n    return t.device == 'cpu'\n"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from tensortrail.analyzer.engine import check
 from tensortrail.analyzer.request import CheckRequest
+from tensortrail.findings import Finding
 
 DROPPED = """\
 import torch
@@ -25,11 +29,27 @@ def used(values):
 """
 
 
+def checked(folder: Path) -> Sequence[Finding]:
+    return check(
+        CheckRequest(paths=(str(folder),), cache_dir=None, codes=frozenset({"DEV504"}))
+    ).findings
+
+
 def test_a_result_that_is_used_is_no_sibling_of_one_that_is_dropped(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text(DROPPED)
     (tmp_path / "other.py").write_text(OTHERS)
-    found = check(CheckRequest(paths=(str(tmp_path),), cache_dir=None, codes=frozenset({"DEV504"})))
-    flagged = [each for each in found.findings if each.site.line == 6]
+    flagged = [each for each in checked(tmp_path) if each.site.line == 6]
     assert [each.code for each in flagged] == ["DEV504"]
     places = [(Path(each.file).name, each.line) for each in flagged[0].siblings]
     assert places == [("other.py", 2)]
+
+
+def test_very_large_files_are_not_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tensortrail.analyzer.siblings._LARGEST", len(OTHERS))
+    (tmp_path / "one.py").write_text(DROPPED)
+    (tmp_path / "other.py").write_text(OTHERS)
+    (tmp_path / "large.py").write_text(OTHERS + "x = 1\n")
+    files = {Path(place.file).name for each in checked(tmp_path) for place in each.siblings}
+    assert files == {"other.py"}
