@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 
 from tensortrail.analyzer.cases import condition_of
 from tensortrail.analyzer.tree import SCOPES, Tree
@@ -28,6 +28,8 @@ class Guards:
         self._of_blocks: dict[int, tuple[list[int], list[Condition]]] = {}
         self._parts: dict[ast.expr, int] = {}
         self._of_cases: dict[ast.match_case, Condition | None] = {}
+        self._refused: dict[ast.Match, list[Guard]] = {}
+        self._refused_before: dict[ast.match_case, int] = {}
         self._found: dict[ast.AST, tuple[Guard, ...]] = {}
 
     def of(self, node: ast.AST) -> tuple[Guard, ...]:
@@ -43,7 +45,7 @@ class Guards:
                 break
         for up, child in reversed(climbed):
             outer = () if isinstance(up, SCOPES) else self._found.get(up, ())
-            own = tuple(islice(self._all_atoms(self._conditions(up, child)), MOST))
+            own = tuple(islice(self._own(up, child), MOST))
             self._found[child] = (*own, *outer)[:MOST] if own else outer
         return self._found.get(node, ())
 
@@ -51,9 +53,6 @@ class Guards:
         if condition not in self._known:
             self._known[condition] = _atoms(*condition, self._origins, _EXPANSIONS)
         return self._known[condition]
-
-    def _all_atoms(self, conditions: Iterable[Condition]) -> Iterator[Guard]:
-        return (atom for each in conditions for atom in self._atoms(each))
 
     def branches(self, inside: ast.AST | None = None) -> Iterator[Branch]:
         """Every block that runs under a condition, with what holds in it: the branches of an
@@ -69,8 +68,7 @@ class Guards:
                 yield Branch(statement, tuple(no), rest)
         for match in self._tree.nodes(ast.Match, inside):
             for case in match.cases:
-                asked = islice(self._of_case(match, case), MOST)
-                yield Branch(match, tuple(self._all_atoms(asked)), case.body)
+                yield Branch(match, tuple(self._of_case(match, case)), case.body)
 
     def _case(self, match: ast.Match, case: ast.match_case) -> Condition | None:
         """What the pattern asks, as the same condition each time."""
@@ -78,17 +76,33 @@ class Guards:
             self._of_cases[case] = condition_of(match, case)
         return self._of_cases[case]
 
-    def _of_case(self, match: ast.Match, taken: ast.match_case) -> Iterator[Condition]:
+    def _of_case(self, match: ast.Match, taken: ast.match_case) -> Iterator[Guard]:
         """What holds in a case: its own condition, and none of those before it."""
         own = self._case(match, taken)
-        if own is not None:
-            yield own
+        if match not in self._refused:
+            self._refuse(match)
+        refused = self._refused[match][: min(self._refused_before[taken], MOST)]
+        return chain(self._atoms(own) if own is not None else (), refused)
+
+    def _refuse(self, match: ast.Match) -> None:
+        """Note what does not hold after each case: in one list for all, as there may be many."""
+        refused: list[Guard] = []
+        before: dict[ast.match_case, int] = {}
         for case in match.cases:
-            if case is taken:
-                return
+            before[case] = len(refused)
             asked = self._case(match, case)
             if asked is not None and case.guard is None:
-                yield asked[0], not asked[1]
+                refused += self._atoms((asked[0], not asked[1]))
+        self._refused_before.update(before)
+        self._refused[match] = refused
+
+    def _own(self, up: ast.AST, child: ast.AST) -> Iterator[Guard]:
+        """What `child` being a part of `up` says, and what stands before it there."""
+        yield from (atom for each in self._conditions(up, child) for atom in self._atoms(each))
+        if isinstance(up, ast.match_case) and isinstance(child, ast.stmt):
+            match = self._tree.parent(up)
+            if isinstance(match, ast.Match):
+                yield from self._of_case(match, up)
 
     def _conditions(self, up: ast.AST, child: ast.AST) -> Iterator[Condition]:
         block, at = self._tree.block_of(child)
@@ -111,12 +125,8 @@ class Guards:
                 for generator in up.generators:
                     for test in generator.ifs:
                         yield test, True
-        elif isinstance(up, ast.match_case) and child is not up.pattern:
-            if up.guard is not None:
-                yield up.guard, True
-            match = self._tree.parent(up)
-            if isinstance(match, ast.Match) and isinstance(child, ast.stmt):
-                yield from self._of_case(match, up)
+        elif isinstance(up, ast.match_case) and child is not up.pattern and up.guard is not None:
+            yield up.guard, True
 
     def _parts_before(self, whole: ast.BoolOp, child: ast.AST) -> Iterator[Condition]:
         """Those that decided whether the evaluation comes to `child` at all."""
