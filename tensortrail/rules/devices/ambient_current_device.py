@@ -339,6 +339,7 @@ def both(x, device):
         if names_cuda(module, function):
             return
         for call in module.calls(*_NEEDS_A_GPU, inside=function):
+            waits = module.text(call.func).endswith("synchronize")
             of_here = module.function_of(call) is function and not (call.args or call.keywords)
             if of_here and not decided(module, call, shown, by_availability=True):
                 yield self.finding(
@@ -346,6 +347,7 @@ def both(x, device):
                     call,
                     f"`{one_line(module, call.func)}` raises where there is no GPU, and the device "
                     f"is `{shown}`, which may be the CPU",
+                    severity=Severity.NOTE if waits else None,
                     confidence=Confidence.MEDIUM,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )
