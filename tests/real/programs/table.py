@@ -18,10 +18,10 @@ LONGEST = 420
 HEAD = """\
 # Programs that fail as real ones do
 
-Each of these programs is [in the tests](../tests/real/programs/failing), runs on a CPU with the
-real libraries, and fails as programs of users do. The table is made of their runs: the error, the
-finding that tells its cause, and what `tensortrail trace` says to change. Where `tensortrail fix`
-has a patch, the patch was applied and the program run again.
+Each of these programs lies in `tests/real/programs/failing`, runs on a CPU with the real libraries,
+and fails as programs of users do. The table is made of their runs: the error, the finding that
+tells its cause, and what `tensortrail trace` says to change. Where `tensortrail fix` has a patch,
+the patch was applied and the program run again.
 
 `python -m tests.real.programs.table` writes this page; a test compares it with the runs.
 
@@ -33,12 +33,11 @@ has a patch, the patch was applied and the program run again.
 def row(case: Case, ended: Ended, runs_now: bool) -> str:
     assert ended.found, f"{case.name}:\n{ended.told}"
     told = ended.told.replace(str(ended.folder), "")
-    link = f"[{case.name}](../tests/real/programs/failing/{case.name}.py)"
     options = f" `--rehearse {case.rehearse}`" if case.rehearse else ""
     tried = "with it, it runs to its end" if runs_now else "none"
     found = next(each for each in ended.found if case.words[0] in each)
     cells = (_error(told), _short(found), _change(told), tried)
-    return f"| {' | '.join((f'{link}{options}: {_story(case)}', *map(_cell, cells)))} |\n"
+    return f"| {' | '.join((f'`{case.name}`{options}: {_story(case)}', *map(_cell, cells)))} |\n"
 
 
 def _story(case: Case) -> str:
@@ -78,8 +77,8 @@ def row_of(case: Case, folder: Path) -> str:
 def main(names: Sequence[str]) -> None:
     """Rows of programs that are not named stay as they are."""
     old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    lines = [each for each in old.splitlines(keepends=True) if each.startswith("| [")]
-    rows = {each[3 : each.index("]")]: each for each in lines}
+    lines = [each for each in old.splitlines(keepends=True) if each.startswith("| `")]
+    rows = {each[3 : each.index("`", 3)]: each for each in lines}
     for case in CASES:
         if not names or case.name in names:
             with tempfile.TemporaryDirectory() as folder:

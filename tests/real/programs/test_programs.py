@@ -40,6 +40,6 @@ def test_the_end_says_what_a_user_needs(case: Case, tmp_path: Path) -> None:
 
 
 def test_the_page_has_every_program() -> None:
-    named = re.findall(r"^\| \[(\w+)\]", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(r"^\| `(\w+)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert named == [case.name for case in CASES]
     assert sorted(named) == sorted(each.stem for each in HERE.glob("*.py"))
