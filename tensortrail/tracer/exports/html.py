@@ -13,7 +13,7 @@ from tensortrail.tracer.exports.page_data import page_data
 from tensortrail.tracer.exports.rows import to_json
 from tensortrail.tracer.reading.timeline import RunTimeline
 
-SCRIPTS = ("words", "elements", "model", "chart", "lanes", "sections", "trail", "main")
+SCRIPTS = ("words", "elements", "model", "chart", "folds", "lanes", "sections", "trail", "main")
 ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 

@@ -268,8 +268,11 @@ def test_the_address_says_what_is_shown(
 def test_all_sections_are_there(browser: Browser, tmp_path: Path, monkeypatch: Patch) -> None:
     shown(browser, page(small_run(tmp_path, monkeypatch), [finding()]), tmp_path)
     assert browser.text("h1") == "train.py --fast"
-    assert "DEV502" in browser.text("#findings")
-    assert "two devices" in browser.text("#troubles")
+    told = browser.text("#findings")
+    for each in ("DEV502", "fix: moved", "+moved for nothing", "why: moved", "step: moved"):
+        assert each in told, "in sight, with the trail open"
+    assert browser.run("return document.getElementById('troubles')") is None, "told once"
+    assert "two devices" in browser.run("return document.getElementById('findings').textContent")
     assert "load" in browser.run("return document.querySelector('#memory svg').textContent")
     assert "torch/nn/modules/module.py:1300 to" in browser.text("#moves")
     assert "400 B in 1 storage" in browser.text("#alive")
@@ -302,6 +305,7 @@ def test_an_empty_run_has_a_page(browser: Browser, tmp_path: Path, monkeypatch: 
     shown(browser, page(Recording(tmp_path, monkeypatch).read()), tmp_path)
     assert browser.text("h1") == "train.py --fast"
     assert browser.text("#matches") == "0 storages"
+    assert "The rules found nothing wrong" in browser.text("#findings")
     assert not browser.complaints()
 
 
@@ -319,3 +323,39 @@ def test_many_storages_open_quickly(browser: Browser, tmp_path: Path, monkeypatc
     assert "Here are 4,000 of 6,000 storages" in browser.text("#storages .lead")
     took = browser.run("return performance.getEntriesByType('navigation')[0].loadEventEnd")
     assert 0 < took < 5000
+
+
+@needs_browser
+def test_a_lane_of_very_many_storages_is_folded(
+    browser: Browser, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    run = Recording(tmp_path, monkeypatch)
+    for number in range(500):
+        storage = run.storage("cuda:0", 1000, f"model.{number}.up.weight")
+        run.did(Did.CREATE, storage, at=number / 100, op="empty")
+    shown(browser, page(run.read()), tmp_path)
+    browser.run("document.querySelector('canvas').scrollIntoView({behavior: 'instant'})")
+    script = """const box = document.querySelector('canvas').getBoundingClientRect();
+        return [box.left, box.top, box.width, box.height]"""
+    left, top, width, height = browser.run(script)
+    assert height < 60, "one row: they differ by the number of their layer"
+    browser.click_at(int(left + width / 2), int(top + 20))
+    assert browser.text("#matches") == "500 of 500 storages fit “model. .up.weight”"
+    assert not browser.complaints()
+
+
+def test_errors_at_a_finding_are_told_with_it(tmp_path: Path, monkeypatch: Patch) -> None:
+    told = data_of(page(small_run(tmp_path, monkeypatch), [finding()]))["troubles"]
+    assert [each["finding"] for each in told if each["did"] == "error"] == [0]
+    (tmp_path / "again").mkdir()
+    alone = data_of(page(small_run(tmp_path / "again", monkeypatch)))["troubles"]
+    assert {each["finding"] for each in alone} == {-1}
+
+
+def test_time_begins_with_the_first_event(tmp_path: Path, monkeypatch: Patch) -> None:
+    run = Recording(tmp_path, monkeypatch)
+    run.did(Did.CREATE, run.storage("cpu", 8, "model.weight"), at=30.0, op="empty")
+    run.did(Did.CREATE, run.storage("cpu", 8, "model.bias"), at=31.5, op="empty")
+    data = data_of(page(run.read()))
+    assert data["run"]["seconds"] == 1.5
+    assert [row[8] for row in data["storages"]] == [0.0, 1.5]

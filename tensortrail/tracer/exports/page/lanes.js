@@ -18,8 +18,10 @@ class Lanes {
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("pointerleave", () => hint(null));
     this.canvas.addEventListener("click", (event) => {
-      const found = this.under(event);
-      if (found && Math.abs(event.clientX - this.pressed) < 4) follow(found);
+      if (Math.abs(event.clientX - this.pressed) >= 4) return;
+      const [found, fold] = [this.under(event), this.fold(event)];
+      if (found) follow(found);
+      else if (fold) goTo({ q: fold.asked });
     });
     this.canvas.addEventListener("pointerdown", (event) => { this.pressed = event.clientX; });
     steered(this.canvas);
@@ -37,7 +39,8 @@ class Lanes {
       for (const each of storages) {
         each.height = LOWEST + Math.round((each.bytes / most) ** 0.45 * (TALLEST - LOWEST));
       }
-      return { name, storages, height: stacked(storages) };
+      const folds = storages.length > FOLD_ABOVE ? folded(storages) : null;
+      return { name, storages, folds, height: stacked(storages) };
     }).filter((lane) => lane.storages.length);
   }
 
@@ -45,7 +48,8 @@ class Lanes {
     let top = 6;
     for (const lane of this.lanes) {
       lane.top = top;
-      lane.pixels = Math.max(Math.min(lane.height, this.tall ? 2400 : LANE), 34);
+      lane.isFolded = lane.folds && !this.tall;
+      lane.pixels = lane.isFolded ? Math.max(lane.folds.length * FOLD, 34) : Math.max(Math.min(lane.height, this.tall ? 2400 : LANE), 34);
       lane.scale = Math.min(lane.pixels / Math.max(lane.height, 1), 1);
       top += lane.pixels + 12;
     }
@@ -72,8 +76,9 @@ class Lanes {
     const moved = run.storages.filter((each) => each.before).length;
     this.faint = Math.min(Math.max(30 / moved, 0.05), 0.3);
     const line = new Set(this.chosen ? this.chosen.line : []);
-    for (const each of run.storages) if (each.before && !line.has(each)) this.arrow(pen, each, width, false);
-    for (const each of line) if (each.before) this.arrow(pen, each, width, true);
+    const drawn = (each) => each.before && !this.isFolded(each) && !this.isFolded(each.before);
+    for (const each of run.storages) if (drawn(each) && !line.has(each)) this.arrow(pen, each, width, false);
+    for (const each of line) if (drawn(each)) this.arrow(pen, each, width, true);
     pen.restore();
   }
 
@@ -98,8 +103,17 @@ class Lanes {
     pen.beginPath();
     pen.rect(GUTTER, lane.top, width - GUTTER, lane.pixels);
     pen.clip();
-    for (const each of lane.storages) this.drawBar(pen, lane, each, paint, width);
+    if (lane.isFolded) {
+      lane.folds.forEach((row, place) => drawFold(pen, row, lane.top + place * FOLD, width, paint, inks,
+        this.fitting && !row.group.some((each) => this.fitting.has(each))));
+    } else {
+      for (const each of lane.storages) this.drawBar(pen, lane, each, paint, width);
+    }
     pen.restore();
+  }
+
+  isFolded(storage) {
+    return this.lanes.find((each) => each.name === storage.device).isFolded;
   }
 
   drawBar(pen, lane, storage, paint, width) {
@@ -170,7 +184,7 @@ class Lanes {
     const [x, y] = [event.clientX - left, event.clientY - top];
     if (x < GUTTER) return null;
     const lane = this.lanes.find((each) => y >= each.top && y <= each.top + each.pixels);
-    if (!lane) return null;
+    if (!lane || lane.isFolded) return null;
     const reach = 2;
     return lane.storages.find((each) => {
       const upper = this.upper(lane, each);
@@ -179,9 +193,16 @@ class Lanes {
     });
   }
 
+  fold(event) {
+    const { left, top } = this.canvas.getBoundingClientRect();
+    const y = event.clientY - top;
+    const lane = this.lanes.find((each) => each.isFolded && y >= each.top && y < each.top + each.pixels);
+    return lane && event.clientX - left >= GUTTER ? lane.folds[Math.floor((y - lane.top) / FOLD)] : undefined;
+  }
+
   point(event) {
     const found = event.buttons ? null : this.under(event);
-    this.canvas.style.cursor = found ? "pointer" : "grab";
+    this.canvas.style.cursor = found || this.fold(event) ? "pointer" : "grab";
     if (!found) return hint(null);
     const lived = `${moment(found.born)} to ${found.isFreed ? moment(found.end) : "the end"}`;
     hint(event, el("b", {}, found.title), el("div", {}, device(found.device), size(found.bytes)),

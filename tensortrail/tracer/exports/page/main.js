@@ -34,11 +34,14 @@ function lookFor(site) {
 function storagesSection() {
   const shown = run.storages.length;
   const left = data.storagesInAll - shown;
-  const lead = `A bar lasts from creation to the end, its height grows with its bytes, a line shows where bytes went. ${
+  const lead = `${lanes.lanes.some((lane) => lane.folds)
+    ? "A lane of very many storages has a row for those that are alike: of one name but for the number of the layer, or made by one line. Click a row to list them. In other lanes a" : "A"
+  } bar lasts from creation to the end, its height grows with its bytes, a line shows where bytes went. ${
     left > 0 ? `Here are ${shown.toLocaleString("en")} of ${data.storagesInAll.toLocaleString("en")} storages: the largest, the busiest and those of errors; the others are in the curves and tables only. ` : ""
   }Drag to pan, hold Ctrl or Shift and scroll to zoom, click a bar to follow it.`;
   const button = (label, act, more = {}) => el("button", { type: "button", ...more, on: { click: act } }, label);
-  const tall = button("Taller lanes", () => {
+  const isFolded = lanes.lanes.some((lane) => lane.folds);
+  const tall = button(isFolded ? "Each storage" : "Taller lanes", () => {
     lanes.tall = !lanes.tall;
     tall.setAttribute("aria-pressed", lanes.tall);
     lanes.draw();
