@@ -110,7 +110,7 @@ def is_default_of(module: Module, choice: ast.IfExp, shown: str) -> bool:
         return True
     around = any(
         isinstance(each, (ast.BoolOp, ast.IfExp))
-        or (isinstance(each, ast.keyword) and each.arg == name)
+        or (isinstance(each, ast.keyword) and each.arg in (name, "default"))
         for each in _above(module, choice)
     )
     return around or any(guard.mentions(name) for guard in module.guards_of(choice))

@@ -13,6 +13,7 @@ from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.operands import called, operands
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 
 _NOT_CPU = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "meta"})
@@ -25,9 +26,10 @@ class NumpyWithoutCpu(Rule):
     """`.numpy()` is called on a tensor that is on a GPU, or that may be.
 
     ## What it does
-    Flags `.numpy()` on a tensor that was put on a GPU, and on an argument, in a file
-    that handles devices, where nothing brings the tensor to the CPU. `.cpu()`, `.to("cpu")`,
-    `numpy(force=True)` and what was made by `torch.from_numpy` are not flagged.
+    Flags `.numpy()` on a tensor that was put on a GPU, and on an argument or the output of a
+    submodule, in a file that handles devices, where nothing brings the tensor to the CPU.
+    `.cpu()`, `.to("cpu")`, `numpy(force=True)` and what was made by `torch.from_numpy` are not
+    flagged.
 
     ## Why is this bad?
     NumPy reads the memory of the CPU. torch raises a TypeError for a tensor that is elsewhere.
@@ -70,6 +72,33 @@ def write(weight: torch.Tensor, path, device):
     return weight.to(device)
 """,
         ),
+        Bad(
+            """\
+from torch import nn
+
+class Tagger(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.score = nn.Linear(size, 1)
+
+    def tags(self, x):
+        scores = self.score(x.to(self.score.weight.device))
+        return scores.detach().numpy()
+""",
+            lines=(10,),
+            fixed="""\
+from torch import nn
+
+class Tagger(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.score = nn.Linear(size, 1)
+
+    def tags(self, x):
+        scores = self.score(x.to(self.score.weight.device))
+        return scores.detach().cpu().numpy()
+""",
+        ),
     )
     good = (
         Good("import torch\nx = torch.ones(2).numpy()\n"),
@@ -100,9 +129,11 @@ def write(weight: torch.Tensor, device):
             elif _is_callers(module, func.value) and not _is_decided(module, call):
                 if _is_always_on_cpu(module, func.value):
                     continue
-                given = origin_of(module, func.value).node
-                shown = module.text(given) if given is not None else "the tensor"
-                message = f"`{shown}` is where the caller put it, and numpy reads the CPU only"
+                origin = origin_of(module, func.value)
+                shown = one_line(module, origin.node) if origin.node is not None else "the tensor"
+                given = origin.decides is Decides.GIVEN
+                put = "where the caller put it" if given else "where the weights of the module are"
+                message = f"`{shown}` is {put}, and numpy reads the CPU only"
                 yield self._found(module, func, Severity.NOTE, message)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
@@ -139,8 +170,8 @@ def write(weight: torch.Tensor, device):
 
 
 def _is_callers(module: Module, tensor: ast.expr) -> bool:
-    """An argument, in a file that knows of devices."""
-    if origin_of(module, tensor).decides is not Decides.GIVEN:
+    """An argument or what a module computed, in a file that knows of devices."""
+    if origin_of(module, tensor).decides not in (Decides.GIVEN, Decides.OWN):
         return False
     words = ("cuda", "device")
     return any(node.attr in words for node in module.nodes(ast.Attribute)) or any(
