@@ -41,7 +41,8 @@ NOTICED = {
 def test_a_rule_notices_what_made_its_example_good(code: str) -> None:
     rule = all_rules()[code]
     found: dict[str, int] = {}
-    for good in rule.good:
+    right = [Good(each.instead, each.files, each.path) for each in rule.bad if each.instead]
+    for good in (*rule.good, *right):
         for mutant in mutants(good):
             if run(rule, mutant.source, good.files, good.path):
                 found[mutant.name] = found.get(mutant.name, 0) + 1
