@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
-from tensortrail.analyzer.walk import ends_of_subtrees, innermost, walk
+from tensortrail.analyzer.walk import Numbers, ends_of_subtrees, innermost, walk
 from tensortrail.rules.view import FunctionNode
 
 N = TypeVar("N", bound=ast.AST)
@@ -34,7 +35,7 @@ class Tree:
         return answer
 
     @cached_property
-    def _walked(self) -> tuple[list[ast.AST], list[int]]:
+    def _walked(self) -> tuple[list[ast.AST], Numbers]:
         return walk(self.root)
 
     @property
@@ -46,7 +47,7 @@ class Tree:
         return {node: number for number, node in enumerate(self._order)}
 
     @cached_property
-    def _last(self) -> list[int]:
+    def _last(self) -> Numbers:
         return ends_of_subtrees(self._walked[1])
 
     @cached_property
@@ -77,13 +78,15 @@ class Tree:
         return [each for each in _statements(self.root) if isinstance(each, _IMPORTS)]
 
     @cached_property
-    def _by_type(self) -> dict[type[ast.AST], tuple[list[ast.AST], list[int]]]:
-        found: dict[type[ast.AST], tuple[list[ast.AST], list[int]]] = {}
+    def _by_type(self) -> dict[type[ast.AST], tuple[list[ast.AST], Numbers]]:
+        found: dict[type[ast.AST], tuple[list[ast.AST], array[int]]] = {}
         for number, node in enumerate(self._order):
-            nodes, numbers = found.setdefault(type(node), ([], []))
-            nodes.append(node)
-            numbers.append(number)
-        return found
+            known = found.get(node.__class__)
+            if known is None:
+                known = found[node.__class__] = ([], array("i"))
+            known[0].append(node)
+            known[1].append(number)
+        return dict(found)
 
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
         if inside is None:
@@ -98,7 +101,7 @@ class Tree:
         number = self._number[inside]
         return self._between(number + 1, self._last[number], kind)[1:]
 
-    def _of_type(self, kind: type[N]) -> tuple[list[N], list[int]]:
+    def _of_type(self, kind: type[N]) -> tuple[list[N], Numbers]:
         if kind in _ABSTRACT and kind not in self._by_type:
             some = [each for each in enumerate(self._order) if isinstance(each[1], kind)]
             self._by_type[kind] = ([node for _, node in some], [number for number, _ in some])

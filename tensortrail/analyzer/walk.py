@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+from array import array
 from collections.abc import Sequence
+
+Numbers = Sequence[int]
+"""Of nodes, in the order of the walk. As an array they take a tenth of what a list of them does."""
 
 _NO_NODES = frozenset(
     "id ctx attr arg asname module level op ops type_comment kind conversion simple is_async "
@@ -33,7 +37,7 @@ def in_order(node: ast.AST) -> Sequence[ast.AST]:
     return walk(node)[0]
 
 
-def walk(root: ast.AST) -> tuple[list[ast.AST], list[int]]:
+def walk(root: ast.AST) -> tuple[list[ast.AST], Numbers]:
     """All nodes, parents before children, and the number of each one's parent.
 
     Contexts and operators are left out: ast shares one object for all places."""
@@ -57,11 +61,11 @@ def walk(root: ast.AST) -> tuple[list[ast.AST], list[int]]:
             else:
                 nodes.append(value)
                 above.append(number)
-    return order, parents
+    return order, array("i", parents)
 
 
 def innermost(
-    order: list[ast.AST], parents: list[int], kinds: tuple[type[ast.AST], ...]
+    order: list[ast.AST], parents: Numbers, kinds: tuple[type[ast.AST], ...]
 ) -> list[ast.AST | None]:
     """For each node of the walk the innermost one of these types that it is or stands in."""
     found: list[ast.AST | None] = []
@@ -70,9 +74,9 @@ def innermost(
     return found
 
 
-def ends_of_subtrees(parents: list[int]) -> list[int]:
+def ends_of_subtrees(parents: Numbers) -> Numbers:
     """For each node the number of the last one below it."""
-    last = list(range(len(parents)))
+    last = array("i", range(len(parents)))
     for number in range(len(parents) - 1, 0, -1):
         parent = parents[number]
         last[parent] = max(last[parent], last[number])
