@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tensortrail.cli.console import fail, say, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED
+from tensortrail.files import write
 
 PROGRAM = '''\
 """Trains a small model on a GPU, and forgets to move the prompt of the last line."""
@@ -63,7 +64,11 @@ def run(options: Namespace) -> int:
         fail(f"{program} exists already", "name another folder: tensortrail demo FOLDER")
         return FAILED
     folder.mkdir(parents=True, exist_ok=True)
-    program.write_text(PROGRAM, encoding="utf-8")
+    try:
+        write(str(program), PROGRAM.encode())
+    except OSError as error:
+        fail(f"{program}: {error.strerror or error}")
+        return FAILED
     write_text(f"This writes {program} and works in {folder}.", sys.stdout)
     for what, arguments in STEPS:
         write_text(f"\n# {what}\n$ tensortrail {' '.join(arguments)}", sys.stdout)

@@ -18,6 +18,7 @@ import pytest
 
 from tensortrail.inert import inert
 from tensortrail.tracer.entrances.failed_tests import TITLE as EXPLAINED
+from tensortrail.tracer.exports.shortened import first_of
 from tensortrail.tracer.rehearsal.moved_calls import BELOW, MovedCalls
 
 TITLE = "tensortrail: moved inputs"
@@ -133,6 +134,4 @@ class MovedInputs:
         ):
             if lines:
                 yield f"{title}: {len(lines)}"
-                yield from (f"  {line}" for line in lines[:MOST_LINES])
-            if len(lines) > MOST_LINES:
-                yield f"  ... and {len(lines) - MOST_LINES} more"
+                yield from first_of(lines, MOST_LINES)

@@ -11,6 +11,7 @@ import pytest
 
 from tensortrail.inert import inert
 from tensortrail.tracer.entrances.found_in_tests import MOST_LINES, FoundInTests
+from tensortrail.tracer.exports.shortened import first_of
 
 LONGEST = 200
 
@@ -81,7 +82,5 @@ class Summary:
 
 
 def _shortened(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines[:MOST_LINES]:
-        yield f"  {line if len(line) <= LONGEST else line[: LONGEST - 3] + '...'}"
-    if len(lines) > MOST_LINES:
-        yield f"  ... and {len(lines) - MOST_LINES} more"
+    cut = [line if len(line) <= LONGEST else line[: LONGEST - 3] + "..." for line in lines]
+    yield from first_of(cut, MOST_LINES)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.inert import inert
 from tensortrail.tracer.exports.finding_lines import lines_of
+from tensortrail.tracer.exports.shortened import first_of
 from tensortrail.tracer.reading.run_comparison import Comparison, Moved
 from tensortrail.tracer.reading.sentences import short, size
 
@@ -33,9 +34,7 @@ def _lines(found: Comparison) -> Iterator[str]:
 def _listed(title: str, lines: Sequence[str]) -> Iterator[str]:
     if lines:
         yield f"{title}: {len(lines)}"
-        yield from (f"  {each}" for each in lines[:MOST])
-        if len(lines) > MOST:
-            yield f"  and {len(lines) - MOST} more"
+        yield from first_of(lines, MOST)
 
 
 def _moved(each: Moved) -> str:

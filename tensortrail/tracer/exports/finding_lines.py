@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.inert import inert
-from tensortrail.tracer.exports.text import count_of, place
+from tensortrail.tracer.exports.shortened import first_of
+from tensortrail.tracer.exports.text import place
 
 STYLES = {"error": "31;1", "warning": "33;1", "note": "36"}
 
@@ -45,7 +46,4 @@ def in_order(lines: Iterable[Line]) -> list[Line]:
 def shown(lines: Sequence[Line], most: int, color: bool = False) -> Iterator[str]:
     if not lines:
         yield "  no findings"
-    for each in lines[:most]:
-        yield f"  {each.text(color)}"
-    if len(lines) > most:
-        yield f"  and {count_of(len(lines) - most, 'finding')} more"
+    yield from first_of([each.text(color) for each in lines], most, "finding")

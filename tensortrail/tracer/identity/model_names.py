@@ -46,7 +46,8 @@ class ModelNames:
 
     def _learn(self, names: Mapping[str, Any]) -> None:
         for name, value in list(names.items()):
-            if not issubclass(type(value), Module) or name.startswith("_") or name in OF_METHODS:
+            own = name.isidentifier() and not name.startswith("_") and name not in OF_METHODS
+            if not own or not issubclass(type(value), Module):  # pytest has names like `@py_1`
                 continue
             known = self._known.get(id(value))
             if known is None or known[0]() is not value:
