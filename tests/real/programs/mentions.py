@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,5 +74,14 @@ def _known(folder: Path, timeline: RunTimeline) -> set[str]:
 def _names(told: str, known: set[str]) -> Iterator[str]:
     for code in set(CODE.findall(told)):
         missing = [word for word in WORD.findall(code) if word not in known]
-        if missing:
+        if missing and not _is_of_library(code):
             yield f"`{code}`: there is no {', '.join(missing)}"
+
+
+def _is_of_library(path: str) -> bool:
+    """`library.module.name`, and the library has it."""
+    module, _, name = path.rpartition(".")
+    try:
+        return hasattr(importlib.import_module(module), name)
+    except (ImportError, ValueError):
+        return False
