@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
 from tensortrail.rules.devices._device_aware import (
@@ -20,6 +21,7 @@ _SETS_UP = frozenset(
     "init_weights _init_weights initialize_weights setup build post_init".split()
 )
 FORWARD = frozenset({"forward"})
+_ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|meta", re.IGNORECASE)
 FACTORIES = (
     "zeros", "ones", "empty", "full", "arange", "tensor", "rand", "randn", "randint", "linspace",
     "eye", "randperm", "logspace", "LongTensor", "FloatTensor", "BoolTensor", "IntTensor",
@@ -59,7 +61,7 @@ def out_of_place(
 ) -> tuple[Place, Place] | None:
     """The place of what is certainly on the CPU in this way, and the place of what it meets."""
     for odd, other in meeting.pairs:
-        made = certainly(odd, function, where)
+        made = certainly(odd, function, where) or _unlike_its_other_path(odd, other, where)
         if made is None or is_legal(meeting, odd) or excluded(meeting, made):
             continue
         there = follows(module, function, other)
@@ -118,6 +120,23 @@ def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
         return place if len(held.places) == 1 else None
     left_out = {f"{name} is None" for name in optional_arguments(function)}
     return place if place.given in left_out or is_choice(place.given, function) else None
+
+
+def _unlike_its_other_path(held: Held, other: Held, where: Where) -> Place | None:
+    """Its place of this sort on one path, if on the other it lies where the other operand does."""
+    if held.what is not What.TENSOR or len(held.places) != 2:
+        return None
+    for place, instead in (held.in_order, held.in_order[::-1]):
+        asked = place.given and not _ABOUT_DEVICES.search(place.given)
+        if place.where is not where or not asked or instead.given != opposite(place.given):
+            continue
+        if other.places and all(_same(each, instead) for each in other.places):
+            return place
+    return None
+
+
+def _same(one: Place, other: Place) -> bool:
+    return one.where is other.where and one.subject == other.subject
 
 
 def follows(module: Module, function: FunctionNode, held: Held) -> Place | None:
