@@ -140,6 +140,8 @@ class FunctionPlaces:
 
     seen: Mapping[ast.expr, Held] = field(default_factory=dict)
     meetings: Sequence[Meeting] = ()
+    passed: Sequence[Meeting] = ()
+    """Pairs that are passed together to a call whose code is not known, of which one was moved."""
     returns: Held | None = None
     """What it gives back, over all its `return` statements."""
 

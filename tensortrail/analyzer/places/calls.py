@@ -58,6 +58,8 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
             result = world_of.world.made(node, called.dotted)
         if result is not None:
             return result
+    elif isinstance(func, ast.Name):
+        world_of.meetings.pass_on(node, called.operands, env)
     return UNKNOWN_HELD
 
 
@@ -226,5 +228,8 @@ def _of_self(world_of: Evaluating, called: Called, name: str, env: Environment) 
         return of_module(world_of, called, replace(held, path=f"self.{name}"), env)
     if name in names("modules", "leaf_getters"):
         return Held(What.MODULE, frozenset({Place(Where.SELF)}), cls="leaf")
-    result = of_callee(world_of, called, world_of.world.callee(called.node))
+    callee = world_of.world.callee(called.node)
+    if callee is None:
+        world_of.meetings.pass_on(called.node, called.operands, env)
+    result = of_callee(world_of, called, callee)
     return result if result is not None else UNKNOWN_HELD

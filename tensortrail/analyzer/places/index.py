@@ -55,7 +55,8 @@ class PlacesOfFile:
         cls = self.tree.parent(function)
         inference = Inference(self, cls if isinstance(cls, ast.ClassDef) else None)
         inference.run(function)
-        return FunctionPlaces(inference.seen, inference.meetings.all(), inference.returns)
+        met = inference.meetings
+        return FunctionPlaces(inference.seen, met.all(), met.passed(), inference.returns)
 
     def passed(self, function: FunctionNode, parameter: str) -> Sequence[tuple[FunctionNode, Held]]:
         """What callers in this file pass for a parameter, with the caller."""

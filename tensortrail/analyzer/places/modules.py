@@ -28,16 +28,18 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
         world_of.meetings.meet(called.node, "loss", called.operands, env, by_element=False)
         return combined(called.operands)
     if module.cls == "leaf":
-        for each in called.operands:
+        for number, each in enumerate(called.operands):
             parameters = Held(What.TENSOR, module.places, path=module.path)
             if each.what is What.TENSOR:
                 operands = [parameters, each]
-                world_of.meetings.meet(called.node, "module", operands, env, by_element=False)
+                world_of.meetings.meet(called.node, "module", operands, env, False, number)
     elif module.cls == COMPONENT:
         parameters = Held(What.TENSOR, module.places, path=module.path)
-        for held in computed_with(called.args, called.named, called.unpacked):
+        world_of.meetings.pass_on(called.node, called.operands, env)
+        taken = computed_with(called.args, called.named, called.unpacked)
+        for number, held in enumerate(taken):
             given = member(held) if held.what is What.BOX else held
-            world_of.meetings.meet(called.node, "module", [parameters, given], env, False)
+            world_of.meetings.meet(called.node, "module", [parameters, given], env, False, number)
     elif module.cls and module.cls != "box":
         result = of_callee(world_of, called, world_of.world.callee_of_module(module.cls))
         if result is not None and (result.places or result.parts):

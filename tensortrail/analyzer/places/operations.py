@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.rules.places import (
@@ -27,9 +28,21 @@ class Meetings:
         self.quiet = 0
         """Above 0 in branches that know more of devices than can be told."""
         self._found: dict[tuple[ast.expr, int], Meeting] = {}
+        self._passed: dict[tuple[ast.expr, int], Meeting] = {}
 
     def all(self) -> list[Meeting]:
         return list(self._found.values())
+
+    def passed(self) -> list[Meeting]:
+        return list(self._passed.values())
+
+    def pass_on(self, node: ast.expr, operands: Sequence[Held], env: Environment) -> None:
+        """A call whose code is not known takes these; pairs with one that was moved are kept."""
+        tensors = [each for each in operands if each.what is What.TENSOR and each.places]
+        for number, (moved, left) in enumerate(permutations(tensors, 2)):
+            if moved.moved is not None and left.moved is None and not self.quiet:
+                meeting = Meeting(node, "call", moved, left, False, env.conditions)
+                self._passed[(node, number)] = meeting
 
     def add(self, meeting: Meeting) -> None:
         """One that was found elsewhere: inside of a function that is called."""
@@ -43,13 +56,23 @@ class Meetings:
         operands: Sequence[Held],
         env: Environment,
         by_element: bool,
+        argument: int = 0,
     ) -> None:
+        """`argument` tells the meetings of one call apart."""
         if self.quiet:
             return
         taking = [each for each in operands if _takes_part(each)]
         for index, right in enumerate(taking):
             for other, left in enumerate(taking[:index]):
-                self._add(node, operation, left, right, env, by_element, (index << 8) + other)
+                self._add(
+                    node,
+                    operation,
+                    left,
+                    right,
+                    env,
+                    by_element,
+                    (argument << 16) + (index << 8) + other,
+                )
 
     def index(self, node: ast.expr, base: Held, by: Held, env: Environment) -> None:
         """What lies on the CPU cannot be indexed from elsewhere; the other way round it can."""

@@ -97,6 +97,14 @@ class Painter:
             "        loss = model(rows).sum()\n        loss.backward()\n",
             lines=(9,),
         ),
+        Bad(
+            "import torch\n\n\n"
+            "def encode(tokenizer, text_encoder, prompt: str, device: torch.device):\n"
+            "    inputs = tokenizer(prompt, return_tensors='pt')\n"
+            "    mask = inputs.attention_mask.to(device)\n"
+            "    return text_encoder(inputs.input_ids, attention_mask=mask)[0]\n",
+            lines=(7,),
+        ),
     )
     good = (
         Good(
@@ -127,6 +135,14 @@ class Painter:
             "    for rows, labels in DataLoader(data, batch_size=8):\n"
             "        loss = model(rows.to(device)).sum()\n        loss.backward()\n"
         ),
+        Good(
+            "import torch\n\n\n"
+            "def encode(tokenizer, text_encoder, prompt: str, device: torch.device):\n"
+            "    inputs = tokenizer(prompt, return_tensors='pt')\n"
+            "    mask = inputs.attention_mask.to(device)\n"
+            "    lengths = inputs.attention_mask.sum(1)\n    print(lengths, mask)\n"
+            "    return text_encoder(inputs.input_ids.to(device), attention_mask=mask)[0]\n"
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -143,6 +159,11 @@ class Painter:
                     continue
                 reported.add(found[0].by)
                 yield self._reported(module, meeting, *found)
+            for meeting in module.places(function).passed:
+                made = _left_by_its_sibling(meeting)
+                if made is not None and made.by is not None and made.by not in reported:
+                    reported.add(made.by)
+                    yield self._left(module, meeting, made)
 
     def _reported(self, module: Module, meeting: Meeting, made: Place, there: Place) -> Finding:
         source = module.qualified(getattr(made.by, "func", meeting.node)) or "the library"
@@ -158,6 +179,38 @@ class Painter:
                 (meeting.node, f"meets {meets} {where}"),
             ),
         )
+
+    def _left(self, module: Module, meeting: Meeting, made: Place) -> Finding:
+        source = module.text(getattr(made.by, "func", meeting.node))
+        moved = getattr(meeting.left.moved, "lineno", 0)
+        return self.finding(
+            module,
+            meeting.node,
+            f"two results of `{source}` are passed together: line {moved} moved one of them, and "
+            "the other is still on the CPU",
+            trail=(
+                (made.by, f"`{source}` always answers on the CPU"),
+                (meeting.left.moved, "moved"),
+                (meeting.node, "passed with one that was not moved"),
+            ),
+        )
+
+
+def _left_by_its_sibling(meeting: Meeting) -> Place | None:
+    """The place of what was left on the CPU, if what came with it was moved to a device."""
+    moved, left = meeting.left, meeting.right
+    made, there = left.only, moved.only
+    if made is None or there is None or made.where is not Where.HOST:
+        return None
+    if not isinstance(made.by, ast.Call) or not _is_asked_for_tensors(made.by):
+        return None  # a batch of a DataLoader may have lengths, which stay on the CPU
+    together = any(each.where is Where.HOST and each.by is made.by for each in moved.was)
+    elsewhere = there.where is not Where.HOST and there.subject != "cpu"
+    return made if together and elsewhere and not (made.given or there.given) else None
+
+
+def _is_asked_for_tensors(call: ast.Call) -> bool:
+    return any(keyword.arg == "return_tensors" for keyword in call.keywords)
 
 
 def _asks_a_library(module: Module) -> Iterator[ast.Call]:
