@@ -34,6 +34,7 @@ from tensortrail.tracer.rehearsal.operations.simulation import Simulation, plain
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.streams.races import Listener, Use
 from tensortrail.tracer.rehearsal.tensor import files, legacy_types, pinned_memory, storages
+from tensortrail.tracer.rehearsal.tensor.plain_subclasses import install as install_subclasses
 from tensortrail.tracer.rehearsal.tensor.simulated import (
     ANSWERS,
     SimParameter,
@@ -142,6 +143,7 @@ class Rehearsal:
         random_numbers.install(simulation, self._replaced)
         install_groups(self._replaced)
         install_wrappers(simulation, self._replaced)
+        install_subclasses(self._replaced)
         install_parallel(self._replaced)
         storages.install(simulation, self._replaced)
         for owner in (torch._C, torch.utils.dlpack):

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from torch.utils._pytree import tree_map_only  # noqa: E402
 
 from tensortrail.tracer.rehearsal.devices.spec import Spec  # noqa: E402
+from tensortrail.tracer.rehearsal.lacks import NotRehearsed  # noqa: E402
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 
 
@@ -102,3 +103,26 @@ def test_a_file_brings_it_back_to_its_device() -> None:
 def test_mixed_devices_inside_raise() -> None:
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         Around(torch.ones(2, device="cuda")) + Around(torch.ones(2))
+
+
+class Marked(torch.nn.Parameter):  # type: ignore[name-defined,misc]
+    """A subclass that leaves its operations to torch, as bitsandbytes' weights do."""
+
+    def __new__(cls, data: Any, requires_grad: bool = False) -> Any:
+        return torch.Tensor._make_subclass(cls, data, requires_grad)
+
+
+def test_a_plain_subclass_on_the_cpu_computes_as_it_is() -> None:
+    marked = Marked(torch.arange(4.0).reshape(2, 2))
+    assert type(marked.data) is torch.Tensor
+    assert type(marked.detach()) is torch.Tensor
+    assert torch.equal(marked.data.contiguous().to("cuda").cpu(), marked.data)
+    with pytest.raises(RuntimeError, match="same device"):
+        marked @ torch.ones(2, 2, device="cuda")
+
+
+def test_a_simulated_tensor_becomes_no_plain_subclass() -> None:
+    there = torch.ones(2, device="cuda")
+    for made in (lambda: Marked(there), lambda: there.as_subclass(Marked)):
+        with pytest.raises(NotRehearsed, match="cannot become a `Marked`"):
+            made()  # type: ignore[no-untyped-call]

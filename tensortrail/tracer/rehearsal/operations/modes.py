@@ -25,6 +25,7 @@ from tensortrail.tracer.rehearsal.operations.simulation import (
 )
 from tensortrail.tracer.rehearsal.tensor import legacy_types, wrapper_subclasses
 from tensortrail.tracer.rehearsal.tensor.moved_in_place import LAZY, SUCCESSOR
+from tensortrail.tracer.rehearsal.tensor.plain_subclasses import is_plain
 from tensortrail.tracer.rehearsal.tensor.simulated import ANSWERS, SimTensor
 
 UNSHAPED: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
@@ -65,7 +66,7 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
         if _get_dispatch_mode(TRACING) is not None:
             return self._traced(func, types, args, kwargs or {})
         for kind in types:
-            if not issubclass(kind, SimTensor) and kind not in OURS:
+            if not issubclass(kind, SimTensor) and not is_plain(kind):
                 return NotImplemented  # another wrapper unpacks itself; we see what is inside
         if isinstance(func, HigherOrderOperator):
             return self._made_of_operations(func, args, kwargs or {})
