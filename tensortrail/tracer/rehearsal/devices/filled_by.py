@@ -160,13 +160,16 @@ class _Kinds:
 def _in_variables() -> set[int]:
     """What the functions that run, in every thread, have in variables."""
     found: set[int] = set()
-    for top in sys._current_frames().values():
-        frame: FrameType | None = top
-        while frame is not None:
-            found.update(map(id, variables(frame).values()))
-            if OWNERS[frame.f_code.co_filename] == USER:
-                found.update(map(id, frame.f_globals.values()))
-            frame = frame.f_back
+    frames: list[FrameType | None] = [*sys._current_frames().values()]
+    while frames:
+        frame = frames.pop()
+        if frame is None:
+            continue
+        found.update(map(id, variables(frame).values()))
+        if OWNERS[frame.f_code.co_filename] == USER:
+            found.update(map(id, frame.f_globals.values()))
+        frames.append(frame.f_back)
+        del frame  # one that holds itself would keep all that run, and their variables
     return found
 
 
