@@ -58,3 +58,32 @@ def test_safetensors_reads_straight_to_the_device(tmp_path: Any) -> None:
     loaded = files.load_file(tmp_path / "a.safetensors", device="cuda")["a"]
     assert loaded.device == torch.device("cuda:0")
     assert loaded.tolist() == [0, 1, 2, 3]
+
+
+class Packed(torch.Tensor):  # type: ignore[name-defined,misc]
+    """Around another tensor; it answers for pinned memory itself, as torchao's weights do."""
+
+    @staticmethod
+    def __new__(cls, inner: Any) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner: Any) -> None:
+        self.inner_values = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.is_pinned.default:
+            return args[0].inner_values.is_pinned()
+        if func is torch.ops.aten._pin_memory.default:
+            return cls(args[0].inner_values.pin_memory())
+        return NotImplemented
+
+
+def test_the_class_of_a_wrapper_is_asked() -> None:
+    packed = Packed(torch.ones(3))
+    assert not packed.is_pinned()
+    pinned = packed.pin_memory()
+    assert type(pinned) is Packed
+    assert pinned.is_pinned()
+    assert pinned.inner_values.is_pinned()
+    assert not packed.is_pinned()

@@ -10,6 +10,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal.replacements import Replacements
+from tensortrail.tracer.rehearsal.tensor.plain_subclasses import is_plain
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 
 aten = torch.ops.aten
 ASKED = {aten.is_pinned.default}
@@ -58,5 +60,13 @@ def install(pinned: Pinned, replaced: Replacements) -> None:
     def pin_memory(self: Tensor, device: Any = None) -> Any:
         return pinned.pin(self) if type(self) in (Tensor, Parameter) else plain(self)
 
+    def is_pinned(self: Tensor, device: Any = None) -> bool:
+        if isinstance(self, SimTensor) or is_plain(type(self)):
+            return pinned.holds(self)
+        try:  # a CPU build answers "no" without asking the class of a wrapper
+            return bool(aten.is_pinned.default(self))
+        except (NotImplementedError, TypeError):
+            return False
+
     replaced.put(Tensor, "pin_memory", pin_memory)
-    replaced.put(Tensor, "is_pinned", lambda self, device=None: pinned.holds(self))
+    replaced.put(Tensor, "is_pinned", is_pinned)
