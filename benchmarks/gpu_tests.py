@@ -89,6 +89,9 @@ def measure(project: str, devices: str) -> None:
     except NotHere as reason:
         print(f"{project}: {reason}")
         return
+    if found["failed_on_a_cpu"] == found["tests"]:
+        print(f"{project}: its tests cannot be read here")
+        return
     RESULTS.write_text(
         json.dumps({**results(), project: found}, indent=1, sort_keys=True) + "\n",
         encoding="utf-8",

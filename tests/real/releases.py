@@ -45,6 +45,8 @@ PINNED = {
         "parameterized==0.9.0",
         "compressed-tensors==0.18.0",
         "loguru==0.7.3",
+        "httpx==0.28.1",
+        "httpcore==1.0.9",
     ),
     "bitsandbytes 0.50.2": ("bitsandbytes==0.50.2",),
     "helpers of torchtitan 1.0": (

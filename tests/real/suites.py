@@ -148,12 +148,20 @@ def _of_release(suite: Suite) -> Tests:
                 raise NotHere(f"no source release of {asked} can be downloaded")
             _unpack(archives[0].read_bytes(), target, strip=True)
             shutil.rmtree(target / "src", ignore_errors=True)  # it is installed
+            for each in suite.folders:
+                _as_package(target / each)
     if not all((target / suite.inside / each.partition("::")[0]).exists() for each in suite.files):
         raise NotHere(
             f"the source release of {suite.project} {version_of(suite)} has no tests: set "
             f"TENSORTRAIL_SUITES to a folder with its repository in {suite.project}/"
         )
     return Tests(target, version_of(suite))
+
+
+def _as_package(folder: Path) -> None:
+    """Releases leave the empty `__init__.py` out, and relative imports need it."""
+    if any(b"\nfrom ." in each.read_bytes() for each in folder.glob("*.py")):
+        (folder / "__init__.py").touch()
 
 
 def _cache() -> Path:
