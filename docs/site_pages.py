@@ -34,7 +34,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     def led(match: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(written_at), match[1]))
         inside = OUTSIDE.get(target, target.removeprefix("docs/"))
-        if inside == target:
+        if inside == target:  # it is in no folder of the site
             return match[0]
         path = posixpath.relpath(inside, posixpath.dirname(name) or ".")
         return f"]({path}{match[2] or ''})"
