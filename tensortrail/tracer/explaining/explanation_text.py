@@ -35,7 +35,8 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         yield f"  {paint('red', 'behind it')}  {inert(hidden)}"
     if told.op:
         place = f" at {_place(told.at)}" if told.at else ""
-        yield f"  {paint('bold', inert(told.op))}{place}{_thread(told)} was given"
+        given = " was given" if told.operands else ""
+        yield f"  {paint('bold', inert(told.op))}{place}{_thread(told)}{given}"
     yield from _operands(told.operands, paint)
     if told.met is not None and told.first is not None:
         where = f" at {_place(told.met.site)}" if told.met.site else ""

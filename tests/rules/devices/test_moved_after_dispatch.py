@@ -78,7 +78,7 @@ def test_a_part_that_is_offloaded(tmp_path: Path) -> None:
     assert isinstance(error, NotImplementedError)
     told = [(each.code, each.site.line) for each in found(timeline)]
     assert told == [("DEV509", line)]
-    assert "`head.weight` is offloaded and cannot be moved" in found(timeline)[0].message
+    assert "`model.head.weight` is offloaded and cannot be moved" in found(timeline)[0].message
 
 
 def test_a_model_offloaded_as_a_whole_and_brought_by_hand(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_each_test_on_clean_devices(folder: Path) -> None:
     check(text)
     assert "failed, and it has to do with devices: 3" in text
     assert "input   cpu     float32 2x3" in text
-    assert "needed   2.00 GiB on cuda:0, where 1.00 GiB of 1.00 GiB is free" in text
+    assert "cause    OFF113 memory ran out: 2.00 GiB on cuda:0, where 1.00 GiB of 1.00 GiB" in text
     assert "tensortrail/tracer" not in text, "frames of ours in a traceback"
     assert not (folder / ".tensortrail").exists()
 

@@ -186,11 +186,14 @@ class Memory:
             f"total capacity of {told(self.size)} of which {told(free)} is free. Including "
             f"non-PyTorch memory, this process has {told(used)} memory in use. Of the allocated "
             f"memory {told(used)} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
-            "unallocated.\nRehearsed on a simulated device. Most of it is held by:\n"
-            + "\n".join(f"  {told(n):>12}  {what}" for n, what in self.holders(index))
+            f"unallocated.\nRehearsed on a simulated device.{self._most(index)}"
         )
         error.__dict__["filled"] = filled(self._pieces(index), self.step)
         return error
+
+    def _most(self, index: int) -> str:
+        rows = [f"\n  {told(nbytes):>12}  {what}" for nbytes, what in self.holders(index)]
+        return " Most of it is held by:" + "".join(rows) if rows else ""
 
     def _pieces(self, index: int) -> Iterator[Piece]:
         for held in list(self._held.values()):
