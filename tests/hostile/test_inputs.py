@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tensortrail.analyzer.gitignore import bounded
+from tests.parts import first_of
 
 from .attacked import BAD, Attacked
 
@@ -51,7 +52,7 @@ CONSOLE = "import sys; del sys.path[0]; from tensortrail.cli import main; sys.ex
 NO_TRIGGER = ("brackets", "digits", "utf-16")
 
 
-@pytest.mark.parametrize("how", [(), ("--fix", "--unsafe-fixes"), ("--add-ignores",)])
+@pytest.mark.parametrize("how", first_of([(), ("--fix", "--unsafe-fixes"), ("--add-ignores",)]))
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_file_costs_no_other_its_finding(
     attacked: Attacked, name: str, how: tuple[str, ...]

@@ -70,6 +70,7 @@ def test_the_table_in_the_documentation_is_what_is_seen(found: Examination) -> N
     assert "\n".join(details(found)).strip() in Path(PAGE).read_text(encoding="utf-8")
 
 
+@pytest.mark.complete
 @pytest.mark.parametrize("name", first_of(TRAINED))
 def test_others_lose_their_values_in_the_same_way(name: str) -> None:
     lost = examined(name, "save and load").rows[-1]

@@ -47,7 +47,7 @@ DIFFUSERS = "import diffusers.pipelines.pipeline_utils, diffusers.hooks.group_of
 @pytest.mark.parametrize(
     ("before", "during"),
     [
-        (BEFORE, ""),
+        pytest.param(BEFORE, "", marks=pytest.mark.complete),
         ("", BEFORE),
         pytest.param(f"{BEFORE}; {DIFFUSERS}", "", marks=pytest.mark.complete),
         pytest.param("", f"{BEFORE}; {DIFFUSERS}", marks=pytest.mark.complete),

@@ -35,7 +35,7 @@ def tensortrail(folder: Path, *arguments: str) -> subprocess.CompletedProcess[st
     "save",
     [
         pytest.param(CUT, id="argument", marks=pytest.mark.complete),
-        pytest.param(CUT_BY_OPTIONS, id="dict"),
+        pytest.param(CUT_BY_OPTIONS, id="dict", marks=pytest.mark.complete),
     ],
 )
 def test_the_patched_script_saves_a_checkpoint_that_loads(tmp_path: Path, save: str) -> None:

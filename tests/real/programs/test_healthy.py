@@ -23,7 +23,7 @@ def _case(name: str, *needs: str, rehearse: str = "", long: bool = True) -> obje
 
 CASES = [
     _case("amp", rehearse="cuda", long=False),
-    _case("distributed_checkpoint", long=False),
+    _case("distributed_checkpoint"),
     _case("inductor"),
     _case("lora", "peft", "transformers"),
     _case("offloaded", "accelerate", "transformers"),

@@ -65,6 +65,7 @@ def test_groups_as_diffusers_once_recorded_them(tmp_path: Path) -> None:
     assert "with the default stream of cuda:0" in seen.only.message
 
 
+@pytest.mark.complete
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
 @pytest.mark.parametrize("way", first_of(["fsdp-unordered", "fsdp"]))
 def test_sharded_training(way: str, tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_a_layer_that_was_forgotten(tmp_path: Path) -> None:
     assert "`ModuleList.0.weight` and `ModuleList.0.bias` are on cpu" in seen.only.message
 
 
+@pytest.mark.complete
 def test_old_weights_that_are_held_on_the_device(tmp_path: Path) -> None:
     source = (
         LAYERS

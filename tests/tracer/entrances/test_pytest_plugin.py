@@ -106,6 +106,7 @@ def test_outcomes_are_the_same_and_what_was_found_is_told(tmp_path: Path) -> Non
     assert check == "--tensortrail-check failed: DEV508, SHD405"
 
 
+@pytest.mark.complete
 def test_a_session_of_xdist_fails_on_what_its_processes_found(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "test_it.py").write_text(SAVES)

@@ -182,6 +182,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.complete
 def test_simulated_gpus_one_for_each_rank(tmp_path: Path) -> None:
     source = REHEARSED.format(chosen="torch.cuda.set_device(rank)")
     done = launched(tmp_path, source, "--rehearse", "cuda:2")

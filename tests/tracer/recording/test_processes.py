@@ -130,6 +130,7 @@ def test_spawned_by_torch(tmp_path: Path) -> None:
     assert run.made() >= {(40,), (41,)}
 
 
+@pytest.mark.complete
 def test_a_child_that_fails_fails_as_without(tmp_path: Path) -> None:
     run = recorded(
         tmp_path,
@@ -247,6 +248,7 @@ def test_the_child_goes_on_in_its_phase(tmp_path: Path) -> None:
     assert kinds == [Did.WORKER, Did.PHASE, Did.CREATE, Did.FREE]
 
 
+@pytest.mark.complete
 def test_forks_while_other_threads_write(tmp_path: Path) -> None:
     run = recorded(
         tmp_path,

@@ -86,6 +86,7 @@ def test_what_destroys_nothing_is_not_stopped(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (7, "")
 
 
+@pytest.mark.complete
 def test_a_spawned_child_is_guarded_too(tmp_path: Path) -> None:
     body = (MAPPED + OVERWRITES).replace("\n", "\n    ")
     source = (

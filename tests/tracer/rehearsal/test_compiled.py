@@ -138,6 +138,7 @@ def test_memory_is_accounted_as_without_compiling() -> None:
     assert 0 < compiled[1] <= eager[1]
 
 
+@pytest.mark.complete
 def test_compiled_code_runs_out_of_memory() -> None:
     with Rehearsal(parse_spec("cuda:1x4MiB")):
         with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 4\.00 MiB"):

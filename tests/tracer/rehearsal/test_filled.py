@@ -37,6 +37,7 @@ for step in range(99):
 KIB = 1 << 10
 
 
+@pytest.mark.complete
 def test_every_byte_is_in_one_row_and_what_grows_is_named(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)

@@ -190,6 +190,7 @@ def test_two_runs_in_one_directory(tmp_path: Path) -> None:
     assert made in ([(4,)], [(3,), (4,)])
 
 
+@pytest.mark.complete
 def test_two_programs_at_once_in_one_directory(tmp_path: Path) -> None:
     source = "for _ in range(2000): torch.zeros(int(sys.argv[2]))\nrunning.stop()"
     both = [program(tmp_path, source, size) for size in ("3", "4")]
@@ -240,6 +241,7 @@ def test_a_trail_that_was_deleted_or_replaced(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
+@pytest.mark.complete
 def test_signal_handlers_that_raise_and_record(tmp_path: Path) -> None:
     source = """
 class Alarm(TimeoutError): pass  # an OSError, as the writer meets some of its own

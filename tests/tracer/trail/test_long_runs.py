@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tensortrail.rules.timeline import Did
 
 from ..programs import recorded
@@ -16,6 +18,7 @@ RESIDENT = """
 """
 
 
+@pytest.mark.complete
 def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
     run = recorded(
         tmp_path,

@@ -203,7 +203,10 @@ def test_the_module_can_be_pickled_by_name(tmp_path: Path) -> None:
         assert pickle.loads(pickle.dumps(warnings)) is warnings
 
 
-@pytest.mark.parametrize(("default", "by_module"), [("error", "ignore"), ("ignore", "error")])
+@pytest.mark.parametrize(
+    ("default", "by_module"),
+    [("error", "ignore"), pytest.param("ignore", "error", marks=pytest.mark.complete)],
+)
 def test_exit_codes(default: str, by_module: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
@@ -222,6 +225,7 @@ def test_exit_codes(default: str, by_module: str, tmp_path: Path) -> None:
     assert codes == [by_module == "error"] * 2
 
 
+@pytest.mark.complete
 def test_filters_on_the_command_line_of_pytest(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import torch\ndef test_it():\n    torch.ones(2, 3, 4).T\n"
