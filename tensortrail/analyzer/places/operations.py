@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import product
 
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.rules.places import (
@@ -38,10 +38,13 @@ class Meetings:
 
     def pass_on(self, node: ast.expr, operands: Sequence[Held], env: Environment) -> None:
         """A call whose code is not known takes these; pairs with one that was moved are kept."""
-        tensors = [each for each in operands if each.what is What.TENSOR and each.places]
-        for number, (moved, left) in enumerate(permutations(tensors, 2)):
-            if moved.moved is not None and left.moved is None and not self.quiet:
-                meeting = Meeting(node, "call", moved, left, False, env.conditions)
+        moved = [each for each in operands if each.moved is not None]
+        if self.quiet or not moved:  # nearly all calls
+            return
+        left = [each for each in operands if each.moved is None]
+        for number, (one, other) in enumerate(product(moved, left)):
+            if all(each.what is What.TENSOR and each.places for each in (one, other)):
+                meeting = Meeting(node, "call", one, other, False, env.conditions)
                 self._passed[(node, number)] = meeting
 
     def add(self, meeting: Meeting) -> None:

@@ -130,12 +130,12 @@ def _unlike_its_other_path(held: Held, other: Held, where: Where) -> Place | Non
         asked = place.given and not _ABOUT_DEVICES.search(place.given)
         if place.where is not where or not asked or instead.given != opposite(place.given):
             continue
-        if other.places and all(_same(each, instead) for each in other.places):
+        if other.places and all(same(each, instead) for each in other.places):
             return place
     return None
 
 
-def _same(one: Place, other: Place) -> bool:
+def same(one: Place, other: Place) -> bool:
     return one.where is other.where and one.subject == other.subject
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import described, excluded, is_legal, outermost
+from tensortrail.rules.devices._lying import described, excluded, is_legal, outermost, same
 from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
 
@@ -134,7 +134,7 @@ def _moved_somewhere(meeting: Meeting, held: Held, other: Held) -> tuple[Place, 
     if there.where not in (Where.DEVICE, Where.OF, Where.LITERAL) or there.subject == "cpu":
         return None
     for moved, left in (held.in_order, held.in_order[::-1]):
-        if not _same(moved, there) or _same(left, there) or not _is_a_move(moved.by):
+        if not same(moved, there) or same(left, there) or not _is_a_move(moved.by):
             continue
         if left.where not in (Where.OF, Where.DEFAULT, Where.HOST) or not _conditional(moved):
             continue
@@ -146,10 +146,6 @@ def _moved_somewhere(meeting: Meeting, held: Held, other: Held) -> tuple[Place, 
                 continue
         return moved, left
     return None
-
-
-def _same(one: Place, other: Place) -> bool:
-    return one.where is other.where and one.subject == other.subject
 
 
 def _conditional(place: Place) -> bool:

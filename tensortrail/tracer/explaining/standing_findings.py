@@ -9,6 +9,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import all_rules
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.explaining.phase_traces import traces
+from tensortrail.tracer.identity.errors_behind import with_those_behind
 from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.noticing.failed_operands import Failure
 from tensortrail.tracer.reading.findings_of_run import findings
@@ -54,14 +55,7 @@ def _is_consequence(finding: Finding) -> bool:
 
 def _user_lines(error: BaseException) -> Iterator[tuple[str, int]]:
     """The user's lines that the exception, and those behind it, came through."""
-    seen: set[int] = set()
-    todo: list[BaseException | None] = [error]
-    while todo:
-        each = todo.pop()
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
-        todo += [each.__cause__, each.__context__]
+    for each in with_those_behind(error):
         step = each.__traceback__
         while step is not None:
             file = step.tb_frame.f_code.co_filename

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 
+from tensortrail.tracer.identity.errors_behind import with_those_behind
+
 OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 PROGRAM = os.path.join(OURS, "tracer", "entrances", "script.py")
 """What called it is not there without us."""
@@ -46,15 +48,8 @@ def _is_ours_to_call(frame: FrameType) -> bool:
 
 def without_our_frames(error: BaseException | None) -> None:
     """The exception and those behind it lose the frames of ours in their tracebacks."""
-    seen: set[int] = set()
-    todo = [error]
-    while todo:
-        each = todo.pop()
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
+    for each in with_those_behind(error):
         each.__traceback__ = _without_ours(each.__traceback__)
-        todo += [each.__cause__, each.__context__]
 
 
 def _without_ours(link: TracebackType | None) -> TracebackType | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.errors_behind import with_those_behind
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
@@ -99,8 +100,8 @@ class Failures:
     def escaped(self, error: BaseException) -> None:
         """Nothing handled the exception, nor those behind it, whatever still happens while the
         stack unwinds."""
-        known = [each.number for link in _chain(error) if (each := self.of(link)) is not None]
-        if known:
+        seen = map(self.of, with_those_behind(error))
+        if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
 
     def of(self, error: BaseException) -> Failure | None:
@@ -114,18 +115,6 @@ class Failures:
             ),
             None,
         )
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """The exception, its causes and contexts."""
-    found: list[BaseException] = []
-    todo: list[BaseException | None] = [error]
-    while todo:
-        each = todo.pop()
-        if each is not None and not any(each is other for other in found):
-            found.append(each)
-            todo += [each.__cause__, each.__context__]
-    return found
 
 
 _USER_CODE = re.compile(r'from user code:.*?\n\s+File "([^"\n]+)", line (\d+), in (\S+)', re.DOTALL)

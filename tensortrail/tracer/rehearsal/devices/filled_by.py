@@ -109,21 +109,21 @@ class _Kinds:
                 self._look(thing)
         unknown = [each for each in pieces if each["key"] not in self._kind]
         ours = {id(each) for each in self._tensors.values()} | {id(self._tensors)}
-        variables = _in_variables()
+        in_variables = _in_variables()
         of_line: dict[Made, str] = {}
         for each in unknown[:MOST_LOOKS]:
             tensors = self._tensors[each["key"]]
             found = next(filter(None, (keeper(tensor, ours) for tensor in tensors)), "")
-            self._note(each["key"], found, variables)
+            self._note(each["key"], found, in_variables)
             of_line[each["made"]] = of_line.get(each["made"]) or found
         for each in unknown[MOST_LOOKS:]:
-            self._note(each["key"], of_line.get(each["made"], ""), variables)
+            self._note(each["key"], of_line.get(each["made"], ""), in_variables)
 
-    def _note(self, key: int, keeper: str, variables: set[int]) -> None:
-        if keeper and self._tensors[key]:
-            self._keeper[key] = keeper
+    def _note(self, key: int, found: str, in_variables: set[int]) -> None:
+        if found and self._tensors[key]:
+            self._keeper[key] = found
             self._kind[key] = KEPT
-        elif any(id(each) in variables for each in self._tensors[key]):
+        elif any(id(each) in in_variables for each in self._tensors[key]):
             self._kind[key] = VARIABLES
 
     def of(self, key: int) -> str:
