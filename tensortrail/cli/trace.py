@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail, say, wants_color
+from tensortrail.cli.launchers import instead
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.recording.stop import Stopped
 
@@ -109,6 +110,9 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     except SyntaxError as error:
         sys.excepthook(type(error), error.with_traceback(None), None)
         return FOUND
+    if command := instead(name, options.module):
+        say(f"tensortrail: {name} starts each rank as a process of its own, which is not recorded")
+        say(f"  to record them: {command}")
     if not options.quiet:
         Progress(running.recorder.writer, sys.stderr)
     ending = Ending(running, options)

@@ -112,11 +112,13 @@ class Rule:
         severity: Severity | None = None,
         confidence: Confidence | None = None,
         about: Storage | None = None,
+        met: Iterable[Storage | None] = (),
         fixes: Iterable[Fix | None] = (),
         settings: Iterable[Setting] = (),
         evidence: Mapping[str, str] | None = None,
     ) -> Finding:
-        """A finding at the line of an event of a run, with the trail of the storage it is about."""
+        """A finding at the line of an event of a run, with the trail of the storage it is about.
+        It also concerns those that were met there."""
         storage = about or event.storage
         told = dict(evidence or {})
         if event.process not in ("", "main"):
@@ -137,7 +139,7 @@ class Rule:
             fixes=tuple(fix for fix in fixes if fix is not None),
             settings=tuple(settings),
             evidence=told,
-            storages=tuple(each.key for each in (storage,) if each is not None),
+            storages=tuple(dict.fromkeys(each.key for each in (storage, *met) if each)),
         )
 
     @classmethod

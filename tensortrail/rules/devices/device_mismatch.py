@@ -91,6 +91,7 @@ class DeviceMismatch(Rule):
             severity=severity,
             confidence=confidence,
             about=odd.storage if odd else None,
+            met=[each.storage for each in given],
             fixes=origin.fixes if origin else (),
             settings=origin.settings if origin else (),
             evidence={"operations": str(len(events))},

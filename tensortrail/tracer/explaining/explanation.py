@@ -14,11 +14,11 @@ from tensortrail.rules.shared.history import placing
 from tensortrail.rules.shared.operands import not_brought
 from tensortrail.rules.shared.refused_memory import Shortage, shortage
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+from tensortrail.tracer.explaining.bytes_by_model import bytes_by_model
 from tensortrail.tracer.explaining.causes import Cause, Match, match_chain, type_name_of
 from tensortrail.tracer.explaining.failed_save import finding_of_save, saves
 from tensortrail.tracer.explaining.fitting import fitting
 from tensortrail.tracer.explaining.names_in_traceback import Scene
-from tensortrail.tracer.explaining.out_of_memory import held_by
 from tensortrail.tracer.explaining.phase_traces import beginning
 from tensortrail.tracer.explaining.standing_findings import standing_findings
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
@@ -111,7 +111,7 @@ def explain(
         findings=standing,
         settings=() if standing else tuple(_other_settings(cause, timeline, failure, lack)),
         needed=str(lack) if lack and not standing else "",
-        holders=() if filled or not (lack and timeline) else tuple(held_by(timeline, lack.device)),
+        holders=bytes_by_model(timeline, lack.device) if timeline and lack and not filled else (),
         filled=filled,
     )
 
@@ -173,7 +173,7 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
         puts = placing(events)
         placed = puts[-1] if puts else None
         made = puts[0] if len(puts) > 1 else None
-        name = _name(timeline, storage) or scene.name(identity)
+        name = _name(timeline, storage) or _variables(told, scene.name(identity))
         yield Operand(
             argument=_argument(str(told["arg"]), names),
             name=name,
@@ -191,6 +191,14 @@ def _name(timeline: Timeline | None, storage: Storage | None) -> str:
     """As the findings of the run call it; empty if it has no name there."""
     named = timeline is not None and storage is not None and timeline.is_named(storage)
     return timeline.name(storage) if timeline and storage and named else ""
+
+
+def _variables(told: dict[str, Any], outside: str) -> str:
+    """The variable at the failing line, as findings call it, and the caller's for the same."""
+    inside = str(told.get("name", ""))
+    if inside and outside and inside != outside:
+        return f"{inside} ({outside} in the caller)"
+    return inside or outside
 
 
 def _hook(told: dict[str, Any]) -> str:
@@ -249,7 +257,8 @@ def _first_operand(met: Event | None, timeline: Timeline | None) -> Operand | No
 
 def _raised(failure: Failure, timeline: Timeline) -> Event | None:
     for event in reversed(timeline.events(Did.ERROR)):
-        if failure.message.startswith(str(event.facts.get("message"))):
+        said = failure.message.startswith(str(event.facts.get("message")))
+        if said and event.facts.get("number") == failure.number:
             return event
     return None
 

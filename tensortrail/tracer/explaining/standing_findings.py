@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.rules import all_rules
-from tensortrail.rules.timeline import Did, Event, Storage
+from tensortrail.rules.timeline import Did
 from tensortrail.tracer.explaining.phase_traces import traces
 from tensortrail.tracer.identity.errors_behind import with_those_behind
 from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.noticing.failed_operands import Failure
 from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.roots import RAISES_NOTHING, Key, descent, is_consequence
 from tensortrail.tracer.reading.timeline import RunTimeline
 
-Key = tuple[str, int]
 META = "meta"
 MOST = 3
 """Findings that are told at one failure."""
-RAISES_NOTHING = "NEW"
-"""The family of memory that was never written: reading it gives values, whichever they are."""
 
 
 def standing_findings(
@@ -36,21 +33,16 @@ def standing_findings(
         if not kin.isdisjoint(each.storages)
         or (os.path.abspath(each.site.file), each.site.line) in lines
     ]
-    roots = [each for each in standing if not _is_consequence(each)]
+    roots = [each for each in standing if not is_consequence(each)]
     if not roots and failure is not None and _has_derived(failure, timeline):
         here = traces(phase, timeline).by if phase else lambda _: True
-        roots = [each for each in found if not _is_consequence(each) and _on_meta(each, timeline)]
+        roots = [each for each in found if not is_consequence(each) and _on_meta(each, timeline)]
         roots = [each for each in roots if here(each)]
     if all(each.code.startswith(RAISES_NOTHING) for each in roots):
         roots = [each for each in standing if each not in roots] + roots
         return tuple(roots[:MOST])
     ordered = sorted(roots, key=lambda each: each.worst_first)
     return tuple(ordered[:MOST])
-
-
-def _is_consequence(finding: Finding) -> bool:
-    rule = all_rules().get(finding.code)
-    return rule is not None and rule.consequence
 
 
 def _user_lines(error: BaseException) -> Iterator[tuple[str, int]]:
@@ -70,28 +62,8 @@ def _kin(failure: Failure, timeline: RunTimeline) -> set[Key]:
     for operand in failure.operands:
         storage = timeline.here(operand["storage"]) if operand["storage"] else None
         if storage is not None:
-            found |= _line_of_descent(storage, timeline)
+            found |= descent(storage, timeline)
     return found
-
-
-def _line_of_descent(storage: Storage, timeline: RunTimeline) -> set[Key]:
-    history = timeline.history(storage)
-    found = {storage.key, *_keys(history)}
-    read = {_entry(each) for each in history if each.did is Did.LOAD} - {("", "")}
-    if read:
-        found |= set(_keys(each for each in timeline.events(Did.SAVE) if _entry(each) in read))
-    return found
-
-
-def _keys(events: Iterable[Event]) -> Iterator[Key]:
-    for event in events:
-        yield from (each.key for each in (event.storage, event.other) if each is not None)
-
-
-def _entry(event: Event) -> tuple[str, str]:
-    """The file and the key in it that a tensor was written to or read from."""
-    path, key = event.facts.get("path"), event.facts.get("key")
-    return (str(path), str(key)) if path and key else ("", "")
 
 
 def _has_derived(failure: Failure, timeline: RunTimeline) -> bool:

@@ -24,6 +24,7 @@ def closing(
     if met := summary.meetings:
         lines.append(f"  {count_of(len(met), 'place')} where tensors of different devices met")
     lines += shown(lines_of(findings), MOST_FINDINGS, color)
+    lines += _still_open(timeline)
     lines += (inert(each) for each in commands(any(map(has_patch, findings)), directory))
     return "\n".join(lines) + "\n"
 
@@ -38,3 +39,11 @@ def has_patch(finding: Finding) -> bool:
     """A change of the source is offered, as an edit or as an argument of a call."""
     edited = any(fix.edits and fix.safety is not Safety.DISPLAY for fix in finding.fixes)
     return edited or any(each.at is not None and each.call for each in finding.settings)
+
+
+def _still_open(timeline: RunTimeline) -> Iterator[str]:
+    """Ranks and other processes of which more may come."""
+    labels = [each.label for each in timeline.processes if not each.part.closed]
+    if labels:
+        others = f" and {len(labels) - 1} more have" if labels[1:] else " has"
+        yield f"  {labels[0]}{others} not ended: this is what is known so far"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tensortrail.findings import Confidence, Finding, Site
 from tensortrail.rules import Rule, all_rules
 from tensortrail.tracer.reading import rank_comparison, source_lines
+from tensortrail.tracer.reading.roots import with_their_roots
 from tensortrail.tracer.reading.timeline import RunTimeline
 
 
@@ -52,7 +53,7 @@ def _of_rank(timeline: RunTimeline, rules: Iterable[Rule]) -> Judged:
     ]
     unique = {(each.code, each.site, each.message): each for each in found}
     ordered = sorted(unique.values(), key=lambda each: each.sort_key)
-    return Judged(tuple(ordered), tuple(problems))
+    return Judged(tuple(with_their_roots(ordered, timeline)), tuple(problems))
 
 
 def _dressed(finding: Finding, timeline: RunTimeline) -> Finding:

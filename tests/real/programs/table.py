@@ -35,7 +35,7 @@ def row(case: Case, ended: Ended, runs_now: bool) -> str:
     told = ended.told.replace(str(ended.folder), "")
     options = f" `--rehearse {case.rehearse}`" if case.rehearse else ""
     tried = "with it, it runs to its end" if runs_now else "none"
-    found = next(each for each in ended.found if case.words[0] in each)
+    found = next(each for each in ended.found if each.split()[1] == case.words[0])
     cells = (_error(told), _short(found), _change(told), tried)
     return f"| {' | '.join((f'`{case.name}`{options}: {_story(case)}', *map(_cell, cells)))} |\n"
 

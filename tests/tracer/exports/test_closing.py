@@ -29,6 +29,15 @@ def test_a_run_without_findings_says_so(tmp_path: Path) -> None:
     assert "patch:" not in told
 
 
+def test_a_rank_that_still_runs_is_named(tmp_path: Path) -> None:
+    _, timeline, _ = record(tmp_path, "import torch\ntorch.ones(3)\n")
+    part = timeline.processes[0].part
+    assert "has not ended" not in closing(timeline, (), "run")
+    part.closed = False
+    told = closing(timeline, (), "run")
+    assert f"  {timeline.processes[0].label} has not ended" in told
+
+
 def test_an_exception_that_the_program_caught_is_listed_with_its_patch(tmp_path: Path) -> None:
     _, timeline, error = record(tmp_path, MIXED, "cuda")
     assert error is None

@@ -1,4 +1,4 @@
-"""Memory ran out: what lies on the device, by model, where not every byte is known."""
+"""What fills a device, by the class of its model, where not every byte is known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensortrail.tracer.reading.timeline import RunTimeline
 MOST_HOLDERS = 4
 
 
-def held_by(timeline: RunTimeline, device: str) -> list[str]:
+def bytes_by_model(timeline: RunTimeline, device: str) -> tuple[str, ...]:
     """What lies there, by the class of its model, most bytes first."""
     total: Counter[str] = Counter()
     for life in lives(timeline):
@@ -21,4 +21,4 @@ def held_by(timeline: RunTimeline, device: str) -> list[str]:
                 named = timeline.is_named(storage)
                 root = timeline.name(storage).partition(".")[0] if named else ""
                 total[root or "tensors without a name"] += life.last_bytes(number)
-    return [f"{memory(n)} {name}" for name, n in total.most_common(MOST_HOLDERS) if n]
+    return tuple(f"{memory(n)} {name}" for name, n in total.most_common(MOST_HOLDERS) if n)

@@ -1,0 +1,64 @@
+"""Which findings of a run say why, and which only state what followed from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import all_rules
+from tensortrail.rules.shared.lines import place
+from tensortrail.rules.timeline import Did, Event, Storage
+from tensortrail.tracer.reading.timeline import RunTimeline
+
+Key = tuple[str, int]
+RAISES_NOTHING = "NEW"
+"""The family of memory that was never written: reading it gives values, whichever they are."""
+
+
+def is_consequence(finding: Finding) -> bool:
+    rule = all_rules().get(finding.code)
+    return rule is not None and rule.consequence
+
+
+def with_their_roots(found: Sequence[Finding], timeline: RunTimeline) -> list[Finding]:
+    """A finding that follows from another one refers to it, and leaves the change to it."""
+    causes = [each for each in found if _is_cause(each)]
+    return [_referring(each, causes, timeline) if is_consequence(each) else each for each in found]
+
+
+def _is_cause(finding: Finding) -> bool:
+    silent = finding.severity is Severity.NOTE or finding.code.startswith(RAISES_NOTHING)
+    return not silent and not is_consequence(finding)
+
+
+def _referring(finding: Finding, causes: Sequence[Finding], timeline: RunTimeline) -> Finding:
+    about = (timeline.storage(*key) for key in finding.storages)
+    kin = {key for each in about if each is not None for key in descent(each, timeline)}
+    own = [each for each in causes if not kin.isdisjoint(each.storages)]
+    cause = min(own, key=lambda each: each.worst_first, default=None)
+    if cause is None:
+        return finding
+    message = f"{finding.message}; the cause is {cause.code}{place(cause.site)}"
+    return dataclasses.replace(finding, message=message, fixes=(), settings=())
+
+
+def descent(storage: Storage, timeline: RunTimeline) -> set[Key]:
+    """The storage and those that its values came from, through files too."""
+    history = timeline.history(storage)
+    found = {storage.key, *_keys(history)}
+    read = {_entry(each) for each in history if each.did is Did.LOAD} - {("", "")}
+    if read:
+        found |= set(_keys(each for each in timeline.events(Did.SAVE) if _entry(each) in read))
+    return found
+
+
+def _keys(events: Iterable[Event]) -> Iterator[Key]:
+    for event in events:
+        yield from (each.key for each in (event.storage, event.other) if each is not None)
+
+
+def _entry(event: Event) -> tuple[str, str]:
+    """The file and the key in it that a tensor was written to or read from."""
+    path, key = event.facts.get("path"), event.facts.get("key")
+    return (str(path), str(key)) if path and key else ("", "")
