@@ -15,7 +15,7 @@ from tensortrail.rules import all_rules
 
 FAMILIES = {
     "OFF": "offload", "STO": "storage", "NEW": "fresh", "SHD": "shards",
-    "DEV": "devices", "XFR": "copies", "TOL": "tolerance",
+    "DEV": "devices", "XFR": "copies", "TOL": "tolerance", "CKP": "checkpoints",
 }  # fmt: skip
 _RULE = '''\
 from __future__ import annotations

@@ -8,6 +8,7 @@ import pkgutil
 from importlib.metadata import entry_points
 
 from tensortrail.rules.base import Near, Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.examples import Bad, Good
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.rules.view import Module
@@ -25,8 +26,8 @@ from tensortrail.rules.words import (
 )
 
 __all__ = [
-    "TENSORS", "Bad", "Branch", "ClassFacts", "Did", "Event", "FunctionFacts", "Good", "Guard",
-    "Kind", "Module", "Near", "OffloadSetting", "Owner", "Placement", "Rule", "Storage",
+    "TENSORS", "Bad", "Branch", "Checkpoint", "ClassFacts", "Did", "Event", "FunctionFacts",
+    "Good", "Guard", "Kind", "Module", "Near", "OffloadSetting", "Owner", "Part", "Placement", "Rule", "Storage",
     "Timeline", "Value", "all_rules",
 ]  # fmt: skip
 

@@ -18,11 +18,13 @@ from tensortrail.findings import (
     Finding,
     Fix,
     RuleInfo,
+    Safety,
     Setting,
     Severity,
     Site,
     Step,
 )
+from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.examples import Bad, Good
 from tensortrail.rules.page import Facts, page
 from tensortrail.rules.timeline import Event, Storage, Timeline
@@ -67,6 +69,8 @@ class Rule:
     Same duty. Patterns that begin with literal text are fast."""
     bad: ClassVar[Sequence[Bad]] = ()
     good: ClassVar[Sequence[Good]] = ()
+    reads: ClassVar[Part] = Part.FILES
+    """Of a checkpoint: without this part its check cannot run."""
 
     def check(self, module: Module) -> Iterator[Finding]:
         """The static half: findings in one file."""
@@ -74,6 +78,10 @@ class Rule:
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         """The runtime half: findings in one recorded run."""
+        return iter(())
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        """The half about stored checkpoints: findings in one folder or file."""
         return iter(())
 
     def finding(
@@ -142,6 +150,30 @@ class Rule:
             storages=tuple(dict.fromkeys(each.key for each in (storage, *met) if each)),
         )
 
+    def finding_in_file(
+        self,
+        file: str,
+        message: str,
+        mend: str,
+        *,
+        line: int = 0,
+        span: tuple[int, int] = (-1, -1),
+        severity: Severity | None = None,
+        evidence: Mapping[str, str] | None = None,
+    ) -> Finding:
+        """A finding in a stored file; `mend` is the command or edit that mends it."""
+        begin, end = span
+        return Finding(
+            code=self.code,
+            name=self.name,
+            message=message,
+            severity=severity or self.severity,
+            confidence=self.confidence,
+            site=Site(file, line, start=begin, end=max(begin, end)),
+            fixes=(Fix(mend, Safety.DISPLAY, ()),),
+            evidence={name: text for name, text in (evidence or {}).items() if text},
+        )
+
     @classmethod
     def reads_code(cls) -> bool:
         """It has a static half."""
@@ -151,6 +183,11 @@ class Rule:
     def watches_runs(cls) -> bool:
         """It has a runtime half."""
         return cls.watch is not Rule.watch
+
+    @classmethod
+    def examines_checkpoints(cls) -> bool:
+        """It has a half about stored checkpoints."""
+        return cls.examine is not Rule.examine
 
     @classmethod
     def page(cls) -> str:
@@ -163,6 +200,7 @@ class Rule:
             default=cls.default,
             reads_code=cls.reads_code(),
             watches_runs=cls.watches_runs(),
+            examines_checkpoints=cls.examines_checkpoints(),
         )
         return page(facts, inspect.cleandoc(cls.__doc__ or ""), cls.bad, cls.good)
 

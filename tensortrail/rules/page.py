@@ -21,6 +21,7 @@ class Facts(NamedTuple):
     default: bool
     reads_code: bool
     watches_runs: bool
+    examines_checkpoints: bool
 
 
 def page(facts: Facts, text: str, bad: Sequence[Bad], good: Sequence[Good]) -> str:
@@ -47,6 +48,7 @@ def _badges(facts: Facts, bad: Sequence[Bad]) -> str:
     looks = [
         *(["code (`tensortrail check`)"] if facts.reads_code else []),
         *(["recorded runs (`tensortrail trace`)"] if facts.watches_runs else []),
+        *(["stored checkpoints (`tensortrail doctor`)"] if facts.examines_checkpoints else []),
     ]
     fixes = any(each.fixed is not None for each in bad)
     rows = (

@@ -1,0 +1,1 @@
+"""Checkpoints as they are stored: read without loading, judged without torch."""

@@ -1,0 +1,157 @@
+"""What lies in a folder, or is one file: read into what rules see."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from tensortrail.doctor.checkpoint.formats.index_file import read_index
+from tensortrail.doctor.checkpoint.formats.ranges import Ranges, TooMuch
+from tensortrail.doctor.checkpoint.formats.safetensors_file import read_safetensors
+from tensortrail.doctor.checkpoint.formats.torch_file import read_torch
+from tensortrail.files import within
+from tensortrail.rules.checkpoint import Checkpoint, Index, WeightFile
+
+MOST_FILES = 20_000
+Reader = Callable[[Ranges, str, str], WeightFile]
+READERS: dict[str, Reader] = {
+    "safetensors": read_safetensors,
+    "bin": read_torch,
+    "pt": read_torch,
+    "pth": read_torch,
+    "ckpt": read_torch,
+}
+"""By the end of the name."""
+_INDEX = re.compile(r".+\.index(\.[\w-]+)?\.json")
+_OTHERS_BIN = re.compile(r"(openvino|tokenizer|vocab|spiece|ggml|onnx).*\.bin|.*\.onnx\.bin")
+"""Files of that ending that torch never wrote."""
+Progress = Callable[[int, int], None]
+
+
+class Read(NamedTuple):
+    checkpoint: Checkpoint
+    problems: tuple[str, ...]
+    """Files that could not be read, one line each."""
+    below: tuple[str, ...] = ()
+    """Folders in it that hold weights of their own."""
+
+
+class NothingHere(Exception):
+    """No such path, or nothing that is known to be a checkpoint."""
+
+
+def read_checkpoint(path: str, progress: Progress | None = None) -> Read:
+    if not os.path.exists(path):
+        raise NothingHere(f"no such file or directory: {path}")
+    if os.path.isdir(path):
+        return _folder(path, progress or (lambda done, total: None))
+    name = os.path.basename(path)
+    if _INDEX.fullmatch(name):
+        return _folder(os.path.dirname(path) or ".", progress or (lambda done, total: None), name)
+    if not os.path.isfile(path):
+        raise NothingHere(f"{path} is no regular file")
+    problems: list[str] = []
+    files = _read_files([name], os.path.dirname(path), problems, lambda done, total: None)
+    names = frozenset((name,))
+    return Read(Checkpoint(path, tuple(files), names=names, single=True), tuple(problems))
+
+
+def _folder(path: str, progress: Progress, only: str = "") -> Read:
+    names = sorted(_listed(path))
+    if len(names) > MOST_FILES:
+        raise NothingHere(f"{path} holds more than {MOST_FILES:,} files: name one of its folders")
+    problems: list[str] = []
+    indexes = [
+        index
+        for name in names
+        if _INDEX.fullmatch(name) and (not only or name == only)
+        if (index := _read_index(path, name, problems)) is not None
+    ]
+    named = {file for index in indexes for file in index.weight_map.values()}
+    outside = frozenset(file for file in named if _leaves(file, path))
+    weights = [name for name in names if _is_weights(name)]
+    if only:
+        weights = [name for name in weights if name in named]
+    weights += sorted(_deeper(named - outside, path))
+    files = _read_files(weights, path, problems, progress)
+    found = Checkpoint(path, tuple(files), tuple(indexes), frozenset(names), outside)
+    return Read(found, tuple(problems), tuple(_with_weights(path, names)))
+
+
+def _read_files(
+    names: list[str], folder: str, problems: list[str], progress: Progress
+) -> list[WeightFile]:
+    files: list[WeightFile] = []
+    for done, name in enumerate(names):
+        progress(done, len(names))
+        path = os.path.join(folder, name)
+        reader = READERS.get(name.rpartition(".")[2].lower(), _by_content)
+        try:
+            with Ranges(path) as file:
+                files.append(reader(file, path, name))
+        except (OSError, TooMuch) as error:
+            problems.append(_told(path, error))
+    progress(len(names), len(names))
+    return files
+
+
+def _by_content(file: Ranges, path: str, name: str) -> WeightFile:
+    """A file whose name says nothing."""
+    looks_like_torch = file.read(0, 4) == b"PK\x03\x04" or file.read(0, 1) == b"\x80"
+    return (read_torch if looks_like_torch else read_safetensors)(file, path, name)
+
+
+def _read_index(folder: str, name: str, problems: list[str]) -> Index | None:
+    path = os.path.join(folder, name)
+    try:
+        with Ranges(path) as file:
+            return read_index(file, path, name)
+    except (OSError, TooMuch) as error:
+        problems.append(_told(path, error))
+        return None
+
+
+def _told(path: str, error: Exception) -> str:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"{path} was not checked: {reason[:1].lower()}{reason[1:]}"
+
+
+def _listed(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in islice(entries, MOST_FILES + 1)]
+
+
+def _is_weights(name: str) -> bool:
+    low = name.lower()
+    return low.rpartition(".")[2] in READERS and not _OTHERS_BIN.fullmatch(low)
+
+
+def _leaves(file: str, folder: str) -> bool:
+    """The name leads out of the folder; a link in it may lead anywhere, as in the hub's cache."""
+    parts = file.replace("\\", "/").split("/")
+    return os.path.isabs(file) or ".." in parts or "\0" in file or bool(os.path.splitdrive(file)[0])
+
+
+def _deeper(named: set[str], folder: str) -> Iterable[str]:
+    """Files in folders below that an index names; not behind a folder that is a link elsewhere."""
+    root = os.path.realpath(folder)
+    for file in named:
+        if os.path.dirname(file):
+            lies_in = os.path.realpath(os.path.join(folder, os.path.dirname(file)))
+            if within(lies_in, root) and os.path.isfile(os.path.join(folder, file)):
+                yield file
+
+
+def _with_weights(folder: str, names: list[str]) -> Iterable[str]:
+    for name in names:
+        below = os.path.join(folder, name)
+        if os.path.isdir(below) and not os.path.islink(below):
+            try:
+                found = any(_is_weights(each) for each in os.listdir(below))
+            except OSError:
+                continue
+            if found:
+                yield name

@@ -1,0 +1,1 @@
+"""One file a format: bytes of a header or directory -> what rules see."""

@@ -1,0 +1,129 @@
+"""The directory of a zip archive: which records it has, and where their bytes are."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from tensortrail.doctor.checkpoint.formats.ranges import MOST_READ, Ranges, TooMuch
+
+_END = struct.Struct("<4s4H2LH")
+_END64_PLACE = struct.Struct("<4sLQL")
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_ENTRY = struct.Struct("<4s6H3L5H2L")
+_LOCAL = struct.Struct("<4s5H3L2H")
+_LONGEST_COMMENT = 65_535
+_IN_64 = 0xFFFFFFFF
+MOST_RECORDS = 500_000
+
+
+class Record(NamedTuple):
+    name: str
+    header: int
+    """Where its local header is."""
+    size: int
+    stored: int
+    """Bytes in the archive; `size` unless they are compressed."""
+    compressed: bool
+
+
+class Directory(NamedTuple):
+    records: dict[str, Record]
+    begin: int
+    end: int
+    """Of everything that belongs to the archive."""
+    twice: tuple[str, ...]
+
+
+class NoDirectory(Exception):
+    """The file has no directory at its end."""
+
+
+class BadDirectory(Exception):
+    def __init__(self, message: str, byte: int) -> None:
+        super().__init__(message)
+        self.byte = byte
+
+
+def read_directory(file: Ranges) -> Directory:
+    end, count, size, begin = _place(file)
+    if size > MOST_READ or count > MOST_RECORDS:
+        raise TooMuch(f"a zip directory of {count:,} records in {size:,} bytes")
+    if begin + size > end:
+        told = f"the zip directory should lie at bytes {begin:,} to {begin + size:,}"
+        raise BadDirectory(f"{told}, but its end record is at {end:,}", end)
+    data = file.read(begin, size)
+    records: dict[str, Record] = {}
+    twice: list[str] = []
+    at = 0
+    for _ in range(count):
+        record, at = _entry(data, at, begin)
+        if record.name in records:
+            twice.append(record.name)
+        records[record.name] = record
+    tail = _END.unpack(file.read(_end_of(file), _END.size))
+    return Directory(records, begin, _end_of(file) + _END.size + tail[7], tuple(twice))
+
+
+def data_of(file: Ranges, record: Record) -> int:
+    """Where the bytes of a record begin."""
+    raw = file.read(record.header, _LOCAL.size)
+    if len(raw) < _LOCAL.size or not raw.startswith(b"PK\x03\x04"):
+        raise BadDirectory(f"the header of record {record.name!r} is not there", record.header)
+    *_, name, extra = _LOCAL.unpack(raw)
+    return int(record.header + _LOCAL.size + name + extra)
+
+
+def _place(file: Ranges) -> tuple[int, int, int, int]:
+    """Where the end record is, and the count, size and place of the directory it gives."""
+    at = _end_of(file)
+    _, disk, _, _, count, size, begin, _ = _END.unpack(file.read(at, _END.size))
+    if disk not in (0, 0xFFFF):
+        raise BadDirectory("the zip archive is said to have several parts", at)
+    if _IN_64 not in (size, begin) and count != 0xFFFF:
+        return at, count, size, begin
+    raw = file.read(at - _END64_PLACE.size, _END64_PLACE.size) if at >= _END64_PLACE.size else b""
+    if len(raw) < _END64_PLACE.size or not raw.startswith(b"PK\x06\x07"):
+        return at, count, size, begin
+    place = _END64_PLACE.unpack(raw)[2]
+    raw = file.read(place, _END64.size)
+    if len(raw) < _END64.size or not raw.startswith(b"PK\x06\x06"):
+        raise BadDirectory("the 64-bit end record of the zip archive is not there", place)
+    *_, count, size, begin = _END64.unpack(raw)
+    return place, count, size, begin
+
+
+def _end_of(file: Ranges) -> int:
+    begin = max(file.size - _END.size - _LONGEST_COMMENT, 0)
+    tail = file.read(begin, file.size - begin)
+    found = tail.rfind(b"PK\x05\x06", 0, len(tail) - _END.size + 4)
+    if found < 0:
+        raise NoDirectory
+    return begin + found
+
+
+def _entry(data: bytes, at: int, begin: int) -> tuple[Record, int]:
+    if len(data) - at < _ENTRY.size or data[at : at + 4] != b"PK\x01\x02":
+        raise BadDirectory("the zip directory is damaged", begin + at)
+    fields = _ENTRY.unpack_from(data, at)
+    method, stored, size = fields[4], fields[8], fields[9]
+    name_length, extra_length, comment_length, header = *fields[10:13], fields[16]
+    at += _ENTRY.size
+    name = data[at : at + name_length].decode("utf-8", "backslashreplace")
+    extra = data[at + name_length : at + name_length + extra_length]
+    size, stored, header = _in_64(extra, size, stored, header)
+    record = Record(name, header, size, stored, bool(method))
+    return record, at + name_length + extra_length + comment_length
+
+
+def _in_64(extra: bytes, *values: int) -> tuple[int, ...]:
+    """The values, with those that did not fit in 32 bits from the extra field."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, at)
+        if kind == 1:
+            wide = extra[at + 4 : at + 4 + length]
+            numbers = iter(struct.unpack(f"<{len(wide) // 8}Q", wide[: len(wide) // 8 * 8]))
+            return tuple(next(numbers, each) if each == _IN_64 else each for each in values)
+        at += 4 + length
+    return values

@@ -1,0 +1,147 @@
+"""The view of a stored checkpoint that rules receive: files, their tensors, the index.
+
+It is made from headers and directories alone; no rule opens a file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+
+class Part(str, Enum):
+    """What a rule needs to be there; its value is what a report calls it."""
+
+    FILES = "weight files"
+    SAFETENSORS = "safetensors files"
+    TORCH = "torch files (.bin, .pt, .pth, .ckpt)"
+    SHARDS = "shards"
+    INDEX = "index"
+
+
+class Trouble(str, Enum):
+    """What is wrong with a file so that it cannot be read, or not as its writer meant it."""
+
+    TRUNCATED = "truncated"
+    TRAILING = "trailing bytes"
+    POINTER = "LFS pointer"
+    ZEROS = "zeros"
+    OTHER_CONTENT = "other content"
+    HEADER = "header"
+    DUPLICATE = "duplicate key"
+    SIZE = "size"
+    ARCHIVE = "archive"
+    STORAGE = "storage"
+    CODE = "code"
+    EXECUTES = "executes"
+    INDEX = "index"
+
+
+class Flaw(NamedTuple):
+    """One thing that a reader met in a file."""
+
+    trouble: Trouble
+    message: str
+    begin: int = -1
+    end: int = -1
+    expected: str = ""
+    found: str = ""
+
+
+class StoredTensor(NamedTuple):
+    name: str
+    dtype: str
+    """As the file writes it: `BF16`, `bfloat16`."""
+    shape: tuple[int, ...]
+    begin: int
+    """The first of its bytes in the file."""
+    end: int
+    bits: int
+    """Of one element; 0 if the type is not known."""
+
+
+class Format(str, Enum):
+    SAFETENSORS = "safetensors"
+    TORCH = "torch"
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    path: str
+    name: str
+    """From the folder of the checkpoint."""
+    format: Format
+    size: int
+    tensors: Mapping[str, StoredTensor] = field(default_factory=dict)
+    flaws: tuple[Flaw, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    data_begin: int = 0
+    whole: bool = True
+    """Its list of tensors was read to its end."""
+
+
+@dataclass(frozen=True)
+class Index:
+    path: str
+    name: str
+    weight_map: Mapping[str, str] = field(default_factory=dict)
+    total_size: int | None = None
+    flaws: tuple[Flaw, ...] = ()
+    text: bytes = field(default=b"", repr=False)
+    usable: bool = True
+
+    def line_of(self, key: str) -> int:
+        """The line that the key stands on; 1 if it is not found."""
+        for ascii_only in (True, False):
+            found = self.text.find(json.dumps(key, ensure_ascii=ascii_only).encode(errors="ignore"))
+            if found >= 0:
+                return self.text.count(b"\n", 0, found) + 1
+        return 1
+
+
+class ShardName(NamedTuple):
+    """The parts of `model-00002-of-00005.safetensors`."""
+
+    stem: str
+    number: int
+    total: int
+    suffix: str
+
+
+_SHARD = re.compile(r"(.+)-(\d{1,9})-of-(\d{1,9})\.(\w+)")
+
+
+def shard_name(name: str) -> ShardName | None:
+    """What the name of a shard says; None if it is the name of no shard."""
+    if not (found := _SHARD.fullmatch(name)):
+        return None
+    stem, number, total, suffix = found.groups()
+    return ShardName(stem, int(number), int(total), suffix)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    path: str
+    files: tuple[WeightFile, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    names: frozenset[str] = frozenset()
+    """Of all files in the folder."""
+    outside: frozenset[str] = frozenset()
+    """Files that an index names and that lie outside of the folder; none of them was opened."""
+    single: bool = False
+    """One file was named, not its folder."""
+
+    def has(self, part: Part) -> bool:
+        if part is Part.INDEX:
+            return bool(self.indexes)
+        if part is Part.SHARDS:
+            return not self.single and any(shard_name(file.name) for file in self.files)
+        formats = {Part.SAFETENSORS: Format.SAFETENSORS, Part.TORCH: Format.TORCH}
+        wanted = formats.get(part)
+        return any(wanted is None or file.format is wanted for file in self.files)
+
+    def file(self, name: str) -> WeightFile | None:
+        return next((file for file in self.files if file.name == name), None)

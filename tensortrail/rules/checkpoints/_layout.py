@@ -1,0 +1,55 @@
+"""How the tensors of a safetensors file lie behind its header: without a gap, none over another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from tensortrail.rules.checkpoint import Checkpoint, Format, StoredTensor, WeightFile
+
+
+class Misplaced(NamedTuple):
+    tensor: StoredTensor
+    told: str
+    expected: int
+    """Where it should begin."""
+
+
+def readable(checkpoint: Checkpoint) -> Iterator[WeightFile]:
+    """Safetensors files of which every entry was understood."""
+    return (file for file in checkpoint.files if file.format is Format.SAFETENSORS and file.whole)
+
+
+def misplaced(file: WeightFile) -> Iterator[Misplaced]:
+    end, before = file.data_begin, ""
+    for tensor in sorted(file.tensors.values(), key=lambda each: (each.begin, each.end)):
+        if tensor.end < tensor.begin:
+            yield Misplaced(tensor, "ends before it begins", tensor.begin)
+            continue
+        if tensor.begin > file.size:
+            yield Misplaced(tensor, "begins behind the end of the file", end)
+        elif tensor.begin < end:
+            yield Misplaced(tensor, f"lies over the bytes of {before!r}", end)
+        elif tensor.begin > end:
+            yield Misplaced(tensor, f"begins {tensor.begin - end:,} bytes after what precedes", end)
+        end, before = max(end, tensor.end), tensor.name
+
+
+def of_other_size(file: WeightFile) -> Iterator[tuple[StoredTensor, int]]:
+    """Tensors with another number of bytes than type and shape ask for, and that number.
+
+    Half a byte is never right: the number is then rounded up."""
+    for tensor in file.tensors.values():
+        bits = prod(tensor.shape) * tensor.bits
+        if bits != (tensor.end - tensor.begin) * 8:
+            yield tensor, -(-bits // 8)
+
+
+def is_contiguous(file: WeightFile) -> bool:
+    """Nothing is wrong but, perhaps, the length of the file."""
+    return next(misplaced(file), None) is None and next(of_other_size(file), None) is None
+
+
+def end_of_data(file: WeightFile) -> int:
+    return max((tensor.end for tensor in file.tensors.values()), default=file.data_begin)

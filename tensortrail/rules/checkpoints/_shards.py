@@ -1,0 +1,59 @@
+"""Which shards belong together, and to which index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from tensortrail.rules.checkpoint import Checkpoint, Index, WeightFile, shard_name
+
+_INDEX = re.compile(r"(?P<stem>.+)\.(?P<suffix>\w+)\.index(?P<variant>\.[\w-]+)?\.json")
+_NUMBER = re.compile(r"\d+")
+
+
+def family(index: Index) -> tuple[str, str]:
+    """Stem and suffix of the shards that the name of an index speaks for."""
+    found = _INDEX.fullmatch(index.name)
+    if found is None:
+        return "", ""
+    return found["stem"] + (found["variant"] or ""), found["suffix"]
+
+
+def shards_of(checkpoint: Checkpoint, index: Index) -> dict[str, WeightFile]:
+    """Those it names, as far as they were read to the end."""
+    named = set(index.weight_map.values()) - checkpoint.outside
+    return {file.name: file for file in checkpoint.files if file.name in named and file.whole}
+
+
+def keys_by_file(index: Index) -> Mapping[str, Sequence[str]]:
+    found: dict[str, list[str]] = {}
+    for key, file in index.weight_map.items():
+        found.setdefault(file, []).append(key)
+    return found
+
+
+def is_another(index_keys: Sequence[str], file: WeightFile) -> bool:
+    """Nothing that the index expects in the file is in it."""
+    return bool(file.tensors) and not any(key in file.tensors for key in index_keys)
+
+
+def fitting_shards(checkpoint: Checkpoint, index: Index) -> dict[str, WeightFile]:
+    """Without those that hold nothing of what the index expects."""
+    expected = keys_by_file(index)
+    shards = shards_of(checkpoint, index)
+    return {name: file for name, file in shards.items() if not is_another(expected[name], file)}
+
+
+def sets_without_index(checkpoint: Checkpoint) -> Iterator[tuple[tuple[str, str, int], list[str]]]:
+    """Shards that no index names: stem, suffix and count, and the files of each set."""
+    named = {file for index in checkpoint.indexes for file in index.weight_map.values()}
+    found: dict[tuple[str, str, int], list[str]] = {}
+    for file in checkpoint.files:
+        if (parts := shard_name(file.name)) and file.name not in named:
+            found.setdefault((parts.stem, parts.suffix, parts.total), []).append(file.name)
+    yield from found.items()
+
+
+def form_of(key: str) -> str:
+    """The key without the numbers of its layers."""
+    return _NUMBER.sub("#", key)

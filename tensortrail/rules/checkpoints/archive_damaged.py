@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import DOWNLOAD, from_flaws
+
+
+class ArchiveDamaged(Rule):
+    """The archive of a torch file, or the pickle in it, cannot be followed.
+
+    ## What it does
+    Reads the zip directory of files of `torch.save`, the header of each record, and the structure
+    of `data.pkl` without unpickling it. Reports records that are missing or lie elsewhere, and a
+    pickle that breaks off or makes no sense.
+
+    ## Why is this bad?
+    `torch.load` fails on it, often with a message about the file system.
+
+    ## Example
+    ```
+    $ tensortrail doctor pytorch_model.bin
+    error[CKP810] archive-damaged: in data.pkl, the pickle breaks off (byte 742)
+    ```
+
+    ## Fix safety
+    No fix is offered: the bytes are not here. Get the file again, then run the check again.
+
+    ## References
+    - torch: `PytorchStreamReader failed locating file data.pkl`
+    """
+
+    code = "CKP810"
+    name = "archive-damaged"
+    severity = Severity.ERROR
+    reads = Part.TORCH
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.ARCHIVE, DOWNLOAD)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import from_flaws
+
+_MEND = "write {name} again with every name once"
+
+
+class DuplicateKey(Rule):
+    """A name stands twice in a header, an index or an archive.
+
+    ## What it does
+    Reports keys that a JSON header or index repeats, and records that a zip archive holds twice.
+
+    ## Why is this bad?
+    JSON readers keep one of the two values, and which one differs between readers: what one
+    program checked is not what the other loads. It is also how a file hides a second content.
+
+    ## Example
+    ```
+    $ tensortrail doctor model.safetensors
+    error[CKP806] duplicate-key: 'lm_head.weight' stands twice in the header: readers keep one of
+    the two, and not the same one
+    ```
+
+    ## Fix safety
+    No fix is offered: only the writer knows which of the two is right.
+
+    ## References
+    - RFC 8259, section 4: names within an object should be unique
+    """
+
+    code = "CKP806"
+    name = "duplicate-key"
+    severity = Severity.ERROR
+    reads = Part.FILES
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.DUPLICATE, _MEND)

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import SAVE_AGAIN, from_flaws
+
+
+class HeaderUnreadable(Rule):
+    """The header of a safetensors file is not what readers understand.
+
+    ## What it does
+    Reports a header that is no JSON object, is longer than readers accept, or has an entry whose
+    element type, shape or offsets no reader takes. Says at which byte, and in which entry.
+
+    ## Why is this bad?
+    The library refuses the whole file, all good tensors with it.
+
+    ## Example
+    ```
+    $ tensortrail doctor model.safetensors
+    error[CKP805] header-unreadable: 'lm_head.weight' in the header: no element type 'F12' is
+    known
+    ```
+
+    ## Fix safety
+    No fix is offered: save the file again, or get it again.
+
+    ## References
+    - safetensors: https://github.com/safetensors/safetensors#format
+    - safetensors: `InvalidHeaderDeserialization`, `HeaderTooLarge`
+    """
+
+    code = "CKP805"
+    name = "header-unreadable"
+    severity = Severity.ERROR
+    reads = Part.SAFETENSORS
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.HEADER, SAVE_AGAIN)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part
+from tensortrail.rules.checkpoints._shards import fitting_shards
+
+
+class IndexEntryWrong(Rule):
+    """The index places a weight in a file that does not hold it.
+
+    ## What it does
+    Looks each name of the `weight_map` up in the header of its file.
+
+    ## Why is this bad?
+    Loading by the index fails, or the weight keeps its random initial values and a warning
+    scrolls by.
+
+    ## Example
+    ```
+    $ tensortrail doctor my-model
+    error[CKP822] index-entry-wrong: 'lm_head.weight' is in model-00002-of-00002.safetensors, not
+    in model-00001-of-00002.safetensors
+     --> my-model/model.safetensors.index.json:37
+    ```
+
+    ## Fix safety
+    Write the index anew from the headers of the shards. The weights themselves are whole if
+    another shard has them.
+
+    ## References
+    - transformers: `Some weights of ... were not initialized`
+    """
+
+    code = "CKP822"
+    name = "index-entry-wrong"
+    severity = Severity.ERROR
+    reads = Part.INDEX
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        for index in checkpoint.indexes:
+            shards = fitting_shards(checkpoint, index)
+            where = {key: file.name for file in shards.values() for key in file.tensors}
+            wrong = [
+                key
+                for key, name in index.weight_map.items()
+                if name in shards and key not in shards[name].tensors
+            ]
+            for key in wrong[:1]:
+                there = where.get(key)
+                told = f"is in {there}, not in" if there else "is in no shard, and not in"
+                others = f" (and {len(wrong) - 1:,} more entries)" if len(wrong) > 1 else ""
+                yield self.finding_in_file(
+                    index.path,
+                    f"{key!r} {told} {index.weight_map[key]}{others}",
+                    f"write {there} at this entry" if there else "get the shard again",
+                    line=index.line_of(key),
+                    evidence={"expected": index.weight_map[key], "found": there or "nowhere"},
+                )

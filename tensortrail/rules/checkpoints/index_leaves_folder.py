@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part
+
+
+class IndexLeavesFolder(Rule):
+    """The index names a file outside of the folder of the checkpoint.
+
+    ## What it does
+    Reports names with `..`, absolute names and drive letters. Such a file is never opened.
+
+    ## Why is this bad?
+    An index can come from anybody. Followed, it makes a loader read a file of the machine, and a
+    tool that repairs or deletes by it touch files of others.
+
+    ## Example
+    ```
+    $ tensortrail doctor my-model
+    error[CKP827] index-leaves-folder: the index places 'lm_head.weight' in
+    '../other/model.safetensors'
+    ```
+
+    ## Fix safety
+    No fix is offered: write the name of a file of this folder.
+
+    ## References
+    - https://cwe.mitre.org/data/definitions/22.html
+    """
+
+    code = "CKP827"
+    name = "index-leaves-folder"
+    severity = Severity.ERROR
+    reads = Part.INDEX
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        for index in checkpoint.indexes:
+            wrong = [key for key, name in index.weight_map.items() if name in checkpoint.outside]
+            for key in wrong[:1]:
+                others = f" (and {len(wrong) - 1:,} more entries)" if len(wrong) > 1 else ""
+                yield self.finding_in_file(
+                    index.path,
+                    f"the index places {key!r} in {index.weight_map[key]!r}{others}",
+                    "do not load it by this index; write names of files in this folder",
+                    line=index.line_of(key),
+                    evidence={"expected": "the name of a file in this folder"},
+                )

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import from_flaws
+
+_MEND = (
+    "get it again: `hf download REPO {name} --force-download`, or write it from the "
+    "headers of the shards"
+)
+
+
+class IndexUnreadable(Rule):
+    """The index is no JSON, or has no usable `weight_map`.
+
+    ## What it does
+    Parses the index strictly and says at which byte it breaks.
+
+    ## Why is this bad?
+    The checkpoint cannot be loaded, though every weight of it may be there.
+
+    ## Example
+    ```
+    $ tensortrail doctor my-model
+    error[CKP829] index-unreadable: it is no JSON: expecting ',' delimiter (byte 1,204)
+    ```
+
+    ## Fix safety
+    The index is made of the headers of the shards; nothing else is needed if all of them are
+    there.
+
+    ## References
+    - transformers: `json.decoder.JSONDecodeError`
+    """
+
+    code = "CKP829"
+    name = "index-unreadable"
+    severity = Severity.ERROR
+    reads = Part.INDEX
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.INDEX, _MEND)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import from_flaws
+
+_MEND = "fetch the content: `git lfs pull --include {name}`, or `hf download REPO {name}`"
+
+
+class LfsPointer(Rule):
+    """A file is the text that Git LFS leaves in place of the weights.
+
+    ## What it does
+    Recognises the pointer by its first line, and says how long the real file is.
+
+    ## Why is this bad?
+    The repository was cloned without Git LFS, or downloaded as an archive. Readers report a
+    broken header, which says nothing of the cause.
+
+    ## Example
+    ```
+    $ tensortrail doctor model.safetensors
+    error[CKP803] lfs-pointer: the file is a Git LFS pointer, the text that stands for the weights
+    in a repository
+    seen: expected 4,976,698,672 bytes, found 135 bytes of text
+    ```
+
+    ## Fix safety
+    No fix is offered: `git lfs pull` fetches the content.
+
+    ## References
+    - https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+    """
+
+    code = "CKP803"
+    name = "lfs-pointer"
+    severity = Severity.ERROR
+    reads = Part.FILES
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.POINTER, _MEND)

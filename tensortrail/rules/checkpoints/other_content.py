@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import from_flaws
+
+_MEND = "give {name} the ending of what it is, or get the right file: `hf download REPO {name}`"
+
+
+class OtherContent(Rule):
+    """A weight file holds something else than its name says.
+
+    ## What it does
+    Recognises web pages, archives, pickles, GGUF and other formats by their first bytes.
+
+    ## Why is this bad?
+    A login or error page was saved in place of the file, or a file was renamed instead of
+    converted. Readers report a broken header.
+
+    ## Example
+    ```
+    $ tensortrail doctor model.safetensors
+    error[CKP813] other-content: the file is a web page, not a safetensors file
+    ```
+
+    ## Fix safety
+    No fix is offered.
+
+    ## References
+    - transformers: `UnpicklingError: invalid load key, '<'.`
+    """
+
+    code = "CKP813"
+    name = "other-content"
+    severity = Severity.ERROR
+    reads = Part.FILES
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.OTHER_CONTENT, _MEND)

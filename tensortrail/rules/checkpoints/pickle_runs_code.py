@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import from_flaws
+
+_OF_A_TRAINER = re.compile(
+    r"(training_args|trainer_state|optimizer|scheduler|scaler|rng_state|random_states)[\w.-]*"
+)
+_AVOID = "do not load {name}: take the weights as safetensors, or from a source you trust"
+_CONVERT = (
+    "save the tensors alone: `torch.save(model.state_dict(), path)`; where the classes are your "
+    "own, load with `torch.serialization.safe_globals([...])`"
+)
+
+
+class PickleRunsCode(Rule):
+    """Loading a torch file imports or runs more than tensors need.
+
+    ## What it does
+    Lists what the pickle in the file would import. A checkpoint of weights needs the functions
+    that rebuild tensors, which `torch.load(weights_only=True)` allows. Functions that run
+    commands or code are an error in every file; other classes are a warning in a file of weights,
+    and are not reported in the optimizer state, random state and training arguments that trainers
+    write beside them.
+
+    Nothing is imported or unpickled to find this out.
+
+    ## Why is this bad?
+    Whoever loads the file with `weights_only=False` runs what its writer wanted.
+
+    ## Example
+    ```
+    $ tensortrail doctor pytorch_model.bin
+    error[CKP811] pickle-runs-code: loading it runs os.system
+    seen: expected tensors, found code
+    ```
+
+    ## Fix safety
+    No fix is offered. Do not load the file; get the weights as safetensors, or from somebody you
+    trust.
+
+    ## References
+    - torch.load: https://docs.pytorch.org/docs/stable/notes/serialization.html#weights-only
+    """
+
+    code = "CKP811"
+    name = "pickle-runs-code"
+    severity = Severity.ERROR
+    reads = Part.TORCH
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.EXECUTES, _AVOID)
+        own = [file for file in checkpoint.files if not _OF_A_TRAINER.fullmatch(file.name)]
+        weights = replace(checkpoint, files=tuple(own), indexes=())
+        yield from from_flaws(self, weights, Trouble.CODE, _CONVERT, Severity.WARNING)

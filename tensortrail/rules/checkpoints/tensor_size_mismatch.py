@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part
+from tensortrail.rules.checkpoints._flaws import SAVE_AGAIN
+from tensortrail.rules.checkpoints._layout import misplaced, of_other_size, readable
+
+
+class TensorSizeMismatch(Rule):
+    """A tensor has more or fewer bytes than its type and shape need.
+
+    ## What it does
+    Multiplies the shape of each tensor with the bits of its element type, and compares that with
+    the bytes that the header gives it.
+
+    ## Why is this bad?
+    The header was edited, or written by a program that converts types without changing the
+    offsets. The library refuses the file; other readers give a tensor of garbage.
+
+    ## Example
+    ```
+    $ tensortrail doctor model.safetensors
+    error[CKP807] tensor-size-mismatch: 'lm_head.weight' has another number of bytes than F32 of
+    shape [16, 8] takes
+    seen: expected 512 bytes, found 256 bytes
+    ```
+
+    ## Fix safety
+    No fix is offered: save the file again.
+
+    ## References
+    - safetensors: `TensorInvalidInfo`
+    """
+
+    code = "CKP807"
+    name = "tensor-size-mismatch"
+    severity = Severity.ERROR
+    reads = Part.SAFETENSORS
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        for file in readable(checkpoint):
+            if next(misplaced(file), None) is not None:
+                continue
+            wrong = list(of_other_size(file))
+            for tensor, size in wrong[:1]:
+                others = f" (and {len(wrong) - 1:,} more tensors)" if len(wrong) > 1 else ""
+                yield self.finding_in_file(
+                    file.path,
+                    f"{tensor.name!r} has another number of bytes than {tensor.dtype} of shape "
+                    f"{list(tensor.shape)} takes{others}",
+                    SAVE_AGAIN,
+                    span=(tensor.begin, tensor.end),
+                    evidence={
+                        "expected": f"{size:,} bytes",
+                        "found": f"{tensor.end - tensor.begin:,} bytes",
+                    },
+                )

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Index, Part, WeightFile
+from tensortrail.rules.checkpoints._shards import shards_of
+
+
+class TotalSizeWrong(Rule):
+    """The index gives another total size than its shards have.
+
+    ## What it does
+    Adds up the bytes of all tensors in the shards and compares them with `total_size`. A
+    difference that tied weights explain is not reported.
+
+    ## Why is this bad?
+    Loaders work without it. Programs that plan memory or check a download by it are wrong, and it
+    is often the trace of an index that belongs to another save.
+
+    ## Example
+    ```
+    $ tensortrail doctor my-model
+    note[CKP826] total-size-wrong: `total_size` is not what the shards hold
+    seen: expected 13,476,839,424, found 26,953,662,464
+    ```
+
+    ## Fix safety
+    Writing the expected number changes nothing else.
+
+    ## References
+    - huggingface_hub: `split_torch_state_dict_into_shards`
+    """
+
+    code = "CKP826"
+    name = "total-size-wrong"
+    severity = Severity.NOTE
+    reads = Part.INDEX
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        for index in checkpoint.indexes:
+            shards = shards_of(checkpoint, index)
+            if index.total_size is None or len(shards) < len(set(index.weight_map.values())):
+                continue
+            if any(file.flaws for file in shards.values()) or not _fits(index, shards):
+                continue
+            every, distinct = _sizes(shards)
+            if index.total_size not in (every, distinct):
+                yield self.finding_in_file(
+                    index.path,
+                    "`total_size` is not what the shards hold",
+                    f'write `"total_size": {every}`',
+                    line=index.line_of("total_size"),
+                    evidence={"expected": f"{every:,}", "found": f"{index.total_size:,}"},
+                )
+
+
+def _fits(index: Index, shards: dict[str, WeightFile]) -> bool:
+    """Each weight is where the index says; else another rule has more to tell."""
+    listed = all(key in shards[name].tensors for key, name in index.weight_map.items())
+    return listed and all(
+        key in index.weight_map for file in shards.values() for key in file.tensors
+    )
+
+
+def _sizes(shards: dict[str, WeightFile]) -> tuple[int, int]:
+    """In bytes: of all tensors, and with those that share their bytes counted once."""
+    every, distinct = 0, 0
+    for file in shards.values():
+        spans = [(each.begin, each.end) for each in file.tensors.values()]
+        every += sum(end - begin for begin, end in spans)
+        distinct += sum(end - begin for begin, end in set(spans))
+    return every, distinct

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import counted, from_flaws
+from tensortrail.rules.checkpoints._layout import end_of_data, is_contiguous, readable
+
+_CUT = "get {name} again, or cut it off where its content ends"
+
+
+class TrailingBytes(Rule):
+    """Bytes follow the end of a weight file's content.
+
+    ## What it does
+    Reports files that are longer than their header or zip directory says.
+
+    ## Why is this bad?
+    Something was appended, or a shorter file was written over a longer one without cutting it.
+    safetensors refuses such a file; torch reads it, and may find the old directory at its end.
+
+    ## Example
+    ```
+    $ tensortrail doctor model.safetensors
+    error[CKP802] trailing-bytes: 16 bytes follow the last tensor
+     --> model.safetensors: byte 2,048
+    seen: expected 2,048 bytes, found 2,064 bytes
+    ```
+
+    ## Fix safety
+    No fix is offered. Where the rest is known to be good, `truncate -s` with the expected length
+    mends the file; else get it again.
+
+    ## References
+    - safetensors: `MetadataIncompleteBuffer`
+    """
+
+    code = "CKP802"
+    name = "trailing-bytes"
+    severity = Severity.ERROR
+    reads = Part.FILES
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.TRAILING, _CUT)
+        for file in readable(checkpoint):
+            if not is_contiguous(file) or (end := end_of_data(file)) >= file.size:
+                continue
+            yield self.finding_in_file(
+                file.path,
+                f"{counted(file.size - end, 'byte')} follow the last tensor",
+                f"cut them off, if the file is complete otherwise: `truncate -s {end} {file.name}`",
+                span=(end, file.size),
+                evidence={"expected": f"{end:,} bytes", "found": f"{file.size:,} bytes"},
+            )
