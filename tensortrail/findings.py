@@ -35,7 +35,9 @@ class Safety(str, Enum):
 @dataclass(frozen=True, slots=True)
 class Site:
     """A place in source. Lines and columns count from 1, columns in code points;
-    `start` and `end` are byte offsets, -1 where only the line is known."""
+    `start` and `end` are byte offsets, -1 where only the line is known.
+
+    In a file that has no lines, a stored checkpoint, the line is 0."""
 
     file: str
     line: int
@@ -180,3 +182,5 @@ class Report:
     """Messages about inputs that could not be read, each one line."""
     root: str = ""
     version: str = ""
+    notes: tuple[str, ...] = ()
+    """What else is worth knowing of the run, each one line."""

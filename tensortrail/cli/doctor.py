@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from importlib import import_module
 
 
 def run(options: Namespace) -> int:
-    from tensortrail.cli.doctor_subclass import run as subclass
-
-    commands = {"subclass": subclass}
-    return commands[options.doctor](options)
+    command = import_module(f"tensortrail.cli.doctor_{options.doctor.replace('-', '_')}")
+    return int(command.run(options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from tensortrail import __version__
 from tensortrail.config import FORMATS
@@ -12,13 +13,30 @@ REPORT_FORMATS = (
 )  # fmt: skip
 
 
+CHECKPOINT = "checkpoint"
+DOCTOR = (CHECKPOINT, "subclass")
+
+
+class _Command(argparse.ArgumentParser):
+    """A command; with a `shorthand`, `doctor PATH` stands for `doctor checkpoint PATH`."""
+
+    shorthand: tuple[str, ...] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.shorthand and args and args[0] not in (*self.shorthand, "-h", "--help"):
+            args = [self.shorthand[0], *args]
+        return super().parse_known_args(args, namespace)
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="tensortrail",
         description="Which tensor is where, who put it there, and what to change.",
     )
     top.add_argument("--version", action="version", version=f"tensortrail {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = top.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=_Command
+    )
     demo = commands.add_parser("demo", help="see a failing program explained and mended")
     demo.add_argument(
         "folder",
@@ -126,10 +144,28 @@ def _add_runs(runs: argparse.ArgumentParser) -> None:
     add("--format", choices=("text", "json"), default="text", help="text is the default")
 
 
-def _add_doctor(doctor: argparse.ArgumentParser) -> None:
-    commands = doctor.add_subparsers(dest="doctor", required=True, metavar="WHAT")
+def _add_doctor(doctor: _Command) -> None:
+    doctor.shorthand = DOCTOR
+    commands = doctor.add_subparsers(dest="doctor", required=True, metavar="PATH | WHAT")
+    told = "whether a stored checkpoint is whole and would load; `doctor PATH` is short for it"
+    _add_checkpoint(commands.add_parser(CHECKPOINT, help=told, description=told))
     told = "what checkpoints, sharding and offloading need of a tensor subclass, and what it does"
-    add = commands.add_parser("subclass", help=told, description=told).add_argument
+    _add_subclass(commands.add_parser("subclass", help=told, description=told))
+
+
+def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
+    add = checkpoint.add_argument
+    add("path", metavar="PATH", help="a folder, a weight file or an index")
+    add("--select", metavar="CODES", help="run only these checks: codes, prefixes, names, ALL")
+    add("--ignore", metavar="CODES", help="do not run these")
+    add("--format", choices=FORMATS, default="text", help="text is the default")
+    add("-o", "--output", metavar="FILE", help="write the report there")
+    add("--color", choices=("auto", "always", "never"), default="auto")
+    add("--exit-zero", action="store_true", help="exit with 0 even if something is found")
+
+
+def _add_subclass(subclass: argparse.ArgumentParser) -> None:
+    add = subclass.add_argument
     add("subclass", metavar="CLASS", help="module:Class, or module:factory() that makes a tensor")
     add("--make", default="", metavar="FUNCTION", help="module:function that makes a new tensor")
     add("--use", action="append", default=[], metavar="USE", help="only this: staging, FSDP2, ...")

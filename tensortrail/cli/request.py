@@ -32,12 +32,12 @@ def configuration(options: Namespace, first_path: str) -> Config:
     start = first_path if os.path.isdir(first_path) else os.path.dirname(first_path) or "."
     config = Config() if options.isolated else load(options.config, start)
     given = {
-        "select": _listed(options.select),
-        "ignore": config.ignore + _listed(options.ignore) if options.ignore else None,
-        "extend_select": config.extend_select + _listed(options.extend_select)
+        "select": listed(options.select),
+        "ignore": config.ignore + listed(options.ignore) if options.ignore else None,
+        "extend_select": config.extend_select + listed(options.extend_select)
         if options.extend_select
         else None,
-        "exclude": config.exclude + _listed(options.exclude) if options.exclude else None,
+        "exclude": config.exclude + listed(options.exclude) if options.exclude else None,
         "output_format": options.output_format,
         "cache_dir": options.cache_dir,
         "jobs": options.jobs,
@@ -95,7 +95,7 @@ def _cache_dir(config: Config, options: Namespace) -> str:
     return folder
 
 
-def _listed(text: str | None) -> tuple[str, ...]:
+def listed(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
 
 

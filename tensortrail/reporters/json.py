@@ -10,10 +10,10 @@ from tensortrail.reporters.jsontext import to_json
 
 
 def render(report: Report, *, color: bool = False, width: int = 100) -> str:
-    return to_json([_finding(each) for each in report.findings])
+    return to_json([as_object(each) for each in report.findings])
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def as_object(finding: Finding) -> dict[str, Any]:
     return {
         "code": finding.code,
         "name": finding.name,

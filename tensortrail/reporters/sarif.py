@@ -10,6 +10,7 @@ from tensortrail.findings import Finding, Report, RuleInfo, Setting, Severity
 from tensortrail.inert import inert
 from tensortrail.reporters.jsontext import to_json
 from tensortrail.reporters.sarif_places import ROOT, Places, folder_uri
+from tensortrail.reporters.summary import by_hand
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -35,7 +36,9 @@ def render(report: Report, *, color: bool = False, width: int = 100) -> str:
             {
                 "executionSuccessful": True,
                 "toolExecutionNotifications": [
-                    {"level": "warning", "message": _message(each)} for each in report.problems
+                    {"level": level, "message": _message(each)}
+                    for level, told in (("warning", report.problems), ("note", report.notes))
+                    for each in told
                 ],
             }
         ],
@@ -63,7 +66,7 @@ def _result(
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
-        "message": _message("\n".join([finding.message, *settings])),
+        "message": _message("\n".join([finding.message, *by_hand(finding), *settings])),
         "locations": [places.location(finding.site)],
         "partialFingerprints": {"tensortrail/v1": _fingerprint(finding, places, seen)},
         "properties": _properties(finding, places),

@@ -63,6 +63,8 @@ def folder_uri(path: str) -> str:
 
 
 def _region(site: Site) -> dict[str, Any]:
+    if not site.line:  # a file without lines
+        return {"byteOffset": max(site.start, 0), "byteLength": max(site.end - site.start, 0)}
     point = (site.line, site.column) == (site.end_line, site.end_column)
     if point and site.start < 0:  # a line is known, no more
         return {"startLine": site.line} | ({"startColumn": site.column} if site.column > 1 else {})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tensortrail.findings import Finding, Report, Safety, Severity
+from tensortrail.findings import Finding, Report, Safety, Severity, Site
+from tensortrail.inert import inert_path
 
 _MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[unsafe fix]"}
 
@@ -19,6 +20,19 @@ def closing(report: Report) -> str:
 def mark(finding: Finding) -> str:
     safety = _best(finding)
     return _MARKS.get(safety, "") if safety else ""
+
+
+def by_hand(finding: Finding) -> list[str]:
+    """What mends it, where no edit does."""
+    return [f"to mend it: {fix.description}" for fix in finding.fixes if not fix.edits]
+
+
+def place_of(site: Site, column: bool = True) -> str:
+    """`train.py:12:5`; the byte in a file that has no lines."""
+    path = inert_path(site.file)
+    if not site.line:
+        return f"{path}: byte {site.start:,}" if site.start >= 0 else path
+    return f"{path}:{site.line}" + (f":{site.column}" if column else "")
 
 
 def _all_clear(report: Report) -> str:

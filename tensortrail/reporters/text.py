@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Fix, Report, Safety, Setting, Severity, Site
-from tensortrail.inert import headline, inert, inert_path
+from tensortrail.inert import headline, inert
 from tensortrail.reporters.excerpt import excerpt
-from tensortrail.reporters.summary import closing
+from tensortrail.reporters.summary import closing, place_of
 
 Paint = Callable[[str, str], str]
 _LINES_SHOWN = 6
@@ -28,6 +28,7 @@ def render(report: Report, *, color: bool = False, width: int = 100) -> str:
     blocks = ["\n".join(_finding(finding, paint, width)) for finding in report.findings]
     problems = [f"{paint('bold yellow', 'problem')}: {inert(each)}" for each in report.problems]
     blocks += ["\n".join(problems)] if problems else []
+    blocks += ["\n".join(map(inert, report.notes))] if report.notes else []
     style = "bold" if report.findings or problems else "bold green"
     return "\n\n".join([*blocks, paint(style, closing(report))])
 
@@ -46,7 +47,7 @@ class _Sheet:
         return f"{bar} {text}" if text else bar
 
     def arrow(self, site: Site, column: bool = True) -> str:
-        place = f"{inert_path(site.file)}:{site.line}" + (f":{site.column}" if column else "")
+        place = place_of(site, column)
         arrow = " " * self.gutter + "-->"
         return f"{self.paint('bright_blue', arrow)} {place}"
 

@@ -27,8 +27,8 @@ from tensortrail.rules.words import (
 
 __all__ = [
     "TENSORS", "Bad", "Branch", "Checkpoint", "ClassFacts", "Did", "Event", "FunctionFacts",
-    "Good", "Guard", "Kind", "Module", "Near", "OffloadSetting", "Owner", "Part", "Placement", "Rule", "Storage",
-    "Timeline", "Value", "all_rules",
+    "Good", "Guard", "Kind", "Module", "Near", "OffloadSetting", "Owner", "Part", "Placement",
+    "Rule", "Storage", "Timeline", "Value", "all_rules",
 ]  # fmt: skip
 
 ENTRY_POINT = "tensortrail.rules"

@@ -24,19 +24,20 @@ def from_flaws(
     mend: str,
     severity: Severity | None = None,
 ) -> Iterator[Finding]:
-    """One finding for each flaw of the kind; `{name}` in `mend` is the file."""
+    """The first flaw of the kind in each file; `{name}` in `mend` is the file."""
     files: list[WeightFile | Index] = [*checkpoint.files, *checkpoint.indexes]
     for file in files:
-        for flaw in file.flaws:
-            if flaw.trouble is trouble:
-                yield rule.finding_in_file(
-                    file.path,
-                    flaw.message + at_byte(flaw.begin),
-                    mend.replace("{name}", file.name),
-                    span=(flaw.begin, flaw.end),
-                    severity=severity,
-                    evidence={"expected": flaw.expected, "found": flaw.found},
-                )
+        found = [flaw for flaw in file.flaws if flaw.trouble is trouble]
+        for flaw in found[:1]:
+            others = f" (and {len(found) - 1:,} more of the kind)" if len(found) > 1 else ""
+            yield rule.finding_in_file(
+                file.path,
+                flaw.message + at_byte(flaw.begin) + others,
+                mend.replace("{name}", file.name),
+                span=(flaw.begin, flaw.end),
+                severity=severity,
+                evidence={"expected": flaw.expected, "found": flaw.found},
+            )
 
 
 def at_byte(byte: int) -> str:

@@ -27,10 +27,10 @@ def misplaced(file: WeightFile) -> Iterator[Misplaced]:
         if tensor.end < tensor.begin:
             yield Misplaced(tensor, "ends before it begins", tensor.begin)
             continue
-        if tensor.begin > file.size:
-            yield Misplaced(tensor, "begins behind the end of the file", end)
-        elif tensor.begin < end:
+        if tensor.begin < end:
             yield Misplaced(tensor, f"lies over the bytes of {before!r}", end)
+        elif tensor.begin > max(end, file.size):
+            yield Misplaced(tensor, "begins behind the end of the file", end)
         elif tensor.begin > end:
             yield Misplaced(tensor, f"begins {tensor.begin - end:,} bytes after what precedes", end)
         end, before = max(end, tensor.end), tensor.name

@@ -4,15 +4,12 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
-from tensortrail.rules.checkpoint import Checkpoint, Part, WeightFile, shard_name
+from tensortrail.rules.checkpoint import Checkpoint, Part, shard_name
+from tensortrail.rules.checkpoints._departing import departures
 from tensortrail.rules.checkpoints._flaws import counted
-from tensortrail.rules.checkpoints._shards import form_of, is_another, keys_by_file, shards_of
+from tensortrail.rules.checkpoints._shards import is_another, keys_by_file, shards_of
 
 _MEND = "get every shard of one save: `hf download REPO --force-download`, or save again"
-_ALIKE = 3
-"""Kinds of weights that a shard must share with others to be compared."""
-Looks = dict[str, tuple[set[object], set[object]]]
-"""Element types and shapes of each kind of weight."""
 
 
 class ShardOfAnotherSave(Rule):
@@ -62,49 +59,11 @@ class ShardOfAnotherSave(Rule):
                     shards[name].path, f"{told} that the index expects in it", _MEND
                 )
             if not strangers:
-                yield from self._departing(shards)
-
-    def _departing(self, shards: dict[str, WeightFile]) -> Iterator[Finding]:
-        """The shard that differs from all others in every kind of weight it shares with them."""
-        looks = {name: _looks(file) for name, file in shards.items()}
-        if len(looks) < 3:
-            return
-        for name, own in looks.items():
-            others = [each for other, each in looks.items() if other != name]
-            if what := _difference(own, others):
-                yield self.finding_in_file(
-                    shards[name].path,
-                    f"the weights of {name} have another {what} than those of the same layers in "
-                    "all other shards",
-                    _MEND,
-                    severity=Severity.WARNING,
-                )
-
-
-def _looks(file: WeightFile) -> Looks:
-    found: Looks = {}
-    for key, tensor in file.tensors.items():
-        dtypes, shapes = found.setdefault(form_of(key), (set(), set()))
-        dtypes.add(tensor.dtype)
-        shapes.add(tensor.shape)
-    return found
-
-
-def _difference(own: Looks, others: list[Looks]) -> str:
-    """What is different in every kind of weight that all the others agree on; "" if nothing."""
-    compared = [
-        (own[form], [other[form] for other in others if form in other])
-        for form in own
-        if any(form in other for other in others)
-    ]
-    if len(compared) < _ALIKE:
-        return ""
-    for place, what in enumerate(("element type", "shape")):
-        if all(_apart(mine[place], [each[place] for each in rest]) for mine, rest in compared):
-            return what
-    return ""
-
-
-def _apart(own: set[object], others: list[set[object]]) -> bool:
-    """The others agree with each other, and not with this one."""
-    return all(each == others[0] for each in others) and own.isdisjoint(others[0])
+                for file, what in departures(shards):
+                    yield self.finding_in_file(
+                        file.path,
+                        f"the weights of {file.name} have another {what} than those of the same "
+                        "layers in all other shards",
+                        _MEND,
+                        severity=Severity.WARNING,
+                    )

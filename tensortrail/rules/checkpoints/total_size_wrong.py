@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Index, Part, WeightFile
+from tensortrail.rules.checkpoints._departing import departures
 from tensortrail.rules.checkpoints._shards import shards_of
 
 
@@ -43,9 +44,9 @@ class TotalSizeWrong(Rule):
             shards = shards_of(checkpoint, index)
             if index.total_size is None or len(shards) < len(set(index.weight_map.values())):
                 continue
-            if any(file.flaws for file in shards.values()) or not _fits(index, shards):
+            if not _fits(index, shards) or departures(shards):
                 continue
-            every, distinct = _sizes(shards)
+            every, distinct = _sizes(index, shards)
             if index.total_size not in (every, distinct):
                 yield self.finding_in_file(
                     index.path,
@@ -60,15 +61,17 @@ def _fits(index: Index, shards: dict[str, WeightFile]) -> bool:
     """Each weight is where the index says; else another rule has more to tell."""
     listed = all(key in shards[name].tensors for key, name in index.weight_map.items())
     return listed and all(
-        key in index.weight_map for file in shards.values() for key in file.tensors
+        not file.flaws and all(key in index.weight_map for key in file.tensors)
+        for file in shards.values()
     )
 
 
-def _sizes(shards: dict[str, WeightFile]) -> tuple[int, int]:
-    """In bytes: of all tensors, and with those that share their bytes counted once."""
-    every, distinct = 0, 0
-    for file in shards.values():
-        spans = [(each.begin, each.end) for each in file.tensors.values()]
-        every += sum(end - begin for begin, end in spans)
-        distinct += sum(end - begin for begin, end in set(spans))
-    return every, distinct
+def _sizes(index: Index, shards: dict[str, WeightFile]) -> tuple[int, int]:
+    """In bytes: of all tensors listed, and with those that share their bytes counted once."""
+    spans = [
+        (name, tensor.begin, tensor.end)
+        for key, name in index.weight_map.items()
+        for tensor in (shards[name].tensors[key],)
+    ]
+    every = sum(end - begin for _, begin, end in spans)
+    return every, sum(end - begin for _, begin, end in set(spans))

@@ -1,0 +1,138 @@
+"""`tensortrail doctor DIR_OR_FILE`: whether a stored checkpoint is whole and would load."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tensortrail import __version__
+from tensortrail.cli.console import counted, fail, say, wants_color, write_text
+from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.config import Config, ConfigError
+
+if TYPE_CHECKING:
+    from tensortrail.doctor.checkpoint.examine import Check, Examination
+    from tensortrail.findings import Report
+
+
+def run(options: Namespace) -> int:
+    from tensortrail.doctor.checkpoint.folder import NothingHere
+
+    try:
+        found = _examined(options)
+    except (NothingHere, OSError) as error:
+        fail(str(error))
+        return FAILED
+    if not found.ran:
+        fail(f"no check could run on {options.path}", *_why(found))
+        return FAILED
+    _write(options, _rendered(found, options))
+    if found.findings:
+        return CLEAN if options.exit_zero else FOUND
+    return FAILED if found.problems else CLEAN
+
+
+def _examined(options: Namespace) -> Examination:
+    from tensortrail.cli.progress import LateProgress
+    from tensortrail.doctor.checkpoint.examine import examine
+
+    codes = _codes(options)
+    if not sys.stderr.isatty():
+        return examine(options.path, codes)
+    with LateProgress() as progress:
+        return examine(options.path, codes, progress)
+
+
+def _codes(options: Namespace) -> frozenset[str] | None:
+    from tensortrail.cli.request import listed
+    from tensortrail.cli.selection import selected
+
+    return selected(Config(select=listed(options.select), ignore=listed(options.ignore)))
+
+
+def _why(found: Examination) -> Iterator[str]:
+    yield from found.problems
+    if found.below:
+        told = ", ".join(os.path.join(found.checkpoint.path, each) for each in found.below[:5])
+        yield f"there are weights in the folders below: {told}"
+    if not found.problems and not found.below:
+        yield "there are no weight files and no index in it"
+
+
+def _rendered(found: Examination, options: Namespace) -> str:
+    from tensortrail.findings import Report
+    from tensortrail.reporters import render
+    from tensortrail.rules import all_rules
+
+    rules = all_rules()
+    report = Report(
+        findings=found.findings,
+        rules={each.code: rules[each.code].info() for each in found.findings},
+        files_checked=len(found.checkpoint.files) + len(found.checkpoint.indexes),
+        problems=found.problems,
+        root=os.path.abspath("."),
+        version=__version__,
+        notes=(_read(found), *_notes(found.checks)),
+    )
+    if options.format == "json":
+        return _json(found, report)
+    color = options.output is None and wants_color(options.color, sys.stdout)
+    return render(options.format, report, color=color, width=_width())
+
+
+def _read(found: Examination) -> str:
+    """What there was to judge."""
+    files = found.checkpoint.files
+    tensors = sum(len(each.tensors) for each in files)
+    size = sum(each.size for each in files)
+    return f"read: {counted(tensors, 'tensor')} in {counted(len(files), 'file')} of {size:,} bytes"
+
+
+def _notes(checks: tuple[Check, ...]) -> Iterator[str]:
+    """The checks that ran; the others by the reason why not."""
+    reasons: dict[str, list[str]] = {}
+    for check in checks:
+        reasons.setdefault(check.left_out, []).append(check.name)
+    ran = reasons.pop("", [])
+    yield f"checks that ran ({len(ran)}): {', '.join(ran)}"
+    for reason, names in reasons.items():
+        yield f"did not run ({len(names)}), {reason}: {', '.join(names)}"
+
+
+def _json(found: Examination, report: Report) -> str:
+    from tensortrail.reporters.json import as_object
+    from tensortrail.reporters.jsontext import to_json
+
+    checks = [
+        {"code": each.code, "name": each.name, "ran": not each.left_out, "why": each.left_out}
+        for each in found.checks
+    ]
+    return to_json({
+        "path": found.checkpoint.path,
+        "files": report.files_checked,
+        "checks": checks,
+        "findings": [as_object(each) for each in report.findings],
+        "problems": list(report.problems),
+    })  # fmt: skip
+
+
+def _write(options: Namespace, text: str) -> None:
+    if options.output is None:
+        write_text(text, sys.stdout)
+        return
+    from tensortrail.files import write
+
+    try:
+        write(options.output, (text.rstrip("\n") + "\n").encode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"--output {options.output}: {error.strerror or error}") from error
+    say(f"written to {options.output}")
+
+
+def _width() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size((200, 24)).columns
