@@ -68,7 +68,7 @@ class Format(str, Enum):
     TORCH = "torch"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WeightFile:
     path: str
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from tensortrail.rules.checkpoint import WeightFile
 from tensortrail.rules.checkpoints._shards import form_of
@@ -22,9 +23,9 @@ class Departure(NamedTuple):
 
 def departures(shards: dict[str, WeightFile]) -> list[Departure]:
     """Shards that differ from all others in every kind of weight that they share with them."""
-    looks = {name: _looks(file) for name, file in shards.items()}
-    if len(looks) < _FEWEST:
+    if len(shards) < _FEWEST:
         return []
+    looks = {name: _looks(file) for name, file in shards.items()}
     return [
         Departure(shards[name], what)
         for name, own in looks.items()
@@ -32,7 +33,17 @@ def departures(shards: dict[str, WeightFile]) -> list[Departure]:
     ]
 
 
+_KNOWN: WeakKeyDictionary[WeightFile, Looks] = WeakKeyDictionary()
+
+
 def _looks(file: WeightFile) -> Looks:
+    """Two rules ask for it: it is worked out once."""
+    if (known := _KNOWN.get(file)) is None:
+        known = _KNOWN[file] = _worked_out(file)
+    return known
+
+
+def _worked_out(file: WeightFile) -> Looks:
     found: Looks = {}
     for key, tensor in file.tensors.items():
         dtypes, shapes = found.setdefault(form_of(key), (set(), set()))

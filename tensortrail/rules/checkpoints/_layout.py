@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from operator import itemgetter
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from tensortrail.rules.checkpoint import Checkpoint, Format, StoredTensor, WeightFile
 
@@ -21,9 +23,33 @@ def readable(checkpoint: Checkpoint) -> Iterator[WeightFile]:
     return (file for file in checkpoint.files if file.format is Format.SAFETENSORS and file.whole)
 
 
-def misplaced(file: WeightFile) -> Iterator[Misplaced]:
+class Layout(NamedTuple):
+    misplaced: tuple[Misplaced, ...]
+    of_other_size: tuple[tuple[StoredTensor, int], ...]
+    """Tensors with another number of bytes than type and shape ask for, and that number."""
+    end: int
+    """Of the last tensor."""
+
+    @property
+    def contiguous(self) -> bool:
+        """Nothing is wrong but, perhaps, the length of the file."""
+        return not self.misplaced and not self.of_other_size
+
+
+_KNOWN: WeakKeyDictionary[WeightFile, Layout] = WeakKeyDictionary()
+
+
+def layout(file: WeightFile) -> Layout:
+    """Several rules ask for it: it is worked out once."""
+    if (known := _KNOWN.get(file)) is None:
+        end = max((tensor.end for tensor in file.tensors.values()), default=file.data_begin)
+        known = _KNOWN[file] = Layout(tuple(_misplaced(file)), tuple(_of_other_size(file)), end)
+    return known
+
+
+def _misplaced(file: WeightFile) -> Iterator[Misplaced]:
     end, before = file.data_begin, ""
-    for tensor in sorted(file.tensors.values(), key=lambda each: (each.begin, each.end)):
+    for tensor in sorted(file.tensors.values(), key=itemgetter(3, 4)):
         if tensor.end < tensor.begin:
             yield Misplaced(tensor, "ends before it begins", tensor.begin)
             continue
@@ -33,23 +59,14 @@ def misplaced(file: WeightFile) -> Iterator[Misplaced]:
             yield Misplaced(tensor, "begins behind the end of the file", end)
         elif tensor.begin > end:
             yield Misplaced(tensor, f"begins {tensor.begin - end:,} bytes after what precedes", end)
-        end, before = max(end, tensor.end), tensor.name
+        if tensor.end > end:
+            end = tensor.end
+        before = tensor.name
 
 
-def of_other_size(file: WeightFile) -> Iterator[tuple[StoredTensor, int]]:
-    """Tensors with another number of bytes than type and shape ask for, and that number.
-
-    Half a byte is never right: the number is then rounded up."""
+def _of_other_size(file: WeightFile) -> Iterator[tuple[StoredTensor, int]]:
+    """Half a byte is never right: the number is then rounded up."""
     for tensor in file.tensors.values():
         bits = prod(tensor.shape) * tensor.bits
         if bits != (tensor.end - tensor.begin) * 8:
             yield tensor, -(-bits // 8)
-
-
-def is_contiguous(file: WeightFile) -> bool:
-    """Nothing is wrong but, perhaps, the length of the file."""
-    return next(misplaced(file), None) is None and next(of_other_size(file), None) is None
-
-
-def end_of_data(file: WeightFile) -> int:
-    return max((tensor.end for tensor in file.tensors.values()), default=file.data_begin)

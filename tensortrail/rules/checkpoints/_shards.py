@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tensortrail.rules.checkpoint import Checkpoint, Index, WeightFile, shard_name
 
 _INDEX = re.compile(r"(?P<stem>.+)\.(?P<suffix>\w+)\.index(?P<variant>\.[\w-]+)?\.json")
-_NUMBER = re.compile(r"\d+")
+_NO_DIGITS = dict.fromkeys(range(ord("0"), ord("9") + 1))
 
 
 def family(index: Index) -> tuple[str, str]:
@@ -56,4 +56,4 @@ def sets_without_index(checkpoint: Checkpoint) -> Iterator[tuple[tuple[str, str,
 
 def form_of(key: str) -> str:
     """The key without the numbers of its layers."""
-    return _NUMBER.sub("#", key)
+    return key.translate(_NO_DIGITS)

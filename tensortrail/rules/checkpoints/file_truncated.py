@@ -6,7 +6,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
 from tensortrail.rules.checkpoints._flaws import DOWNLOAD, from_flaws, listed
-from tensortrail.rules.checkpoints._layout import end_of_data, is_contiguous, readable
+from tensortrail.rules.checkpoints._layout import layout, readable
 
 
 class FileTruncated(Rule):
@@ -44,7 +44,7 @@ class FileTruncated(Rule):
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         yield from from_flaws(self, checkpoint, Trouble.TRUNCATED, DOWNLOAD)
         for file in readable(checkpoint):
-            if not is_contiguous(file) or (end := end_of_data(file)) <= file.size:
+            if not layout(file).contiguous or (end := layout(file).end) <= file.size:
                 continue
             cut = [tensor.name for tensor in file.tensors.values() if tensor.end > file.size]
             yield self.finding_in_file(

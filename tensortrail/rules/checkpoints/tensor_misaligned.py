@@ -6,7 +6,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoints._flaws import counted, listed
-from tensortrail.rules.checkpoints._layout import is_contiguous, readable
+from tensortrail.rules.checkpoints._layout import layout, readable
 
 
 class TensorMisaligned(Rule):
@@ -41,7 +41,7 @@ class TensorMisaligned(Rule):
 
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         for file in readable(checkpoint):
-            if not is_contiguous(file):
+            if not layout(file).contiguous:
                 continue
             odd = [
                 tensor

@@ -6,7 +6,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoints._flaws import SAVE_AGAIN
-from tensortrail.rules.checkpoints._layout import misplaced, readable
+from tensortrail.rules.checkpoints._layout import layout, readable
 
 
 class TensorMisplaced(Rule):
@@ -41,7 +41,7 @@ class TensorMisplaced(Rule):
 
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         for file in readable(checkpoint):
-            wrong = list(misplaced(file))
+            wrong = layout(file).misplaced
             for each in wrong[:1]:
                 others = f" (and {len(wrong) - 1:,} more tensors)" if len(wrong) > 1 else ""
                 tensor = each.tensor

@@ -6,7 +6,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoints._flaws import SAVE_AGAIN
-from tensortrail.rules.checkpoints._layout import misplaced, of_other_size, readable
+from tensortrail.rules.checkpoints._layout import layout, readable
 
 
 class TensorSizeMismatch(Rule):
@@ -42,9 +42,9 @@ class TensorSizeMismatch(Rule):
 
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         for file in readable(checkpoint):
-            if next(misplaced(file), None) is not None:
+            if layout(file).misplaced:
                 continue
-            wrong = list(of_other_size(file))
+            wrong = layout(file).of_other_size
             for tensor, size in wrong[:1]:
                 others = f" (and {len(wrong) - 1:,} more tensors)" if len(wrong) > 1 else ""
                 yield self.finding_in_file(

@@ -6,7 +6,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
 from tensortrail.rules.checkpoints._flaws import counted, from_flaws
-from tensortrail.rules.checkpoints._layout import end_of_data, is_contiguous, readable
+from tensortrail.rules.checkpoints._layout import layout, readable
 
 _CUT = "get {name} again, or cut it off where its content ends"
 
@@ -45,7 +45,7 @@ class TrailingBytes(Rule):
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         yield from from_flaws(self, checkpoint, Trouble.TRAILING, _CUT)
         for file in readable(checkpoint):
-            if not is_contiguous(file) or (end := end_of_data(file)) >= file.size:
+            if not layout(file).contiguous or (end := layout(file).end) >= file.size:
                 continue
             yield self.finding_in_file(
                 file.path,

@@ -63,8 +63,8 @@ def test_a_terabyte_is_judged_by_its_headers(tmp_path: Path) -> None:
     assert sum(read) < 100_000
 
 
-def test_a_hundred_thousand_tensors_take_bounded_memory(tmp_path: Path) -> None:
-    write_shards(tmp_path, files=4, tensors=25_000, size=16)
+def test_memory_grows_with_the_number_of_tensors_alone(tmp_path: Path) -> None:
+    write_shards(tmp_path, files=4, tensors=2_500, size=16)
     tracemalloc.start()
     try:
         found = examine(str(tmp_path))
@@ -72,5 +72,5 @@ def test_a_hundred_thousand_tensors_take_bounded_memory(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert not found.findings
-    assert sum(len(file.tensors) for file in found.checkpoint.files) == 100_000
-    assert peak < 250_000_000
+    assert sum(len(file.tensors) for file in found.checkpoint.files) == 10_000
+    assert peak < 25_000_000

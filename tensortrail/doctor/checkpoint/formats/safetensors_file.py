@@ -90,15 +90,23 @@ def _fault(key: str, entry: Any) -> str:
         return "the name is no valid text"
     if not isinstance(entry, dict):
         return "the entry is no object"
-    if missing := sorted(_FIELDS - entry.keys()):
-        return f"the entry has no {missing[0]}"
-    if entry["dtype"] not in SAFETENSORS if isinstance(entry["dtype"], str) else True:
-        return f"no element type {str(entry['dtype'])[:40]!r} is known"
+    if entry.keys() != _FIELDS and (fault := _fault_of_fields(entry)):
+        return fault
+    dtype = entry["dtype"]
+    if not isinstance(dtype, str) or dtype not in SAFETENSORS:
+        return f"no element type {str(dtype)[:40]!r} is known"
     if not whole_numbers(entry["shape"]):
         return "the shape is no list of whole numbers"
     offsets = entry["data_offsets"]
     if not whole_numbers(offsets) or len(offsets) != 2:
         return "the offsets are not two whole numbers"
+    return ""
+
+
+def _fault_of_fields(entry: dict[str, Any]) -> str:
+    """One that is missing; a nested one that the format does not know."""
+    if missing := sorted(_FIELDS - entry.keys()):
+        return f"the entry has no {missing[0]}"
     if any(isinstance(entry[field], (dict, list)) for field in entry.keys() - _FIELDS):
         return "the entry has a field that the format does not know"
     return ""
