@@ -46,6 +46,7 @@ GPU_SUITES = {
             files=("tests/test_tuners_utils.py", "tests/test_supertuning.py",
                    "tests/test_custom_models.py"),
             options=("-k", "gpu or cuda or accelerator or ephemeral or offload or device"),
+            needs=(HELPERS, "helpers of peft 1.0"),
         ),
         Suite(
             "safetensors",

@@ -47,6 +47,17 @@ PINNED = {
         "loguru==0.7.3",
         "httpx==0.28.1",
         "httpcore==1.0.9",
+        "requests-mock==1.12.1",
+    ),
+    "helpers of peft 1.0": (
+        "datasets==4.7.0",
+        "dill==0.4.1",
+        "multiprocess==0.70.19",
+        "xxhash==4.1.0",
+        "pandas==3.1.1",
+        "python-dateutil==4.0.0",
+        "pytz==2026.6",
+        "six==1.17.0",
     ),
     "bitsandbytes 0.50.2": ("bitsandbytes==0.50.2",),
     "helpers of torchtitan 1.0": (
