@@ -39,7 +39,7 @@ GPU_SUITES = {
                    "tests/models/transformers/test_models_transformer_flux.py",
                    "tests/models/unets/test_models_unet_2d_condition.py"),
             source="src",
-            options=("-m", "not slow", "-k", "offload or parallel or Memory or dtype"),
+            options=("-m", "not slow", "-k", "offload or parallelism or Memory or dtype"),
         ),
         Suite(
             "peft",

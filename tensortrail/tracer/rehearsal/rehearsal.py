@@ -37,9 +37,10 @@ from tensortrail.tracer.rehearsal.tensor import files, legacy_types, pinned_memo
 from tensortrail.tracer.rehearsal.tensor.plain_subclasses import install as install_subclasses
 from tensortrail.tracer.rehearsal.tensor.simulated import (
     ANSWERS,
+    KNOWN,
     SimParameter,
     SimTensor,
-    parameter,
+    made,
     set_data,
 )
 from tensortrail.tracer.rehearsal.tensor.wrapper_subclasses import install as install_wrappers
@@ -170,8 +171,8 @@ class Rehearsal:
             return to_cuda(simulation, (self, *args), kwargs)
 
         def new_parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
-            if isinstance(data, SimTensor):
-                return parameter(data, requires_grad)
+            if type(data) in KNOWN.values():
+                return made(cls, data, requires_grad)
             return make_parameter(cls, data, requires_grad)
 
         put(Tensor, "data", property(plain_data.__get__, set_data))

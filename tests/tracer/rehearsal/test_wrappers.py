@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
+import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,8 +124,77 @@ def test_a_plain_subclass_on_the_cpu_computes_as_it_is() -> None:
         marked @ torch.ones(2, 2, device="cuda")
 
 
-def test_a_simulated_tensor_becomes_no_plain_subclass() -> None:
-    there = torch.ones(2, device="cuda")
-    for made in (lambda: Marked(there), lambda: there.as_subclass(Marked)):
-        with pytest.raises(NotRehearsed, match="cannot become a `Marked`"):
-            made()  # type: ignore[no-untyped-call]
+class Noted(torch.Tensor):  # type: ignore[name-defined,misc]
+    """A subclass whose results are of it, too."""
+
+
+class Labelled(torch.nn.Parameter):  # type: ignore[name-defined,misc]
+    """A subclass that carries an attribute over to each result, as weights of GGUF files do."""
+
+    def __new__(cls, data: Any, label: str) -> Any:
+        made = torch.Tensor._make_subclass(cls, data, False)
+        made.label = label
+        return made
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = super().__torch_function__(func, types, args, kwargs or {})
+        label = next((each.label for each in args if isinstance(each, Labelled)), "")
+        return cls(found, label) if isinstance(found, torch.Tensor) else found
+
+
+def test_a_plain_subclass_keeps_its_class_and_attributes_on_a_device() -> None:
+    layer = torch.nn.Linear(2, 2)
+    layer.weight = Marked(layer.weight.data)
+    layer.weight.scale = 3
+    layer.to("cuda")
+    assert isinstance(layer.weight, Marked)
+    assert layer.weight.__class__ is Marked
+    assert str(layer.weight.device) == "cuda:0"
+    assert vars(layer.weight) == {"scale": 3}
+    assert type(layer(torch.ones(1, 2, device="cuda"))).__name__ == "SimTensor"
+    layer.cpu()
+    assert type(layer.weight) is Marked
+    assert layer.weight.scale == 3
+
+
+def test_a_moved_plain_subclass_is_what_it_is_on_a_gpu() -> None:
+    marked = Marked(torch.ones(2))
+    assert marked.to("cuda").__class__ is torch.Tensor
+    there = Marked(marked.to("cuda"))
+    assert copy.deepcopy(there).__class__ is Marked
+    assert type(there)(torch.ones(2)).__class__ is Marked
+    leaf = torch.ones(3, requires_grad=True)
+    noted = leaf.as_subclass(Noted)
+    moved = noted.to("cuda:1") * 2
+    assert [each.__class__ for each in (moved, moved.data, moved[0], moved.cpu())] == [Noted] * 4
+    moved.sum().backward()
+    assert leaf.grad is not None
+    labelled = Labelled(torch.ones(2), "q4")
+    results = [each(labelled) for each in (torch.Tensor.cuda, lambda x: x.to("cuda").half() + 1)]
+    assert [each.label for each in (*results, results[0].cpu())] == ["q4"] * 3
+
+
+def test_a_pickled_plain_subclass_has_what_torch_keeps_of_it(tmp_path: Path) -> None:
+    marked, noted = Marked(torch.ones(2, device="cuda")), torch.ones(2).as_subclass(Noted).cuda()
+    marked.scale = torch.full((1,), 3.0, device="cuda")
+    noted.note = "kept"
+    torch.save([marked, noted], tmp_path / "file")
+    for pair in (
+        pickle.loads(pickle.dumps([marked, noted])),
+        torch.load(tmp_path / "file", weights_only=False),
+    ):
+        assert [each.__class__ for each in pair] == [torch.nn.Parameter, Noted]
+        assert (pair[0].scale.item(), pair[1].note) == (3, "kept")
+        assert [str(each.device) for each in (*pair, pair[0].scale)] == ["cuda:0"] * 3
+
+
+def test_a_plain_subclass_on_a_device_is_compiled() -> None:
+    there = Marked(torch.ones(2, 2, device="cuda"))
+    double = torch.compile(lambda x, y: x @ y + 1, backend="aot_eager", fullgraph=True)
+    assert double(there, torch.ones(2, 2, device="cuda")).tolist() == [[3, 3], [3, 3]]
+
+
+def test_a_simulated_tensor_becomes_no_wrapper() -> None:
+    with pytest.raises(NotRehearsed, match="cannot become a Around"):
+        torch.ones(2, device="cuda").as_subclass(Around)

@@ -14,9 +14,9 @@ from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal.operations.modes import AskMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
-from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 
-OURS = {Tensor, Parameter, SimTensor, SimParameter}
+OURS = {Tensor, Parameter}
 SILENT = torch._C._disabled_torch_function_impl
 
 
@@ -43,7 +43,7 @@ class Between:
                 SimTensor.__torch_function__ = SILENT
 
     def _asked(self, kind: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not OURS.issuperset(types):
+        if not all(each in OURS or issubclass(each, SimTensor) for each in types):
             return NotImplemented
         here = self._here
         if getattr(here, "asking", False):

@@ -116,7 +116,7 @@ def _know_tensors(replaced: Replacements) -> None:
 
     def kinds(cls: Any) -> Any:
         known = plain_kinds(cls)
-        simulated = dict.fromkeys(KINDS, wrap_simulated)
+        simulated = dict.fromkeys((*KINDS, *SimParameter.__subclasses__()), wrap_simulated)
         return {**known, **simulated, Properties: cls.wrap_literal}
 
     def subclass(value: Any) -> Any:

@@ -25,8 +25,13 @@ from tensortrail.tracer.rehearsal.operations.simulation import (
 )
 from tensortrail.tracer.rehearsal.tensor import legacy_types, wrapper_subclasses
 from tensortrail.tracer.rehearsal.tensor.moved_in_place import LAZY, SUCCESSOR
-from tensortrail.tracer.rehearsal.tensor.plain_subclasses import is_plain
-from tensortrail.tracer.rehearsal.tensor.simulated import ANSWERS, SimTensor
+from tensortrail.tracer.rehearsal.tensor.simulated import (
+    ANSWERS,
+    SILENT,
+    SimSubclass,
+    SimTensor,
+    is_plain,
+)
 
 UNSHAPED: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
 """Parameters without a shape yet; torch's stubs do not know them."""
@@ -131,6 +136,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if args and isinstance(args[0], SimTensor) and func in ANSWERS:
+            if isinstance(args[0], SimSubclass):
+                return type(args[0]).__torch_function__(func, (type(args[0]),), args, kwargs)
             return ANSWERS[func](*args, **(kwargs or {}))
         if _get_dispatch_mode(FAKING) is not None:
             return stand_ins.run(func, args, kwargs or {})
@@ -174,7 +181,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
                 raise NotRehearsed(LAZY)
             if not isinstance(args[0], Parameter):
                 return False  # a gradient: C++ holds it, and it cannot become another
-            return all(type(each) in OURS or isinstance(each, SimTensor) for each in args)
+            return all(isinstance(each, SimTensor) or is_plain(type(each)) for each in args)
         home = wrapper_subclasses.home
         if type(args[0]) not in OURS and home(args[0]) != home(args[1]):
             return False
@@ -233,7 +240,9 @@ def moved(simulation: Simulation, func: Any, args: Any, kwargs: Any) -> Any:
     tensor = args[0]
     if isinstance(tensor, SimTensor):
         return simulation.to(tensor, args[1:], kwargs)
-    if type(tensor) not in (Tensor, Parameter):
+    if _asks_for_itself(tensor):
+        return type(tensor).__torch_function__(Tensor.to, (type(tensor),), args, kwargs)
+    if not is_plain(type(tensor)):
         return wrapper_subclasses.moved(simulation, func, tensor, args[1:], kwargs)
     asked = kwargs.get("device", args[1] if len(args) > 1 else kwargs.get("other"))
     if isinstance(asked, SimTensor) or _names_cuda(asked):
@@ -249,9 +258,19 @@ def to_cuda(simulation: Simulation, args: Any, kwargs: Any) -> Any:
     non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
     options = {"non_blocking": True} if non_blocking else {}
     tensor = args[0]
-    if type(tensor) in (Tensor, Parameter) or isinstance(tensor, SimTensor):
+    if _asks_for_itself(tensor):
+        return type(tensor).__torch_function__(Tensor.cuda, (type(tensor),), args, kwargs)
+    if is_plain(type(tensor)) or isinstance(tensor, SimTensor):
         return simulation.to(tensor, (target,), options)
     return tensor.to(simulation.plain_devices((target,), {})[0][0], **options)
+
+
+def _asks_for_itself(tensor: Any) -> bool:
+    """A plain subclass on the CPU with a `__torch_function__`, which was not asked yet."""
+    kind = type(tensor)
+    if kind in OURS or not is_plain(kind) or kind.__torch_function__ is SILENT:
+        return False
+    return bool(torch._C._is_torch_function_enabled())
 
 
 def _names_cuda(value: Any) -> bool:

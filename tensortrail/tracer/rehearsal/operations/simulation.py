@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C import DisableTorchFunction, _current_graph_task_id, _get_dispatch_mode
-from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.compiler.refused_calls import Told
@@ -40,7 +39,7 @@ from tensortrail.tracer.rehearsal.streams.unwaited_copies import Pending
 from tensortrail.tracer.rehearsal.tensor import autograd_tensors
 from tensortrail.tracer.rehearsal.tensor.moved_in_place import become, follow
 from tensortrail.tracer.rehearsal.tensor.pinned_memory import Pinned
-from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor, dtype_named
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, dtype_named
 
 aten = torch.ops.aten
 BACKWARD = (Tensor.backward, torch.autograd.grad)
@@ -222,7 +221,8 @@ class Simulation(Devices):
             raise NotRehearsed(NESTED)
         if inner.layout is torch.strided:
             self.memory.hold(inner.untyped_storage(), index, inner)
-        return (SimParameter if isinstance(like, Parameter) else SimTensor)(inner, index)
+        kind = SimTensor if like is None else type(like)
+        return SimTensor.__new__(kind, inner, index)
 
     def put(self, storage: Any, index: int, op: str) -> None:
         """Bytes of the host are the device's from now on, as if copied there."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, answers, parameter
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, answers, get_data
 
 BEFORE_ALL_OTHERS = -1
 _here = threading.local()
@@ -62,22 +64,34 @@ class Files:
 @answers(Tensor.__reduce_ex__)
 def reduced(tensor: SimTensor, protocol: Any) -> Any:
     """As torch pickles a tensor of a GPU: in a file, the storage's tag says where it lies."""
+    kind, attributes = tensor.__class__, _attributes(tensor)
+    if issubclass(kind, Parameter):  # torch itself keeps the attributes, and not the class
+        args = (get_data(tensor), tensor.requires_grad, OrderedDict())
+        if not attributes:
+            return torch._utils._rebuild_parameter, args
+        return torch._utils._rebuild_parameter_with_state, (*args, attributes)
+    function, arguments = _bytes_reduced(tensor, protocol)
+    if kind is Tensor and not attributes:
+        return function, arguments
+    return torch._tensor._rebuild_from_type_v2, (function, kind, arguments, attributes)
+
+
+def _attributes(tensor: SimTensor) -> Any:
+    own = type(tensor).__getstate__ is not object.__getstate__
+    return tensor.__getstate__() if own else dict(vars(tensor))
+
+
+def _bytes_reduced(tensor: SimTensor, protocol: Any) -> Any:
     inner = tensor.inner.detach()
-    is_parameter = isinstance(tensor, torch.nn.Parameter)
     if not getattr(_here, "saving", False):
-        return restored, (inner.clone(), tensor.index, tensor.requires_grad, is_parameter)
+        return restored, (inner.clone(), tensor.index, tensor.requires_grad)
     if inner.layout is not torch.strided:
         return tensor._reduce_ex_internal(protocol)
-    inner.requires_grad_(tensor.requires_grad)
-    if is_parameter:
-        return torch.nn.Parameter(inner, tensor.requires_grad).__reduce_ex__(protocol)
-    return inner.__reduce_ex__(protocol)
+    return inner.requires_grad_(tensor.requires_grad)._reduce_ex_internal(protocol)
 
 
-def restored(inner: Tensor, index: int, requires_grad: bool, is_parameter: bool) -> Any:
+def restored(inner: Tensor, index: int, requires_grad: bool) -> Any:
     """What was pickled by itself, without a file of torch's around it."""
     simulation = state.required()
     made = simulation.moved(inner, simulation.index_of(f"cuda:{index}"))
-    if is_parameter:
-        return parameter(made, requires_grad)
     return made.requires_grad_(requires_grad)

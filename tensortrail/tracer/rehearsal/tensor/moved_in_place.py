@@ -6,13 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 from torch.utils._mode_utils import no_dispatch
 
 from tensortrail.tracer.rehearsal.tensor.simulated import (
     REAL_CLASS,
-    SimParameter,
-    SimTensor,
     attributes_of,
 )
 
@@ -37,12 +34,7 @@ def follow(func: Any, args: Any, kwargs: Any) -> None:
 def become(tensor: Tensor, value: Tensor) -> None:
     """Every reference to `tensor` sees `value` from now on."""
     requires_grad = tensor.requires_grad
-    is_parameter = isinstance(tensor, Parameter)
-    if isinstance(value, SimTensor):
-        made: Any = (SimParameter if is_parameter else SimTensor)(value.inner, value.index)
-    else:
-        made = Parameter(value, False) if is_parameter else value.detach()
-    made.requires_grad_(requires_grad)
+    made: Any = Tensor._make_subclass(tensor.__class__, value, requires_grad)
     attributes = dict(vars(tensor))
     grad = tensor.grad if tensor.is_leaf else None
     torch._C._swap_tensor_impl(tensor, made)

@@ -10,8 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.tensor.plain_subclasses import is_plain
-from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, is_plain
 
 aten = torch.ops.aten
 ASKED = {aten.is_pinned.default}

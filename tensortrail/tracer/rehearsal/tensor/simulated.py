@@ -6,16 +6,19 @@ To torch's C++ it is a CPU tensor without memory of its own; every operation on 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+import types
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import DisableTorchFunctionSubclass
 from torch.nn import Parameter
 from torch.overrides import handle_torch_function
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed, NotShared
+from tensortrail.tracer.rehearsal.tensor.shown_attributes import Shown
 
 NOT_SHARED = (
     "the memory of a simulated device lies on the host: it cannot be given to other libraries for "
@@ -24,7 +27,10 @@ NOT_SHARED = (
 LAYOUT = torch.ops.prim.layout.default
 REAL_CLASS: Any = vars(object)["__class__"]
 ATTRIBUTES: Any = vars(Tensor)["__dict__"]
-OURS = ("inner", "index")
+SILENT = torch._C._disabled_torch_function_impl
+DISABLED = torch._C._disabled_torch_dispatch_impl
+ASKED: Any = Tensor.__torch_function__.__func__
+GET_DATA = Tensor.data.__get__
 ANSWERS: dict[Any, Callable[..., Any]] = {}
 """What torch's own method is -> how a simulated tensor answers it."""
 
@@ -46,46 +52,13 @@ def answers(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return decorate
 
 
-class Shown(MutableMapping[str, Any]):
-    """The attributes of a simulated tensor that a GPU's would have."""
-
-    def __init__(self, attributes: dict[str, Any]) -> None:
-        self._attributes = attributes
-
-    def __getitem__(self, name: str) -> Any:
-        if name in OURS:
-            raise KeyError(name)
-        return self._attributes[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._attributes[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        del self._attributes[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self._attributes if name not in OURS)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and self.copy() == dict(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self.copy())
-
-    def copy(self) -> dict[str, Any]:
-        return dict(self)
-
-
 class SimTensor(Tensor):  # type: ignore[misc]
     inner: Tensor
     index: int
+    simulates: Any = Tensor
+    """What its program takes it for an instance of."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = SILENT
 
     def __new__(
         cls, data: Tensor, index: int | None = None, requires_grad: bool | None = None, **_: Any
@@ -127,15 +100,11 @@ class SimTensor(Tensor):  # type: ignore[misc]
     # Libraries give a moved tensor the class and the attributes of the one it was moved from.
     @property
     def __class__(self) -> Any:
-        return Parameter if issubclass(type(self), Parameter) else Tensor
+        return type(self).simulates
 
     @__class__.setter
     def __class__(self, kind: Any) -> None:
-        kinds = {Tensor: SimTensor, SimTensor: SimTensor, torch.nn.Buffer: SimTensor,
-                 Parameter: SimParameter, SimParameter: SimParameter}  # fmt: skip
-        if kind not in kinds:
-            raise NotRehearsed(f"a simulated tensor cannot become a {kind.__name__}")
-        REAL_CLASS.__set__(self, kinds[kind])
+        REAL_CLASS.__set__(self, class_for(kind))
 
     @property
     def __dict__(self) -> Any:
@@ -275,7 +244,7 @@ class SimTensor(Tensor):  # type: ignore[misc]
 
     @property
     def data(self) -> Any:
-        return SimTensor(self.inner.detach(), self.index)  # with a version of its own
+        return get_data(self)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -292,16 +261,19 @@ class SimTensor(Tensor):  # type: ignore[misc]
             )
         if state.required().races.on:
             state.required().races.moves(self, "copy.deepcopy")
-        inner = self.inner.__deepcopy__(memo)
-        made = state.required().wrap(inner, self.index, like=self)
-        made.requires_grad_(self.requires_grad)
+        if isinstance(self, Parameter) and type(self) is not SimParameter:
+            made = type(self)(get_data(self).clone(), self.requires_grad)  # as torch does
+        else:
+            made = state.required().wrap(self.inner.__deepcopy__(memo), self.index, like=self)
+            made.requires_grad_(self.requires_grad)
         if self.grad is not None:
             made.grad = self.grad.__deepcopy__(memo)
         memo[id(self)] = made
         return made
 
     def __copy__(self) -> Any:
-        made = type(self)(self.inner.detach(), self.index).requires_grad_(self.requires_grad)
+        made = SimTensor.__new__(type(self), self.inner.detach(), self.index)
+        made.requires_grad_(self.requires_grad)
         vars(made).update(vars(self))
         return made
 
@@ -318,6 +290,11 @@ def attributes_of(tensor: Tensor) -> dict[str, Any]:
     return found
 
 
+@answers(Tensor.data.__get__)
+def get_data(tensor: SimTensor) -> SimTensor:
+    return SimTensor(tensor.inner.detach(), tensor.index)  # with a version of its own
+
+
 @answers(Tensor.data.__set__)
 def set_data(tensor: Tensor, value: Tensor) -> None:
     state.required().set_data(tensor, value)
@@ -326,13 +303,69 @@ def set_data(tensor: Tensor, value: Tensor) -> None:
 class SimParameter(SimTensor, Parameter):  # type: ignore[misc]
     """A parameter on a simulated device."""
 
+    simulates = Parameter
+
+
+class SimSubclass(SimTensor):
+    """What an instance of a subclass with a `__torch_function__` is on a simulated device."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        ours = ANSWERS.get(func, func) if args and isinstance(args[0], SimTensor) else func
+        if issubclass(cls, Parameter):
+            with DisableTorchFunctionSubclass():
+                return ours(*args, **(kwargs or {}))
+        return ASKED(cls, ours, types, args, kwargs)
+
+    @property
+    def data(self) -> Any:
+        if not torch._C._is_torch_function_enabled():
+            return get_data(self)
+        return type(self).__torch_function__(GET_DATA, (type(self),), (self,))
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        set_data(self, value)
+
+
+KNOWN = {Tensor: SimTensor, torch.nn.Buffer: SimTensor, Parameter: SimParameter}
+
+
+def is_plain(kind: Any) -> bool:
+    """A tensor, a parameter, or a class of theirs that leaves operations to torch."""
+    return bool(kind.__torch_dispatch__ is DISABLED)
+
+
+def class_for(kind: Any) -> Any:
+    """The class of a `kind` on a simulated device: it has the methods of both."""
+    kind = vars(kind).get("simulates", kind)
+    if kind in KNOWN:
+        return KNOWN[kind]
+    if not is_plain(kind):
+        raise NotRehearsed(f"a simulated tensor cannot become a {kind.__name__}")
+    for each in kind.__subclasses__():
+        if vars(each).get("simulates") is kind:
+            return each
+    asked = () if kind.__torch_function__ is SILENT else (SimSubclass,)
+    base = SimParameter if issubclass(kind, Parameter) else SimTensor
+    names = {"simulates": kind, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    return types.new_class(kind.__name__, (kind, *asked, base), {}, lambda body: body.update(names))
+
+
+def made(kind: Any, data: SimTensor, requires_grad: bool = False) -> Any:
+    """A tensor of the class `kind` around the bytes of `data`, without its history."""
+    tensor = SimTensor.__new__(class_for(kind), data.inner, data.index)
+    with DisableTorchFunctionSubclass():
+        return tensor.requires_grad_(requires_grad)
+
 
 def parameter(data: Tensor, requires_grad: bool) -> Any:
     """`nn.Parameter(data)`, whatever device `data` is on."""
     if not isinstance(data, SimTensor):
         return Parameter(data, requires_grad)
-    made = SimParameter(data.inner, data.index)
-    return made.requires_grad_(requires_grad)
+    return made(Parameter, data, requires_grad)
 
 
 def type_name(dtype: torch.dtype) -> str:

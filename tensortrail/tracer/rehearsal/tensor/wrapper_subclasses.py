@@ -14,7 +14,7 @@ from tensortrail.tracer.identity import storages
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, is_plain
 
 BASE = torch._C.TensorBase
 plain_device, plain_cuda, plain_cpu = BASE.device, BASE.is_cuda, BASE.is_cpu
@@ -54,6 +54,8 @@ def says_where_it_is(cls: type, replaced: Replacements) -> None:
 
 def home(tensor: Any) -> int | None:
     """The simulated device of a wrapper; None if it is on none."""
+    if is_plain(type(tensor)):
+        return None
     flatten = getattr(tensor, "__tensor_flatten__", None)
     try:
         inside = [getattr(tensor, name) for name in flatten()[0]] if flatten else []
