@@ -162,3 +162,18 @@ def test_functions_that_ask_where_their_arguments_lie() -> None:
     weights = torch.ones(6, device="cuda")
     assert torch.cov(x, aweights=weights).is_cuda
     assert torch.corrcoef(torch.stack([x, -x])).round().tolist() == [[1, -1], [-1, 1]]
+
+
+def test_matrices_in_float8_have_the_sizes_that_a_gpu_takes() -> None:
+    def multiplied(*sizes: int) -> Any:
+        rows, inner, columns = sizes
+        one = torch.ones(rows, inner, device="cuda").to(torch.float8_e4m3fn)
+        other = torch.ones(columns, inner, device="cuda").to(torch.float8_e4m3fn).t()
+        scale = torch.ones((), device="cuda")
+        return torch._scaled_mm(one, other, scale, scale, out_dtype=torch.float32)
+
+    assert multiplied(16, 32, 16).unique().tolist() == [32]
+    with pytest.raises(RuntimeError, match=r"mat1 to be divisible by 16 .*16x41"):
+        multiplied(16, 41, 16)
+    with pytest.raises(RuntimeError, match=r"mat2 shape .32x17. must be divisible by 16"):
+        multiplied(16, 32, 17)

@@ -197,7 +197,16 @@ def test_a_moved_tensor_is_given_the_class_and_attributes_of_another() -> None:
             assert moved.__dict__ != source.__dict__
             assert torch.equal(moved.cpu(), torch.ones(3))
     own: Any = type("Own", (torch.Tensor,), {})
-    made: Any = torch.ones(3, device="cuda")
-    made.__class__ = own
-    assert isinstance(made, own)
-    assert made.cpu().__class__ is own
+    there: Any = torch.ones(3, device="cuda")
+    there.__class__ = own
+    assert isinstance(there, own)
+    assert there.cpu().__class__ is own
+
+
+def test_a_view_in_inference_mode_is_of_a_tensor_with_gradients() -> None:
+    weight = nn.Parameter(torch.ones(2, 3, device="cuda"))
+    with torch.inference_mode():
+        view, made = weight.t(), weight + 1
+    assert not view.is_inference()
+    assert made.is_inference()
+    assert torch.equal((view * 2).cpu(), torch.full((3, 2), 2.0))

@@ -20,6 +20,8 @@ ONLY_ON_THE_CPU = {torch.ops.aten._sparse_mm_reduce_impl.default}
 """What this would do for a tensor that needs a gradient cannot be asked for from here either."""
 INSTEAD = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
 """Zeros without memory, which torch follows with a key that simulated tensors do not have."""
+SCALED_BY = 16
+"""Sizes of matrices in float8 that cuBLAS multiplies."""
 LAZY = tuple(
     getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative", "ZeroTensor")
 )
@@ -52,6 +54,8 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError(
             f"Could not run '{func._schema.name}' with arguments from the 'SparseCsrCUDA' backend."
         )
+    if func is torch.ops.aten._scaled_mm.default:
+        _check_scaled(*args[:2])
     try:
         return func(*args, **kwargs)
     except (NotImplementedError, RuntimeError) as error:
@@ -61,6 +65,19 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if wider is None:
             raise
         return _widened(func, args, kwargs, wider)
+
+
+def _check_scaled(one: Tensor, other: Tensor) -> None:
+    """The CPU's kernel takes any sizes."""
+    if one.shape[1] % SCALED_BY:
+        shape = "x".join(map(str, one.shape))
+        raise RuntimeError(
+            f"Expected trailing dimension of mat1 to be divisible by {SCALED_BY} but got mat1 "
+            f"shape: ({shape})."
+        )
+    if any(size % SCALED_BY for size in other.shape):
+        shape = "x".join(map(str, other.shape))
+        raise RuntimeError(f"mat2 shape ({shape}) must be divisible by {SCALED_BY}")
 
 
 def _widened(func: Any, args: Any, kwargs: dict[str, Any], wider: torch.dtype) -> Any:

@@ -66,7 +66,7 @@ def reduced(tensor: SimTensor, protocol: Any) -> Any:
     """As torch pickles a tensor of a GPU: in a file, the storage's tag says where it lies."""
     kind, attributes = tensor.__class__, _attributes(tensor)
     if issubclass(kind, Parameter):  # torch itself keeps the attributes, and not the class
-        args = (get_data(tensor), tensor.requires_grad, OrderedDict())
+        args: tuple[Any, ...] = (get_data(tensor), tensor.requires_grad, OrderedDict())
         if not attributes:
             return torch._utils._rebuild_parameter, args
         return torch._utils._rebuild_parameter_with_state, (*args, attributes)
@@ -77,8 +77,9 @@ def reduced(tensor: SimTensor, protocol: Any) -> Any:
 
 
 def _attributes(tensor: SimTensor) -> Any:
-    own = type(tensor).__getstate__ is not object.__getstate__
-    return tensor.__getstate__() if own else dict(vars(tensor))
+    own: Any = getattr(type(tensor), "__getstate__", None)
+    plain = getattr(object, "__getstate__", None)  # there is none before Python 3.11
+    return dict(vars(tensor)) if own is plain else own(tensor)
 
 
 def _bytes_reduced(tensor: SimTensor, protocol: Any) -> Any:

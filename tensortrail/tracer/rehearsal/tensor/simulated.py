@@ -67,17 +67,11 @@ class SimTensor(Tensor):  # type: ignore[misc]
             # Libraries make parameters anew by `type(old)(value, requires_grad=...)`.
             wanted = data.requires_grad if requires_grad is None else requires_grad
             return parameter(data, wanted) if issubclass(cls, SimParameter) else data
-        made = torch._C.TensorBase._make_wrapper_subclass(
-            cls,
-            data.size(),
-            strides=data.stride() if data.layout is torch.strided else None,
-            storage_offset=data.storage_offset() if data.layout is torch.strided else None,
-            dtype=data.dtype,
-            layout=data.layout,
-            device="cpu",
-            requires_grad=False,
-            dispatch_layout=data.layout not in (torch.strided, torch.sparse_coo),
-        )
+        if torch.is_inference_mode_enabled() and not data.is_inference():
+            with torch.inference_mode(False):  # a view of a tensor with gradients is one, too
+                made = _around(cls, data)
+        else:
+            made = _around(cls, data)
         if data.is_conj():
             torch._C._set_conj(made, True)
         if data.is_neg():
@@ -288,6 +282,21 @@ def attributes_of(tensor: Tensor) -> dict[str, Any]:
     """All of them, also of a tensor that becomes a simulated one or was one."""
     found: dict[str, Any] = ATTRIBUTES.__get__(tensor)
     return found
+
+
+def _around(cls: Any, data: Tensor) -> Any:
+    strided = data.layout is torch.strided
+    return torch._C.TensorBase._make_wrapper_subclass(
+        cls,
+        data.size(),
+        strides=data.stride() if strided else None,
+        storage_offset=data.storage_offset() if strided else None,
+        dtype=data.dtype,
+        layout=data.layout,
+        device="cpu",
+        requires_grad=False,
+        dispatch_layout=data.layout not in (torch.strided, torch.sparse_coo),
+    )
 
 
 @answers(Tensor.data.__get__)
