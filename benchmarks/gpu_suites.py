@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.real.suites import HELPERS, Suite
 
 GPU_SUITES = {
@@ -74,6 +76,12 @@ GPU_SUITES = {
             version="0",
             source="torchtitan",
             needs=(HELPERS, "helpers of torchtitan 1.0"),
+        ),
+        Suite(
+            "transformers",
+            files=("tests/test_tiny_models.py",),
+            options=("-k", "offload or parallelism or multi_gpu or device or sdpa_can or flex"),
+            added=Path(__file__).parent / "transformers_tests",
         ),
         Suite(
             "transformer-engine",

@@ -47,6 +47,8 @@ class Suite:
     """Entries of `PINNED`."""
     options: tuple[str, ...] = ()
     """Of pytest."""
+    added: Path | None = None
+    """A folder with what the source release leaves out of its first folder."""
 
 
 class Tests(NamedTuple):
@@ -141,7 +143,7 @@ def _of_release(suite: Suite) -> Tests:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
             asked = f"{suite.project}=={version_of(suite)}"
             done = subprocess.run(
-                [*command, "--no-binary", ":all:", "-d", folder, asked], capture_output=True
+                [*command, "--no-binary", suite.project, "-d", folder, asked], capture_output=True
             )
             archives = list(Path(folder).glob("*.tar.gz"))
             if done.returncode or not archives:
@@ -150,6 +152,8 @@ def _of_release(suite: Suite) -> Tests:
             shutil.rmtree(target / "src", ignore_errors=True)  # it is installed
             for each in suite.folders:
                 _as_package(target / each)
+    if suite.added:
+        shutil.copytree(suite.added, target / suite.folders[0], dirs_exist_ok=True)
     if not all((target / suite.inside / each.partition("::")[0]).exists() for each in suite.files):
         raise NotHere(
             f"the source release of {suite.project} {version_of(suite)} has no tests: set "
@@ -175,12 +179,20 @@ def _unpack(archive: bytes, target: Path, strip: bool = False) -> None:
         tempfile.TemporaryDirectory(dir=_cache()) as folder,
         tarfile.open(fileobj=io.BytesIO(archive)) as tar,
     ):
-        tar.extractall(folder, filter="data")
+        tar.extractall(folder, filter=_inside)
         whole = next(Path(folder).iterdir()) if strip else Path(folder)
         whole.chmod(0o755)
         target.mkdir(parents=True)
         for each in whole.iterdir():
             each.rename(target / each.name)
+
+
+def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    """Links to what was not unpacked are left out."""
+    try:
+        return tarfile.data_filter(member, folder)
+    except tarfile.LinkOutsideDestinationError:
+        return None
 
 
 def run(suite: Suite, tests: Tests, *options: str, timeout: float = 1800) -> dict[str, Outcome]:
