@@ -1,11 +1,13 @@
 """GPU tests of other projects on simulated GPUs: a table by project, and every failure.
 
     TENSORTRAIL_SUITES=FOLDER python -m benchmarks.gpu_tests [--devices cuda:2] [PROJECT...]
+    TENSORTRAIL_SUITES=FOLDER python -m benchmarks.gpu_tests --again PROJECT...
     python -m benchmarks.gpu_tests --write
 
 Each project's tests run twice, plainly and with `pytest --rehearse`, on a machine without a GPU.
 FOLDER has a git repository for each project. What came out is kept in `gpu_tests.json`; `--write`
-puts it into the guide, each failure with its reading from `gpu_tests_read.jsonl`.
+puts it into the guide, each failure with its reading from `gpu_tests_read.jsonl`. `--again` runs
+only the tests that failed, after something was mended.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -92,10 +95,38 @@ def measure(project: str, devices: str) -> None:
     if found["failed_on_a_cpu"] == found["tests"]:
         print(f"{project}: its tests cannot be read here")
         return
-    RESULTS.write_text(
-        json.dumps({**results(), project: found}, indent=1, sort_keys=True) + "\n",
-        encoding="utf-8",
-    )
+    keep(project, found)
+
+
+def again(project: str, devices: str) -> None:
+    suite, found = GPU_SUITES[project], results()[project]
+    failures = found["failures"]
+    chosen = replace(suite, files=tuple(node_of(name) for name, *_ in failures), options=())
+    rehearsed = run(chosen, tests_of(suite), "--rehearse", devices)
+    found["failures"] = []
+    for name, before, _ in failures:
+        outcome = rehearsed.get(name, Outcome("failed", "it did not run"))
+        now = kind(outcome)
+        if now == "failed":
+            found["failures"].append([name, before, first_line(outcome)])
+        elif before == "skipped":
+            found["failed"] -= 1
+            found[now] += 1
+    found["reasons"] = dict((Counter(found["reasons"]) + Counter(reasons(rehearsed))).most_common())
+    keep(project, found)
+
+
+def node_of(name: str) -> str:
+    """As pytest takes it: reports have the file, the class with its module, and the test."""
+    file, kind, test = name.split("::", 2)
+    module = file.removesuffix(".py").replace("/", ".")
+    inside = kind.removeprefix(module).strip(".").split(".")
+    return "::".join([file, *filter(None, inside), test])
+
+
+def keep(project: str, found: dict[str, Any]) -> None:
+    text = json.dumps({**results(), project: found}, indent=1, sort_keys=True)
+    RESULTS.write_text(text + "\n", encoding="utf-8")
     print(row(project, found), flush=True)
     for name, before, message in found["failures"]:
         print(f"  failed, {before} on a CPU: {name}\n      {message}", flush=True)
@@ -105,11 +136,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("projects", nargs="*", metavar="PROJECT")
     parser.add_argument("--devices", default="cuda:2")
+    parser.add_argument("--again", action="store_true", help="only the tests that failed")
     parser.add_argument("--write", action="store_true", help="only write the table")
     options = parser.parse_args()
     if not options.write:
         for project in options.projects or GPU_SUITES:
-            measure(project, options.devices)
+            (again if options.again else measure)(project, options.devices)
     write_guide()
 
 
