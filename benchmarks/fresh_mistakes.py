@@ -2,9 +2,10 @@
 
 python benchmarks/fresh_mistakes.py TREE... [--each 40] [--seed 0] [--list KIND]
 
-A mistake counts as found if the changed file has a finding that the file did not have. Many
-mistakes change nothing (an index, a number, code that only runs on the CPU): they are not taken
-out here, so no share can reach 100 %.
+A mistake counts as found if the changed file has a finding that the file did not have. Two shares
+are printed: of all rules, and of what is reported by default (errors and warnings of rules that
+are on). Many mistakes change nothing (an index, a number, code that only runs on the CPU): they
+are not taken out here, so no share can reach 100 %.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ from __future__ import annotations
 import argparse
 import ast
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from tensortrail.analyzer.judge import judge
 from tensortrail.analyzer.module import open_project
 from tensortrail.analyzer.source import Source, Unreadable
+from tensortrail.findings import Severity
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.devices._lying import FACTORIES
 
+Reported = tuple[str, bool]
+"""The code of a finding, and whether it is reported by default."""
 LEFT_OUT = {"tests", "test", "testing", "examples", "scripts", "benchmarks", "docs"}
-CODES = ("DEV52", "NEW305", "OFF107")
+CODES = ("DEV5", "NEW305", "OFF1")
 
 
 @dataclass(frozen=True)
@@ -45,18 +51,24 @@ def main() -> None:
     options = parser.parse_args()
     rules = [rule() for code, rule in all_rules().items() if code.startswith(CODES)]
     found: Counter[str] = Counter()
+    by_default: Counter[str] = Counter()
     made: Counter[str] = Counter()
     for tree in options.trees:
         lint = Lint(rules)
         for mistake in sample(tree, options.each, options.seed):
             made[mistake.kind] += 1
-            if lint.finds(mistake):
-                found[mistake.kind] += 1
-            elif mistake.kind == options.list:
-                print(f"{mistake.path}:{mistake.line}")
+            new = lint.new(mistake)
+            found[mistake.kind] += bool(new)
+            by_default[mistake.kind] += any(shown for _, shown in new)
+            if mistake.kind == options.list:
+                codes = " ".join(sorted(code for code, _ in new)) or "missed"
+                print(f"{mistake.path}:{mistake.line} {codes}", flush=True)
         print(f"after {tree.name}: {found.total()} of {made.total()}", file=sys.stderr, flush=True)
-    for kind, count in sorted(made.items()):
-        print(f"{kind:24} {found[kind]:4} of {count:4}  {100 * found[kind] / count:5.1f} %")
+    for kind in KINDS:
+        shares = " ".join(
+            f"{100 * each[kind] / max(made[kind], 1):5.1f} %" for each in (found, by_default)
+        )
+        print(f"{kind:24} {found[kind]:4} of {made[kind]:4}  {shares} by default")
 
 
 class Lint:
@@ -65,21 +77,25 @@ class Lint:
     def __init__(self, rules: list[Rule]) -> None:
         self._rules = rules
         self._project = open_project()
-        self._before: dict[Path, Counter[str]] = {}
+        self._before: dict[Path, Counter[Reported]] = {}
+        self._shown = {rule.code for rule in rules if rule.default}
 
-    def finds(self, mistake: Mistake) -> bool:
+    def new(self, mistake: Mistake) -> set[Reported]:
         path = mistake.path
         if path not in self._before:
-            self._before[path] = self._said(path, path.read_bytes())
-        return bool(self._said(path, mistake.data) - self._before[path])
+            self._before[path] = self._reported(path, path.read_bytes())
+        return set(self._reported(path, mistake.data) - self._before[path])
 
-    def _said(self, path: Path, data: bytes) -> Counter[str]:
+    def _reported(self, path: Path, data: bytes) -> Counter[Reported]:
         self._project.forget(str(path))
         try:
             findings = judge(str(path), data, self._rules, self._project).findings
         except Unreadable:
             return Counter()
-        return Counter(each.code for each in findings)
+        return Counter(
+            (each.code, each.code in self._shown and each.severity is not Severity.NOTE)
+            for each in findings
+        )
 
 
 def sample(tree: Path, each: int, seed: int) -> Iterator[Mistake]:
@@ -96,14 +112,28 @@ def sample(tree: Path, each: int, seed: int) -> Iterator[Mistake]:
         for mistake in mistakes(path, data):
             by_kind.setdefault(mistake.kind, []).append(mistake)
         for kind, possible in sorted(by_kind.items()):
-            for mistake in chance.sample(possible, min(2, len(possible), each - left[kind])):
+            chance.shuffle(possible)
+            parsing = (mistake for mistake in possible if parses(mistake.data))
+            for mistake in islice(parsing, max(0, min(2, each - left[kind]))):
                 left[kind] += 1
                 yield mistake
         if left and all(left[kind] >= each for kind in KINDS):
             return
 
 
-KINDS = ("device= of a factory", "device= of another call", ".to(device)", "register_buffer")
+KINDS = (
+    "device= of a factory",
+    "device= of another call",
+    ".to(device)",
+    "register_buffer",
+    "guard of a move",
+    "forwarded keyword",
+    "line of a to()",
+)
+FORWARDED = re.compile("device_map|map_location|dtype|offload|generator|_device")
+GUARDS = re.compile("offload|device|cuda|cpu|meta|gpu")
+MOVERS = frozenset({"to", "cuda", "cpu", "_apply"})
+FREES = frozenset({"empty_cache", "offload", "onload", "synchronize"})
 
 
 def mistakes(path: Path, data: bytes) -> Iterator[Mistake]:
@@ -111,45 +141,122 @@ def mistakes(path: Path, data: bytes) -> Iterator[Mistake]:
         tree, source = ast.parse(data), Source(str(path), data)
     except (SyntaxError, ValueError, LookupError):
         return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield from (
-                Mistake(kind, path, node.lineno, changed)
-                for kind, start, end, text in edits(source, node)
-                if (changed := replaced(data, start, end, text)) is not None
-            )
+    for node, around in with_functions(tree, ()):
+        yield from (
+            Mistake(kind, path, getattr(node, "lineno", 0), data[:start] + text + data[end:])
+            for kind, start, end, text in edits(source, node, around)
+        )
 
 
-def edits(source: Source, call: ast.Call) -> Iterator[tuple[str, int, int, bytes]]:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    start, end = source.span(call)
+def with_functions(
+    node: ast.AST, around: tuple[ast.AST, ...]
+) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
+    """Every node, with the functions, classes and statements around it, outermost first."""
+    for child in ast.iter_child_nodes(node):
+        yield child, around
+        scope = isinstance(child, (ast.stmt, ast.Call))
+        yield from with_functions(child, (*around, child) if scope else around)
+
+
+Around = tuple[ast.AST, ...]
+Change = tuple[str, int, int, bytes]
+
+
+def edits(source: Source, node: ast.AST, around: Around) -> Iterator[Change]:
+    if isinstance(node, ast.Call):
+        yield from of_keywords(source, node, around)
+        yield from of_moves(source, node, around)
+        yield from of_buffers(source, node)
+    elif isinstance(node, ast.If):
+        yield from of_guards(source, node)
+
+
+def of_keywords(source: Source, call: ast.Call, around: Around) -> Iterator[Change]:
     for at, keyword in enumerate(call.keywords):
-        if keyword.arg != "device" or isinstance(keyword.value, ast.Constant):
-            continue
         before = call.keywords[at - 1].value if at else (call.args[-1] if call.args else None)
-        if before is None:
+        if before is None or isinstance(keyword.value, ast.Constant) or keyword.arg is None:
             continue
-        kind = KINDS[0] if name in FACTORIES else KINDS[1]
-        yield kind, source.span(before)[1], source.span(keyword.value)[1], b""
-    if name == "to" and isinstance(call.func, ast.Attribute) and moves_only(call):
-        yield KINDS[2], source.span(call.func.value)[1], end, b""
-    if name == "register_buffer" and len(call.args) >= 2 and isinstance(call.args[0], ast.Constant):
+        start, end = source.span(before)[1], source.span(keyword.value)[1]
+        if keyword.arg == "device":
+            yield KINDS[0] if name_of(call) in FACTORIES else KINDS[1], start, end, b""
+        elif FORWARDED.search(keyword.arg) and is_forwarded(keyword, around):
+            yield KINDS[5], start, end, b""
+
+
+def is_forwarded(keyword: ast.keyword, around: Around) -> bool:
+    same = isinstance(keyword.value, ast.Name) and keyword.value.id == keyword.arg
+    return same and keyword.arg in arguments_of(around)
+
+
+def of_moves(source: Source, call: ast.Call, around: Around) -> Iterator[Change]:
+    """`x = x.to(d)` is taken out as a whole."""
+    if name_of(call) != "to" or not isinstance(call.func, ast.Attribute) or not moves_only(call):
+        return
+    statement = around[-1] if around else None
+    own = next((each.name for each in reversed(around) if isinstance(each, ast.FunctionDef)), "")
+    bound = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if bound is not None and ast.unparse(bound) == ast.unparse(call.func.value):
+        assert isinstance(statement, ast.Assign)
+        if statement.value is call:
+            kind = KINDS[6] if own in MOVERS else KINDS[2]
+            yield kind, *source.span(statement), b"pass" if is_alone(statement, around) else b""
+            return
+    yield KINDS[2], source.span(call.func.value)[1], source.span(call)[1], b""
+
+
+def is_alone(statement: ast.stmt, around: Around) -> bool:
+    blocks = ("body", "orelse", "finalbody")
+    return any(getattr(each, name, None) == [statement] for each in around for name in blocks)
+
+
+def of_buffers(source: Source, call: ast.Call) -> Iterator[Change]:
+    named = len(call.args) >= 2 and isinstance(call.args[0], ast.Constant)
+    if name_of(call) == "register_buffer" and named and isinstance(call.args[0], ast.Constant):
         value = source.text(*source.span(call.args[1]))
         if value != "None":
-            yield KINDS[3], start, end, f"self.{call.args[0].value} = ({value})".encode()
+            yield KINDS[3], *source.span(call), f"self.{call.args[0].value} = ({value})".encode()
+
+
+def of_guards(source: Source, node: ast.If) -> Iterator[Change]:
+    if node.orelse or not GUARDS.search(ast.unparse(node.test)):
+        return
+    calls = [name_of(each) for below in node.body for each in ast.walk(below)
+             if isinstance(each, ast.Call)]  # fmt: skip
+    if not (MOVERS | FREES) & set(calls) or node.body[0].lineno == node.lineno:
+        return
+    deeper = node.body[0].col_offset - node.col_offset
+    start, end = source.span(node)
+    text = source.text(source.span(node.body[0])[0], end)
+    lines = text.split("\n")
+    shorter = [each[deeper:] if each[:deeper].isspace() else each for each in lines[1:]]
+    yield KINDS[4], start, end, "\n".join([lines[0], *shorter]).encode()
+
+
+def name_of(call: ast.AST) -> str:
+    func = getattr(call, "func", None)
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+
+
+def arguments_of(around: Around) -> set[str]:
+    return {
+        each.arg
+        for function in around
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for each in ast.walk(function.args)
+        if isinstance(each, ast.arg)
+    }
 
 
 def moves_only(call: ast.Call) -> bool:
     return len(call.args) == 1 and not call.keywords and "device" in ast.unparse(call.args[0])
 
 
-def replaced(data: bytes, start: int, end: int, text: bytes) -> bytes | None:
-    changed = data[:start] + text + data[end:]
+def parses(data: bytes) -> bool:
     try:
-        ast.parse(changed)
+        ast.parse(data)
     except (SyntaxError, ValueError):
-        return None
-    return changed
+        return False
+    return True
 
 
 if __name__ == "__main__":

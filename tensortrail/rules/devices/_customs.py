@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._lying import FACTORIES, sets_up
 from tensortrail.rules.view import FunctionNode, Module
 
 _MOVES = frozenset({"to", "cuda", "cpu", "type_as", "pin_memory", "share_memory_"})
 _ENDS = frozenset({"item", "tolist", "numpy", "size", "dim", "numel"})
 _KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter", "DataLoader"})
 _STORES_A_COPY = frozenset({"copy_", "load_state_dict"})
+
+
+MAKERS = (*FACTORIES, "as_tensor", "asarray")
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,17 @@ class Departure:
     call: ast.Call
     usual: Sequence[ast.Call]
     """The others, nearest first."""
+
+
+def is_factory_of_torch(module: Module, call: ast.Call) -> bool:
+    return module.qualified(call.func).startswith("torch.")
+
+
+def grouped(calls: Iterable[ast.Call], by: Callable[[ast.Call], K]) -> dict[K, list[ast.Call]]:
+    found: dict[K, list[ast.Call]] = {}
+    for call in calls:
+        found.setdefault(by(call), []).append(call)
+    return found
 
 
 def named(call: ast.Call) -> set[str | None]:
@@ -50,7 +66,9 @@ def departures(
 def is_explained(module: Module, call: ast.Call) -> bool:
     """Something near it says that the device of this one does not matter."""
     function = module.function_of(call)
-    if function is None or sets_up(function) or module.contexts_of(call):
+    if function is None or any(map(_puts_on_a_device, module.contexts_of(call))):
+        return True
+    if sets_up(function) and not _takes_a_device(function):
         return True
     if not _has_a_device_at_hand(module, function):
         return True
@@ -62,20 +80,31 @@ def is_explained(module: Module, call: ast.Call) -> bool:
     return all(_is_used_up(module, each) for each in _uses(module, function, call))
 
 
-def _has_a_device_at_hand(module: Module, function: FunctionNode) -> bool:
-    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-    if any("device" in each for each in arguments):
-        return True
+def _puts_on_a_device(context: ast.expr) -> bool:
+    return "device" in ast.unparse(context).lower()
+
+
+def _takes_a_device(function: FunctionNode) -> bool:
     return any(
-        node.attr in ("device", "dtype") and isinstance(node.value, ast.Name)
-        for node in module.nodes(ast.Attribute, function)
+        "device" in each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)
     )
+
+
+def _has_a_device_at_hand(module: Module, function: FunctionNode) -> bool:
+    if _takes_a_device(function):
+        return True
+    of_a_tensor = any(
+        node.attr in ("device", "dtype") for node in module.nodes(ast.Attribute, function)
+    )
+    return of_a_tensor or any("device" in node.id for node in module.nodes(ast.Name, function))
 
 
 def _is_used_up(module: Module, node: ast.expr) -> bool:
     """The value is moved, read out, copied, kept by a module, or is an index."""
     below: ast.AST = node
     for above in module.ancestors(node):
+        if isinstance(above, (ast.If, ast.While, ast.Assert)):
+            return True  # read as a truth value
         if isinstance(above, ast.stmt):
             return isinstance(above, ast.Assign) and any(
                 isinstance(each, ast.Subscript) for each in above.targets
@@ -106,13 +135,14 @@ def _uses(module: Module, function: FunctionNode, call: ast.Call) -> list[ast.ex
         for node in module.nodes(ast.Name, function)
         if node.id == target.id and isinstance(node.ctx, ast.Load) and node.lineno >= call.lineno
     ]
-    moved = any(_is_moved_and_bound_again(module, each, target.id) for each in reads)
-    return [] if moved else reads
+    return [] if any(_is_moved(module, each) for each in reads) else reads
 
 
-def _is_moved_and_bound_again(module: Module, read: ast.expr, name: str) -> bool:
-    statement = module.statement_of(read)
-    bound = isinstance(statement, ast.Assign) and any(
-        isinstance(each, ast.Name) and each.id == name for each in statement.targets
-    )
-    return bound and _is_used_up(module, read)
+def _is_moved(module: Module, read: ast.expr) -> bool:
+    """Itself, or what is made of it: `pad(rows).to(device)`."""
+    for above in module.ancestors(read):
+        if isinstance(above, ast.stmt):
+            return False
+        if isinstance(above, ast.Attribute) and above.attr in _MOVES:
+            return True
+    return False

@@ -5,13 +5,21 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._customs import Departure, departures, is_explained
-from tensortrail.rules.devices._lying import FACTORIES
+from tensortrail.rules.devices._customs import (
+    MAKERS,
+    Departure,
+    departures,
+    grouped,
+    is_explained,
+    is_factory_of_torch,
+    named,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 
-_ENOUGH = 4
-"""Calls that make a custom."""
-_MOST_IN_HUNDRED = 25
+_ENOUGH, _ENOUGH_HERE, _ENOUGH_OF_ALL, _ENOUGH_OF_OTHERS = 4, 1, 6, 2
+"""Calls that make a custom: of one factory, in one function, of all factories, of other names."""
+_MOST_IN_HUNDRED, _MOST_IN_HUNDRED_HERE = 25, 100
+_MOST_IN_HUNDRED_OF_ALL, _MOST_IN_HUNDRED_OF_OTHERS = 25, 50
 """Calls without a device, for each hundred with one: more than these are no exception."""
 
 
@@ -19,13 +27,16 @@ class DeviceLeftOutOnce(Rule):
     """A file passes `device` to a function everywhere but here.
 
     ## What it does
-    Counts the calls of each factory of torch in a file, `torch.arange` and the like, that are
-    given `device=`. Reports a call without it if at least four others have it, and hardly any
-    other is without. The same is done for factories that take the dtype of a tensor
-    (`dtype=x.dtype`): most of them take its device as well.
+    Counts the calls that are given `device=` and those of their kind that are not: factories of
+    torch in one function, calls of one factory in a file, factories of a file that take the dtype
+    of a tensor (`dtype=x.dtype`), all factories of a file, and calls of any other name that is
+    given a device somewhere in the file. Reports a call without it if those with it are as many or
+    more in a function, at least four (six for all factories, two for other names) in a file, and
+    hardly any other is without.
 
-    Nothing is reported while an object is set up, for a result that is moved, indexed with, read
-    out or copied, for one without a dimension, and in functions that have no device at hand.
+    Nothing is reported while an object is set up without a device, for a result that is moved,
+    indexed with, read out or copied, for one without a dimension, and in functions that have no
+    device at hand.
 
     ## Why is this bad?
     Whoever wrote the file knew that the device has to be given. What is made here lies on the
@@ -43,7 +54,7 @@ class DeviceLeftOutOnce(Rule):
     severity = Severity.NOTE
     confidence = Confidence.MEDIUM
     default = False
-    triggers = tuple(("torch", "device=", name) for name in FACTORIES)
+    triggers = (("torch", "device="),)
     bad = (
         Bad(
             "import torch\n\n\ndef grid(x, n, m):\n"
@@ -75,8 +86,24 @@ def grid(x, n, m):
             "def pad(x, shape):\n    return torch.zeros(shape, dtype=x.dtype)\n",
             lines=(13,),
         ),
+        Bad(
+            "import torch\n\n\ndef counted(x, n):\n"
+            "    total = torch.zeros(n, device=x.device)\n    seen = torch.zeros(n)\n"
+            "    return x.mix(total, seen)\n",
+            lines=(6,),
+        ),
+        Bad(
+            "import torch\nfrom codes import scheme\n\n\ndef made(x, n):\n"
+            "    a = scheme(n, device=x.device)\n    b = scheme(n + 1, device=x.device)\n"
+            "    c = scheme(n + 2)\n    return torch.cat([a, b, c, x])\n",
+            lines=(8,),
+        ),
     )
     good = (
+        Good(
+            "import torch\n\n\ndef kept(x, n):\n    mask = torch.ones(n, device=x.device)\n"
+            "    if torch.rand(1) < 0.5:\n        return x * mask\n    return x\n"
+        ),
         Good(
             "import torch\n\n\ndef grid(x, n, m):\n"
             "    top = torch.arange(n, device=x.device)\n"
@@ -114,32 +141,47 @@ def grid(x, n, m):
 
     def _reported(self, module: Module, custom: str, departure: Departure) -> Finding:
         count = len(departure.usual)
-        first, second = departure.usual[:2]
+        shown = departure.usual[:2]
+        lines = " and ".join(f"line {each.lineno}" for each in shown)
+        others = "other is" if count == 1 else "others are"
         return self.finding(
             module,
             departure.call,
-            f"{count} other calls of {custom} in this file are given a device and this one is "
-            f"not, see lines {first.lineno} and {second.lineno}",
-            trail=tuple((each, "given a device") for each in (first, second)),
+            f"of the {custom}, {count} {others} given a device and this one is not, see {lines}",
+            trail=tuple((each, "given a device") for each in shown),
         )
 
 
 def _departures(module: Module) -> Iterator[tuple[str, Departure]]:
-    by_name: dict[str, list[ast.Call]] = {}
-    with_dtype: list[ast.Call] = []
-    for call in module.calls(*FACTORIES):
-        name = module.qualified(call.func)
-        if not name.startswith("torch."):
-            continue
-        by_name.setdefault(name, []).append(call)
-        if any(_takes_the_dtype(each) for each in call.keywords):
-            with_dtype.append(call)
-    for name, calls in by_name.items():
+    made = [each for each in module.calls(*MAKERS) if is_factory_of_torch(module, each)]
+    for function, calls in grouped(made, module.function_of).items():
+        if function is not None:
+            for departure in departures(calls, _ENOUGH_HERE, _MOST_IN_HUNDRED_HERE):
+                yield "factories in this function", departure
+    for name, calls in grouped(made, lambda each: module.qualified(each.func)).items():
         if name != "torch.tensor":  # of numbers as often as not
             for departure in departures(calls, _ENOUGH, _MOST_IN_HUNDRED):
-                yield f"`{name}`", departure
+                yield f"calls of `{name}` in this file", departure
+    with_dtype = [each for each in made if any(map(_takes_the_dtype, each.keywords))]
     for departure in departures(with_dtype, _ENOUGH, _MOST_IN_HUNDRED):
-        yield "factories that take the dtype of a tensor", departure
+        yield "factories in this file that take the dtype of a tensor", departure
+    for departure in departures(made, _ENOUGH_OF_ALL, _MOST_IN_HUNDRED_OF_ALL):
+        yield "factories in this file", departure
+    for name, calls in _other_calls(module).items():
+        for departure in departures(calls, _ENOUGH_OF_OTHERS, _MOST_IN_HUNDRED_OF_OTHERS):
+            yield f"calls of `{name}` in this file", departure
+
+
+def _other_calls(module: Module) -> dict[str, list[ast.Call]]:
+    """Calls of anything else by name, if at least one of them is given a device."""
+    names = {_name(each) for each in module.nodes(ast.Call) if "device" in named(each)}
+    names -= {*MAKERS, "to", ""}
+    return {name: list(module.calls(name)) for name in sorted(names)}
+
+
+def _name(call: ast.Call) -> str:
+    func = call.func
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 def _takes_the_dtype(keyword: ast.keyword) -> bool:

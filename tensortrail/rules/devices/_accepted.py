@@ -1,0 +1,55 @@
+"""Which calls accept an argument of a name, and are not given it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.devices._customs import (
+    MAKERS,
+    is_factory_of_torch,
+    may_be_given_anything,
+    named,
+)
+from tensortrail.rules.view import FunctionNode, Module
+
+_OF_FACTORIES = frozenset({"device", "dtype", "generator"})
+_RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
+_UNTYPED = ("Tensor",)
+"""How the names of factories end that take no keyword of these."""
+
+
+def accepting(module: Module, function: FunctionNode, name: str) -> Iterator[ast.Call]:
+    """Calls of the function itself that accept the argument and are not given it."""
+    for call in module.nodes(ast.Call, function):
+        if module.function_of(call) is not function or name in named(call):
+            continue
+        if not may_be_given_anything(call) and accepts(module, call, name):
+            yield call
+
+
+def accepts(module: Module, call: ast.Call, name: str) -> bool:
+    """The callee has a parameter of that name, which no position gives."""
+    if is_maker(module, call):
+        last = module.qualified(call.func).rpartition(".")[2]
+        return name in _OF_FACTORIES and (name != "generator" or last in _RANDOM)
+    parameters = module.parameters_of(call)
+    return name in parameters and parameters.index(name) >= len(call.args)
+
+
+def is_maker(module: Module, call: ast.Call) -> bool:
+    func = call.func
+    last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return last in MAKERS and not last.endswith(_UNTYPED) and is_factory_of_torch(module, call)
+
+
+def parameters(function: FunctionNode) -> list[ast.arg]:
+    given = function.args
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs]
+
+
+def is_read(module: Module, function: FunctionNode, name: str) -> bool:
+    return any(
+        each.id == name and isinstance(each.ctx, (ast.Load, ast.Del))
+        for each in module.nodes(ast.Name, function)
+    )

@@ -1,0 +1,143 @@
+"""What is moved beside each other: members of one call or container, statements of one block,
+names that were bound together."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tensortrail.rules.devices._lying import outermost
+from tensortrail.rules.view import FunctionNode, Module
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """An expression that is not moved, beside others of its form that are."""
+
+    node: ast.expr
+    moved: Sequence[ast.Call]
+    device: str
+
+
+def left_alone(module: Module) -> Iterator[LeftAlone]:
+    moves = [each for each in module.calls("to") if moved_to(module, each)]
+    seen: set[ast.AST] = set()
+    for group in _groups(module, moves):
+        if group and group[0] not in seen:
+            seen.update(group)
+            yield from _odd_ones(module, group)
+    for function in outermost(module, moves):
+        yield from _bound_together(module, function, moves)
+
+
+def moved_to(module: Module, node: ast.expr) -> str:
+    """The device that `x.to(device)` moves to, as it is written; "" if it is no such call."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return ""
+    if node.func.attr != "to" or not node.args:
+        return ""
+    said = module.text(node.args[0])
+    return said if "device" in said and not said.endswith("dtype") else ""
+
+
+def _groups(module: Module, moves: Sequence[ast.Call]) -> Iterator[Sequence[ast.expr]]:
+    """The members of what a move is a member of, and the values of the block it is bound in."""
+    for move in moves:
+        around = module.parent(move)
+        if isinstance(around, ast.keyword):
+            around = module.parent(around)
+        if isinstance(around, ast.Dict):
+            yield around.values
+        elif isinstance(around, (ast.Tuple, ast.List)):
+            yield around.elts
+        elif isinstance(around, ast.Call) and move is not around.func:
+            yield [*around.args, *(each.value for each in around.keywords)]
+        elif isinstance(around, ast.Assign):
+            yield _values_of_block(module, around)
+
+
+def _values_of_block(module: Module, statement: ast.Assign) -> Sequence[ast.expr]:
+    """Values bound in the statements just before and after, one after the other."""
+    above = module.parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(above, name, [])
+        if isinstance(block, list) and statement in block:
+            at = block.index(statement)
+            first = last = at
+            while first > 0 and isinstance(block[first - 1], ast.Assign):
+                first -= 1
+            while last + 1 < len(block) and isinstance(block[last + 1], ast.Assign):
+                last += 1
+            return [each.value for each in block[first : last + 1]]
+    return []
+
+
+def _odd_ones(module: Module, group: Sequence[ast.expr]) -> Iterator[LeftAlone]:
+    by_form: dict[str, list[ast.expr]] = {}
+    for each in group:
+        inner = _unmoved(module, each)
+        if inner is not None:
+            by_form.setdefault(_form(module, inner), []).append(each)
+    for form, members in by_form.items():
+        moved = [each for each in members if moved_to(module, each)]
+        rest = [each for each in members if not moved_to(module, each)]
+        calls = [each for each in moved if isinstance(each, ast.Call)]
+        devices = {moved_to(module, each) for each in moved}
+        if form and len(rest) == 1 and len(moved) > 0 and len(devices) == 1:
+            yield LeftAlone(rest[0], calls, devices.pop())
+
+
+def _unmoved(module: Module, node: ast.expr) -> ast.expr | None:
+    if moved_to(module, node) and isinstance(node, ast.Call):
+        return node.func.value if isinstance(node.func, ast.Attribute) else None
+    return node
+
+
+def _form(module: Module, node: ast.expr) -> str:
+    """Alike are members of one object, and results of one function; a name is like no other."""
+    if isinstance(node, ast.Subscript):
+        return f"{module.text(node.value)}[]"
+    if isinstance(node, ast.Attribute) and module.text(node.value) != "self":
+        return f"{module.text(node.value)}."
+    if isinstance(node, ast.Call) and (node.args or node.keywords):
+        return f"{module.text(node.func)}()"
+    return ""
+
+
+def _bound_together(
+    module: Module, function: FunctionNode, moves: Sequence[ast.Call]
+) -> Iterator[LeftAlone]:
+    """`ids, labels = batch`, of which one is moved and the other is used as it is."""
+    own = [each for each in moves if function in module.ancestors(each)]
+    for names in _unpacked(module, function):
+        moved = [each for each in own if _root(each) in {name.id for name in names}]
+        roots = {_root(each) for each in moved}
+        devices = {moved_to(module, each) for each in moved}
+        rest = [each for each in names if each.id not in roots and each.id != "_"]
+        if len(devices) == 1 and len(rest) == 1 and _is_passed(module, function, rest[0].id):
+            yield LeftAlone(rest[0], moved, devices.pop())
+
+
+def _unpacked(module: Module, function: FunctionNode) -> Iterator[list[ast.Name]]:
+    for statement in module.nodes(ast.Assign, function):
+        target = statement.targets[0]
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Name):
+            names = [each for each in target.elts if isinstance(each, ast.Name)]
+            if len(names) == len(target.elts) > 1:
+                yield names
+
+
+def _root(call: ast.Call) -> str:
+    value = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return value.id if isinstance(value, ast.Name) else ""
+
+
+def _is_passed(module: Module, function: FunctionNode, name: str) -> bool:
+    """To a call, as an argument of its own."""
+    return any(
+        isinstance(each, ast.Name) and each.id == name
+        for call in module.nodes(ast.Call, function)
+        for each in (*call.args, *(keyword.value for keyword in call.keywords))
+        if not isinstance(call.func, ast.Name) or call.func.id not in ("len", "zip", "enumerate")
+    )

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._accepted import accepting, is_read, parameters
+from tensortrail.rules.devices._customs import is_explained
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+
+_PASSED_ON = re.compile("device|dtype|map_location|offload")
+
+
+class ArgumentDropped(Rule):
+    """A function accepts a device and calls what takes one, and never reads it.
+
+    ## What it does
+    Reports a parameter such as `device`, `dtype`, `generator` or `offload_to_cpu`, or a variable
+    of the name `device`, that the function never reads, if a call in it accepts an argument of
+    the same name and is not given it: a factory of torch, or a function or class of the project.
+
+    ## Why is this bad?
+    The caller has said where the result is to be, and gets it somewhere else.
+
+    ## Fix safety
+    The fix is unsafe: it passes the argument on, which changes what callers get.
+
+    ## References
+    - pytorch documentation, "Tensor attributes", `torch.device`
+    """
+
+    code = "DEV527"
+    name = "argument-dropped"
+    severity = Severity.WARNING
+    triggers = (
+        ("torch", "device"),
+        ("torch", "dtype"),
+        ("torch", "generator"),
+        ("torch", "offload"),
+    )
+    bad = (
+        Bad(
+            "import torch\n\n\ndef table(n, device=None):\n    return torch.arange(n).outer(2)\n",
+            lines=(5,),
+            fixed="import torch\n\n\ndef table(n, device=None):\n"
+            "    return torch.arange(n, device=device).outer(2)\n",
+        ),
+    )
+    good = (
+        Good(
+            "import torch\n\n\ndef table(n, device=None):\n"
+            "    return torch.arange(n, device=device).outer(2)\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            for name in _unread(module, function):
+                calls = list(accepting(module, function, name))
+                if name == "device":
+                    calls = [each for each in calls if not is_explained(module, each)]
+                if calls:
+                    yield self._reported(module, calls[0], name)
+
+    def _reported(self, module: Module, call: ast.Call, name: str) -> Finding:
+        return self.finding(
+            module,
+            call,
+            f"`{name}` is never read in this function, and this call accepts it",
+            fixes=(_fix(module, call, name),),
+        )
+
+
+def _unread(module: Module, function: FunctionNode) -> Iterator[str]:
+    names = {each.arg for each in parameters(function) if _PASSED_ON.search(each.arg)}
+    names |= {
+        each.id
+        for each in module.nodes(ast.Name, function)
+        if isinstance(each.ctx, ast.Store) and each.id == "device"
+    }
+    yield from (each for each in sorted(names) if not is_read(module, function, each))
+
+
+def _fix(module: Module, call: ast.Call, name: str) -> Fix | None:
+    given = [*call.args, *(each.value for each in call.keywords)]
+    if not given or isinstance(given[-1], ast.GeneratorExp):
+        return None
+    edit = module.insert_after(given[-1], f", {name}={name}")
+    return module.fix(f"pass `{name}` on", Safety.UNSAFE, edit)

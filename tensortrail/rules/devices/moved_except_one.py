@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._moved_beside import LeftAlone, left_alone
+from tensortrail.rules.shared.in_tests import in_tests
+
+
+class MovedExceptOne(Rule):
+    """Others of the same form are moved to a device, and this one is not.
+
+    ## What it does
+    Notes a member of a batch, an argument of a call, an entry of a mapping or one of several names
+    that were bound together, if it is left where it was and the others of its form beside it are
+    moved to one device.
+
+    ## Why is this bad?
+    What comes together is mostly used together. The one that stays behind is on the CPU when it
+    meets the others.
+
+    ## Fix safety
+    No fix is offered: what is left may be no tensor.
+
+    ## References
+    - pytorch documentation of `torch.Tensor.to`
+    """
+
+    code = "DEV529"
+    name = "moved-except-one"
+    severity = Severity.NOTE
+    confidence = Confidence.MEDIUM
+    default = False
+    triggers = ((".to(", "device"),)
+    bad = (
+        Bad(
+            "def batches(batch, device):\n    ids = batch['ids'].to(device)\n"
+            "    mask = batch['mask'].to(device)\n    labels = batch['labels']\n"
+            "    return ids, mask, labels\n",
+            lines=(4,),
+            instead="""\
+def batches(batch, device):
+    ids = batch['ids'].to(device)
+    mask = batch['mask'].to(device)
+    labels = batch['labels'].to(device)
+    return ids, mask, labels
+""",
+        ),
+        Bad(
+            "import torch\n\n\ndef given(a, b, device):\n"
+            "    return {'a': torch.from_numpy(a).to(device), 'b': torch.from_numpy(b)}\n",
+            lines=(5,),
+        ),
+        Bad(
+            "def run(model, batch, device):\n    ids, labels = batch\n    ids = ids.to(device)\n"
+            "    return model(ids, labels)\n",
+            lines=(2,),
+        ),
+    )
+    good = (
+        Good(
+            "def run(model, batch, device):\n    ids, names = batch\n    ids = ids.to(device)\n"
+            "    return model(ids), names\n"
+        ),
+        Good(
+            "def batches(batch, device):\n    ids = batch['ids'].to(device)\n"
+            "    names = list(batch)\n    return ids, names\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for each in left_alone(module):
+            yield self._reported(module, each)
+
+    def _reported(self, module: Module, left: LeftAlone) -> Finding:
+        shown = left.moved[:2]
+        lines = " and ".join(f"line {each.lineno}" for each in shown)
+        others = "one like it is" if len(left.moved) == 1 else f"{len(left.moved)} like it are"
+        return self.finding(
+            module,
+            left.node,
+            f"this is not moved, and {others} moved to `{left.device}`, see {lines}",
+            trail=tuple((each, "moved") for each in shown),
+        )

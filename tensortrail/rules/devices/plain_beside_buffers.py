@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.places import What, Where
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+
+_ASKED = frozenset({"device", "to", "cuda", "cpu", "is_cuda", "shape", "dtype", "size", "item"})
+_MOVERS = frozenset({"to", "_apply", "cuda", "cpu"})
+_MADE = frozenset({Where.DEFAULT, Where.DEVICE, Where.LITERAL, Where.OF, Where.STAYS, Where.SELF})
+
+
+class PlainBesideBuffers(Rule):
+    """A module keeps a tensor as a plain attribute, and its methods use it as it is.
+
+    ## What it does
+    Notes `self.name = tensor` in an `nn.Module` if another method reads the attribute, and nothing
+    in the class moves it or asks for its device. The message counts the tensors of the class that
+    are buffers.
+
+    A parameter, a tensor without a dimension, and what is set to None again are left alone.
+
+    ## Why is this bad?
+    `module.to(device)` moves parameters, buffers and submodules, and nothing else.
+
+    ## Fix safety
+    No fix is offered: a buffer can be saved with the module or not (`persistent`), and both
+    change what others see.
+
+    ## References
+    - pytorch documentation of `torch.nn.Module.register_buffer`
+    """
+
+    code = "DEV530"
+    name = "plain-beside-buffers"
+    severity = Severity.NOTE
+    confidence = Confidence.MEDIUM
+    default = False
+    triggers = (("torch", "self.", "Module"),)
+    bad = (
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Rotary(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        angles = torch.arange(n) / n\n"
+            "        self.register_buffer('cos', angles.cos())\n"
+            "        self.sin = angles.sin()\n\n"
+            "    def forward(self, x):\n        return self.mix(x, self.cos, self.sin)\n",
+            lines=(10,),
+            instead="""\
+import torch
+from torch import nn
+
+
+class Rotary(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        angles = torch.arange(n) / n
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+
+    def forward(self, x):
+        return self.mix(x, self.cos, self.sin)
+""",
+        ),
+    )
+    good = (
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Rotary(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.sizes = [n, n]\n        self.weight = nn.Parameter(torch.ones(n))\n"
+            "        self.sin = torch.arange(n).sin()\n\n"
+            "    def forward(self, x):\n"
+            "        return self.mix(x, self.sizes, self.weight, self.sin.to(x.device))\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for cls in module.nodes(ast.ClassDef):
+            facts = module.class_facts(cls)
+            if facts is not None and facts.is_module:
+                yield from self._of_class(module, cls, facts.registered)
+
+    def _of_class(
+        self, module: Module, cls: ast.ClassDef, registered: frozenset[str]
+    ) -> Iterator[Finding]:
+        buffers = _buffers(module, cls)
+        for name, stores in _stores(module, cls).items():
+            if name in registered or _is_moved(module, cls, name):
+                continue
+            kept = [each for each in stores if _is_kept_tensor(module, each)]
+            if len(kept) == len(stores) and _is_used(module, cls, name, stores):
+                yield self._reported(module, kept[0], name, buffers)
+
+    def _reported(
+        self, module: Module, store: ast.Attribute, name: str, buffers: Sequence[ast.Call]
+    ) -> Finding:
+        lines = " and ".join(f"line {each.lineno}" for each in buffers[:2])
+        others = f"; {len(buffers)} of the class are buffers, see {lines}" if buffers else ""
+        return self.finding(
+            module,
+            module.statement_of(store),
+            f"`self.{name}` is a tensor in a plain attribute, which `.to()` does not move{others}",
+            trail=tuple((each, "registered as a buffer") for each in buffers[:2]),
+        )
+
+
+def _buffers(module: Module, cls: ast.ClassDef) -> Sequence[ast.Call]:
+    return list(module.calls("register_buffer", inside=cls))
+
+
+def _stores(module: Module, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]:
+    found: dict[str, list[ast.Attribute]] = {}
+    for node in module.nodes(ast.Attribute, cls):
+        own = isinstance(node.value, ast.Name) and node.value.id == "self"
+        if own and isinstance(node.ctx, ast.Store) and module.class_of(node) is cls:
+            found.setdefault(node.attr, []).append(node)
+    return found
+
+
+def _is_kept_tensor(module: Module, store: ast.Attribute) -> bool:
+    function = module.function_of(store)
+    held = module.places(function).seen.get(store) if function is not None else None
+    if held is None or held.what is not What.TENSOR or held.may_be_scalar or not held.places:
+        return False
+    return all(
+        each.where in _MADE and each.subject not in ("parameter", "buffer") for each in held.places
+    )
+
+
+def _is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """By the class, or by somebody who asks it for the device of the tensor."""
+    for node in module.nodes(ast.Attribute, cls):
+        if node.attr != name:
+            continue
+        function = module.function_of(node)
+        above = module.parent(node)
+        if isinstance(above, ast.Attribute) and above.attr in _ASKED - {"shape", "dtype", "size"}:
+            return True
+        if function is not None and function.name in _MOVERS:
+            return True
+    return False
+
+
+def _is_used(module: Module, cls: ast.ClassDef, name: str, stores: Sequence[ast.Attribute]) -> bool:
+    """A method other than the one that makes it reads more of it than its form."""
+    makers = {module.function_of(each) for each in stores}
+    return any(
+        node.attr == name
+        and isinstance(node.ctx, ast.Load)
+        and _outside(module.function_of(node), makers)
+        and not _asks_for_form(module, node)
+        for node in module.nodes(ast.Attribute, cls)
+    )
+
+
+def _outside(function: FunctionNode | None, makers: set[FunctionNode | None]) -> bool:
+    return function is not None and function not in makers and function.name != "extra_repr"
+
+
+def _asks_for_form(module: Module, node: ast.Attribute) -> bool:
+    above = module.parent(node)
+    return isinstance(above, ast.Attribute) and above.attr in _ASKED
