@@ -23,6 +23,11 @@ _ALLOWED = re.compile(
         r"torch\.per_(tensor|channel)_(affine|symmetric|affine_float_qparams)",
     ))
 )  # fmt: skip
+_REGISTERED = re.compile(
+    r"(torchao|torch\.distributed\.tensor|torch\.distributed\.device_mesh)\..*"
+    r"|torch\.nested\._internal\.nested_tensor\..*"
+)
+"""Of libraries that tell torch of their classes when they are imported."""
 _OLD_NAMES = {
     "__builtin__": "builtins", "copy_reg": "copyreg", "torch.tensor": "torch._tensor",
 }  # fmt: skip
@@ -44,7 +49,8 @@ def full_name(name: Name) -> str:
 
 
 def is_allowed(name: Name) -> bool:
-    return bool(_ALLOWED.fullmatch(full_name(name)))
+    name_ = full_name(name)
+    return bool(_ALLOWED.fullmatch(name_) or _REGISTERED.fullmatch(name_))
 
 
 def runs_code(name: Name) -> bool:

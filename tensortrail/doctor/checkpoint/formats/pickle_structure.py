@@ -150,7 +150,7 @@ class _Builder:
         self.memo[len(self.memo) if place is None else place] = self.stack[-1]
 
     def make(self, what: Any, arguments: Any) -> None:
-        if what is _MARK:
+        if not isinstance(what, (Name, Made)):
             raise TypeError
         ordered = isinstance(what, Name) and str(what) == "collections.OrderedDict"
         self.push({} if ordered and arguments == () else Made(what, arguments))
@@ -173,8 +173,11 @@ class _Builder:
 
     def build(self) -> None:
         state = self.stack.pop()
-        if isinstance(self.stack[-1], Made):
-            self.stack[-1].state = state
+        target = self.stack[-1]
+        if isinstance(target, Made):
+            target.state = state
+        elif not isinstance(target, dict):
+            raise TypeError
 
 
 def _as_key(key: Any) -> Any:

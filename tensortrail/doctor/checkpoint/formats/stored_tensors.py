@@ -13,9 +13,13 @@ from tensortrail.doctor.checkpoint.formats.pickle_structure import (
     values_in,
 )
 
-_VIEWS = frozenset(
-    ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_qtensor")
-)
+_VIEWS = {
+    "_rebuild_tensor": 4,
+    "_rebuild_tensor_v2": 6,
+    "_rebuild_tensor_v3": 7,
+    "_rebuild_qtensor": 7,
+}
+"""Functions that make a tensor over a storage, and how many arguments each needs."""
 _WITH_TYPE = "_rebuild_tensor_v3"
 _WITHOUT_STORAGE = "_rebuild_meta_tensor_no_storage"
 _OF_A_CLASS = "_rebuild_from_type_v2"
@@ -71,7 +75,7 @@ def storage_of(identity: Any) -> Storage | None:
 
 
 def _view(path: str, function: str, arguments: Any) -> View | None:
-    if not (isinstance(arguments, tuple) and len(arguments) >= 4):
+    if not (isinstance(arguments, tuple) and len(arguments) >= _VIEWS[function]):
         return None
     reference, offset, shape, strides = arguments[0], arguments[1], *map(_sizes, arguments[2:4])
     storage = storage_of(reference.identity) if isinstance(reference, Reference) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -26,6 +27,8 @@ from tensortrail.rules.checkpoint import Flaw, Format, StoredTensor, Trouble, We
 PICKLE, VERSION, SCRIPTED = "data.pkl", "version", "constants.pkl"
 _ZIP = b"PK\x03\x04"
 _SHOWN = 5
+_ORDER = "byteorder"
+_IS_VERSION, _IS_ORDER = re.compile(rb"\s*\d{1,9}\s*"), re.compile(rb"little|big")
 
 
 def read_torch(file: Ranges, path: str, name: str) -> WeightFile:
@@ -57,11 +60,8 @@ def _archive(file: Ranges, broken: WeightFile, directory: Directory) -> WeightFi
             told = "the archive has no data.pkl, which says what is in it"
             flaws.append(Flaw(Trouble.ARCHIVE, told, expected=f"{prefix}{PICKLE}"))
         return replace(broken, flaws=tuple(flaws))
-    if VERSION not in inside and ".data/version" not in inside:
-        told = "the archive has no record `version`"
-        flaws.append(Flaw(Trouble.ARCHIVE, told, expected=f"{prefix}{VERSION}"))
     places, odd = _places(file, inside, directory)
-    flaws += odd
+    flaws += [*odd, *_small_records(file, inside, places, prefix)]
     pickle = inside[PICKLE]
     if PICKLE not in places or pickle.compressed:
         if pickle.compressed:
@@ -78,6 +78,26 @@ def _archive(file: Ranges, broken: WeightFile, directory: Directory) -> WeightFi
     sizes = {key: record.size for key, record in inside.items()}
     tensors, wrong = tensors_of(views_in(structure.root), places, sizes, "data/")
     return replace(broken, tensors=tensors, flaws=(*flaws, *wrong), whole=not wrong)
+
+
+def _small_records(
+    file: Ranges, inside: dict[str, Record], places: dict[str, int], prefix: str
+) -> Iterator[Flaw]:
+    """The version of the format and the order of bytes, which the library reads first."""
+    versions = [name for name in (VERSION, ".data/version") if name in inside]
+    if not versions:
+        told = "the archive has no record `version`"
+        yield Flaw(Trouble.ARCHIVE, told, expected=f"{prefix}{VERSION}")
+    for name, allowed in ((versions[:1], _IS_VERSION), ([_ORDER], _IS_ORDER)):
+        for each in name:
+            if each in places and inside[each].size <= LOOKED_AT:
+                content = file.read(places[each], inside[each].size)
+                if not allowed.fullmatch(content) and not inside[each].compressed:
+                    told = f"record {each!r} holds nothing that torch understands"
+                    yield Flaw(Trouble.ARCHIVE, told, places[each], found=repr(content[:20]))
+    if outside := [each for each in inside.values() if not each.name.startswith(prefix)]:
+        told = f"record {outside[0].name!r} lies beside the folder of the others"
+        yield Flaw(Trouble.ARCHIVE, told, outside[0].header, expected=prefix)
 
 
 def tensors_of(
@@ -119,8 +139,9 @@ def _beyond(view: View, size: int | None, record: str) -> Flaw | None:
     if size is None:
         told = f"the storage of {view.name!r}, record {record}, is not in the file"
         return Flaw(Trouble.STORAGE, told, expected=f"{view.storage.size:,} bytes", found="none")
-    if size < view.storage.size:
-        told = f"the storage of {view.name!r}, record {record}, is too short"
+    if view.storage.size and size != view.storage.size:
+        shorter = "short" if size < view.storage.size else "long"
+        told = f"the storage of {view.name!r}, record {record}, is too {shorter}"
         return Flaw(
             Trouble.STORAGE, told, expected=f"{view.storage.size:,} bytes", found=f"{size:,} bytes"
         )

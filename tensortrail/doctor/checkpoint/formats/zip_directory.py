@@ -13,7 +13,9 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _LONGEST_COMMENT = 65_535
+_ONE_PART = ((0, 0), (1, 1))
 _IN_64 = 0xFFFFFFFF
+_METHODS, _ENCRYPTED = (0, 8), 1
 MOST_RECORDS = 500_000
 
 
@@ -77,8 +79,8 @@ def data_of(file: Ranges, record: Record) -> int:
 def _place(file: Ranges) -> tuple[int, int, int, int]:
     """Where the end record is, and the count, size and place of the directory it gives."""
     at = _end_of(file)
-    _, disk, _, _, count, size, begin, _ = _END.unpack(file.read(at, _END.size))
-    if disk not in (0, 0xFFFF):
+    _, disk, first, here, count, size, begin, _ = _END.unpack(file.read(at, _END.size))
+    if (disk, first) not in _ONE_PART or here != count:
         raise BadDirectory("the zip archive is said to have several parts", at)
     if _IN_64 not in (size, begin) and count != 0xFFFF:
         return at, count, size, begin
@@ -112,6 +114,8 @@ def _entry(data: bytes, at: int, begin: int) -> tuple[Record, int]:
     name = data[at : at + name_length].decode("utf-8", "backslashreplace")
     extra = data[at + name_length : at + name_length + extra_length]
     size, stored, header = _in_64(extra, size, stored, header)
+    if method not in _METHODS or fields[3] & _ENCRYPTED or (not method and size != stored):
+        raise BadDirectory(f"record {name!r} is packed in no way that torch reads", begin + at)
     record = Record(name, header, size, stored, bool(method))
     return record, at + name_length + extra_length + comment_length
 

@@ -1,0 +1,82 @@
+"""Thousands of damaged files: no crash, and nothing is fine that the real loader cannot load."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+pytest.importorskip("huggingface_hub")
+
+import torch
+from safetensors.torch import load_file
+
+from tensortrail.doctor.checkpoint.examine import examine
+from tests.doctor.checkpoint.fuzzing import OLD, SAFETENSORS, TORCH, Mutation, samples
+from tests.doctor.checkpoint.written import write_all
+
+FEW, MANY = 90, 2600
+LOADED_BUT_REPORTED = {
+    "CKP802": "torch searches the archive from its end and reads over what follows",
+    "CKP804": "zeros over the padding at the end of an archive",
+    "CKP805": "a field of an entry that no format knows; some readers take it for theirs",
+    "CKP806": "readers take the last of two equal keys",
+    "CKP809": "the library copies what is not aligned",
+    "CKP810": "torch does not look at records that it does not need, nor at the checksum fields",
+    "CKP811": "names that are imported and never called",
+    "CKP812": "a storage that no tensor needs to its end",
+    "CKP814": "tensors without values load",
+}
+"""Files that load all the same, by the check that speaks, and why it does."""
+
+
+def loads(path: Path) -> bool:
+    try:
+        if path.suffix == ".safetensors":
+            load_file(path)
+        else:
+            torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:
+        return False
+    return True
+
+
+Base = tuple[str, str, Sequence[Mutation]]
+BASES: Sequence[Base] = (
+    ("single", "model.safetensors", SAFETENSORS),
+    ("torch", "pytorch_model.bin", TORCH),
+    ("old", "pytorch_model.bin", OLD),
+)
+
+
+@pytest.mark.parametrize(
+    ("base", "count"),
+    [*((base, FEW) for base in BASES)]
+    + [pytest.param(base, MANY, marks=pytest.mark.complete) for base in BASES],
+    ids=lambda value: value[0] if isinstance(value, tuple) else str(value),
+)
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_is_fine_that_the_library_cannot_load(
+    tmp_path: Path, base: Base, count: int
+) -> None:
+    kind, name, mutations = base
+    write_all(tmp_path / "whole")
+    content = (tmp_path / "whole" / kind / name).read_bytes()
+    path = tmp_path / name
+    seen: Counter[str] = Counter()
+    for number, sample in enumerate(samples(content, mutations, count)):
+        path.write_bytes(sample)
+        found = examine(str(path))
+        told = {finding.code for finding in found.findings}
+        fine = bool(found.ran) and not told and not found.problems
+        loaded = loads(path)
+        assert loaded or not fine, f"sample {number} is judged fine and cannot be loaded"
+        if loaded and not fine:
+            assert told & LOADED_BUT_REPORTED.keys(), f"sample {number} loads; reported: {told}"
+        seen[f"{'loads' if loaded else 'fails'}, {'fine' if fine else 'reported'}"] += 1
+    assert seen["fails, reported"] > count // 3
+    assert seen.total() == count
