@@ -31,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="in a rehearsal, run the modules that CPU tests call on a simulated device",
     )
+    group.addoption(
+        "--spread-modules",
+        action="store_true",
+        help="--move-inputs, and compare each module spread over two devices and offloaded",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,6 +46,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         for given, name in (
             (options.rehearse_xfail, "--rehearse-xfail"),
             (options.move_inputs, "--move-inputs"),
+            (options.spread_modules, "--spread-modules"),
         ):
             if given:
                 raise pytest.UsageError(f"{name} needs --rehearse")
@@ -63,8 +69,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     except (OSError, ValueError) as error:
         raise pytest.UsageError(f"--rehearse: {error}") from error
     early_config.pluginmanager.register(tests, "tensortrail-rehearsal")
-    if options.move_inputs:
-        early_config.pluginmanager.register(MovedInputs(early_config), "tensortrail-moved-inputs")
+    if options.move_inputs or options.spread_modules:
+        moved = MovedInputs(early_config, options.spread_modules)
+        early_config.pluginmanager.register(moved, "tensortrail-moved-inputs")
 
 
 def pytest_configure(config: pytest.Config) -> None:

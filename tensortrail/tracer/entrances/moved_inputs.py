@@ -20,6 +20,7 @@ from tensortrail.inert import inert
 from tensortrail.tracer.entrances.failed_tests import TITLE as EXPLAINED
 from tensortrail.tracer.exports.shortened import first_of
 from tensortrail.tracer.rehearsal.moved_calls import BELOW, MovedCalls
+from tensortrail.tracer.rehearsal.spread_calls import SpreadCalls
 
 TITLE = "tensortrail: moved inputs"
 KEPT = re.compile(r"^ +\S+ +cpu +\S+ \S+(?: +([^\s.]+))?\n +made at (\S+?):(\d+)", re.M)
@@ -33,15 +34,19 @@ MOST_CALLS = 3
 
 
 class MovedInputs:
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, spread: bool = False) -> None:
         self._root = config.rootpath
         self._patterns: list[str] = config.getini("python_files")
         self._is_test = functools.cache(self._looks_like_a_test)
-        self._moved = MovedCalls(self._is_test)
+        self._spread = SpreadCalls(self._blamed) if spread else None
+        self._moved = MovedCalls(self._is_test, self._spread)
         self._failed: list[str] = []
         self._own: list[str] = []
         self._alone: Counter[str] = Counter()
         self._calls: list[int] = []
+        self._tried = 0
+        self._unlike: list[str] = []
+        self._left_out: Counter[str] = Counter()
 
     def _looks_like_a_test(self, file: str) -> bool:
         path = Path(file)
@@ -63,7 +68,12 @@ class MovedInputs:
         report: pytest.TestReport = yield
         if call.when != "call":
             return report
-        told = {"calls": len(self._moved.calls), "alone": self._moved.left_alone, "own": ""}
+        told = {
+            "calls": len(self._moved.calls),
+            "alone": self._moved.left_alone,
+            "own": "",
+            **self._told_of_spread(),
+        }
         if report.failed and self._moved.calls and call.excinfo is not None:
             explained = dict(report.sections).get(EXPLAINED, "")
             told["own"] = self._own_doing(call.excinfo.value) or self._kept(explained)
@@ -76,6 +86,17 @@ class MovedInputs:
                 report.sections.append((TITLE, f"the last calls that were moved:\n{calls}"))
         report.__dict__["tensortrail_moved"] = told
         return report
+
+    def _told_of_spread(self) -> dict[str, Any]:
+        each = self._spread
+        if each is None:
+            return {}
+        return {"tried": each.tried, "unlike": each.found, "left_out": each.left_out}
+
+    def _blamed(self, error: BaseException) -> str:
+        """The project's line that an error comes from, before what it says."""
+        file, line = self._raised_at(error)
+        return f"{os.path.relpath(file, self._root)}:{line}: " if file else ""
 
     def _own_doing(self, error: BaseException) -> str:
         """The line of the test that cannot do with what was moved; empty if it is not one."""
@@ -111,6 +132,9 @@ class MovedInputs:
         if told is None:
             return
         self._calls.append(told["calls"])
+        self._tried += told.get("tried", 0)
+        self._unlike += told.get("unlike", ())
+        self._left_out.update(told.get("left_out", ()))
         if told["alone"]:
             self._alone[told["alone"]] += 1
         if told["own"]:
@@ -135,3 +159,14 @@ class MovedInputs:
             if lines:
                 yield f"{title}: {len(lines)}"
                 yield from first_of(lines, MOST_LINES)
+        if self._spread is not None:
+            yield from self._lines_of_spread()
+
+    def _lines_of_spread(self) -> Iterator[str]:
+        yield f"spread over two devices at their blocks, and offloaded: {self._tried} modules"
+        if self._unlike:
+            yield f"raise or give other values than on one device: {len(self._unlike)}"
+            yield from first_of(self._unlike, MOST_LINES)
+        if self._left_out:
+            yield f"not spread: {sum(self._left_out.values())}"
+            yield from (f"  {count} x {why}" for why, count in self._left_out.most_common())

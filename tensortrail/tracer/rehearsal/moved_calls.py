@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from tensortrail.tracer.identity.unrecorded_frames import OURS
 from tensortrail.tracer.rehearsal.replacements import Replacements
+from tensortrail.tracer.rehearsal.spread_calls import SpreadCalls
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 
 DEVICE = "cuda:0"
@@ -49,8 +50,9 @@ class Call(NamedTuple):
 class MovedCalls:
     """While a test runs: `begin` before its body, `end` after it."""
 
-    def __init__(self, is_test: IsTest) -> None:
+    def __init__(self, is_test: IsTest, spread: SpreadCalls | None = None) -> None:
         self._is_test = is_test
+        self._spread = spread
         self._known: WeakSet[Module] = WeakSet()
         self._replaced = Replacements()
         self.calls: list[Call] = []
@@ -61,6 +63,8 @@ class MovedCalls:
 
     def begin(self) -> None:
         self.calls, self.left_alone = [], ""
+        if self._spread is not None:
+            self._spread.begin()
         plain, compare = Module.__call__, torch.testing.assert_close
 
         def called(module: Module, *args: Any, **kwargs: Any) -> Any:
@@ -109,6 +113,12 @@ class MovedCalls:
         self.calls.append(_call_of(module, args, kwargs, frame))
         if not any(isinstance(each, SimTensor) for each in own):
             module.to(DEVICE)
+        if self._spread is not None:
+            self._spread.called(
+                module,
+                (args, kwargs),
+                lambda each: plain(each, *Given().moved(args), **Given().moved(kwargs)),
+            )
         moved = Given()
         result = plain(module, *moved.moved(args), **moved.moved(kwargs))
         moved.write_back()

@@ -162,3 +162,64 @@ def test_needs_a_rehearsal(tmp_path: Path) -> None:
     code, _, text = ran(tmp_path, "--move-inputs")
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "--move-inputs needs --rehearse" in text
+
+
+BLOCKS = """\
+import torch
+from torch import nn
+
+
+class Blocks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(4))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class Shares(Blocks):
+    \"\"\"A table made with the first block's input is added to each block's output.\"\"\"
+
+    def forward(self, x):
+        table = torch.arange(4.0, device=x.device)
+        for block in self.blocks:
+            x = block(x).relu_() + table.to(self.blocks[3].weight.device)
+        return x
+
+
+class Asks(Blocks):
+    def forward(self, x):
+        first, last = (self.blocks[place].weight.device for place in (0, 3))
+        return super().forward(x) * (1 if first == last else 2)
+"""
+SPREAD = """\
+import torch
+from blocks import Asks, Blocks, Shares
+
+
+def test_each():
+    for kind in (Blocks, Shares, Asks):
+        assert kind().eval()(torch.ones(2, 4)).shape == (2, 4)
+
+
+def test_without_blocks():
+    assert torch.nn.Linear(4, 4)(torch.ones(2, 4)).shape == (2, 4)
+"""
+
+
+def test_modules_are_spread_over_two_devices_and_offloaded(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    (tmp_path / "blocks.py").write_text(BLOCKS)
+    (tmp_path / "test_blocks.py").write_text(SPREAD)
+    code, ended, text = ran(tmp_path, "--rehearse", "cuda:2", "--spread-modules")
+    assert (code, set(ended.values())) == (0, {"PASSED"})
+    assert "spread over two devices at their blocks, and offloaded: 3 modules" in text
+    assert "raise or give other values than on one device: 3" in text
+    on_the_second = "with blocks.2, blocks.3 on cuda:1"
+    assert f"blocks.Shares spread, {on_the_second}  blocks.py:22: RuntimeError: Expected" in text
+    assert "blocks.Shares offloaded to the CPU  blocks.py:22: RuntimeError: " in text
+    assert f"blocks.Asks spread, {on_the_second}  gives other values than on one device" in text
+    assert "not spread: 1\n  1 x it has no blocks" in text
