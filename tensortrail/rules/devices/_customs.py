@@ -70,8 +70,6 @@ def is_explained(module: Module, call: ast.Call) -> bool:
         return True
     if sets_up(function) and not _takes_a_device(function):
         return True
-    if not _has_a_device_at_hand(module, function):
-        return True
     held = module.places(function).seen.get(call)
     if held is not None and held.rank == 0:
         return True
@@ -90,7 +88,7 @@ def _takes_a_device(function: FunctionNode) -> bool:
     )
 
 
-def _has_a_device_at_hand(module: Module, function: FunctionNode) -> bool:
+def has_a_device_at_hand(module: Module, function: FunctionNode) -> bool:
     if _takes_a_device(function):
         return True
     of_a_tensor = any(
@@ -106,9 +104,7 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
         if isinstance(above, (ast.If, ast.While, ast.Assert)):
             return True  # read as a truth value
         if isinstance(above, ast.stmt):
-            return isinstance(above, ast.Assign) and any(
-                isinstance(each, ast.Subscript) for each in above.targets
-            )
+            return isinstance(above, ast.Assign) and any(map(_is_copied_to, above.targets))
         if isinstance(above, ast.Attribute) and above.attr in _MOVES | _ENDS | {"shape", "dtype"}:
             return True
         if isinstance(above, ast.Subscript) and above.slice is below:
@@ -118,8 +114,19 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
             name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
             if name in _KEEPERS | _STORES_A_COPY | {"len", "print", "range", "int", "float"}:
                 return True
+            if name[:1].isupper():
+                return False  # kept by an object
         below = above
     return False
+
+
+def _is_copied_to(target: ast.expr) -> bool:
+    """`x[0] = value` copies into a tensor; an entry of a mapping is the value itself."""
+    if not isinstance(target, ast.Subscript):
+        return False
+    key = target.slice
+    text = isinstance(key, ast.Constant) and isinstance(key.value, str)
+    return not text and not isinstance(key, ast.JoinedStr)
 
 
 def _uses(module: Module, function: FunctionNode, call: ast.Call) -> list[ast.expr]:

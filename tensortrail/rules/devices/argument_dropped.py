@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, is_read, parameters
-from tensortrail.rules.devices._customs import is_explained
+from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, parameters
+from tensortrail.rules.devices._customs import is_explained, may_be_given_anything
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
 _PASSED_ON = re.compile("device|dtype|map_location|offload")
+
+
+_ENOUGH = 2
+"""Parameters that a call of unknown code passes on, beside the one that is dropped."""
 
 
 class ArgumentDropped(Rule):
@@ -22,6 +26,8 @@ class ArgumentDropped(Rule):
     Reports a parameter such as `device`, `dtype`, `generator` or `offload_to_cpu`, or a variable
     of the name `device`, that the function never reads, if a call in it accepts an argument of
     the same name and is not given it: a factory of torch, or a function or class of the project.
+    A call of code that is not known is taken for one that accepts it if two other parameters are
+    passed on to it by their names, one of them of this sort. A dropped `dtype` is a note.
 
     ## Why is this bad?
     The caller has said where the result is to be, and gets it somewhere else.
@@ -49,8 +55,19 @@ class ArgumentDropped(Rule):
             fixed="import torch\n\n\ndef table(n, device=None):\n"
             "    return torch.arange(n, device=device).outer(2)\n",
         ),
+        Bad(
+            "import torch\n\n\ndef made(base, n, bias, device=None, dtype=None):\n"
+            "    return base.layer(torch.Size([n]), bias=bias, device=device)\n",
+            lines=(5,),
+            fixed="import torch\n\n\ndef made(base, n, bias, device=None, dtype=None):\n"
+            "    return base.layer(torch.Size([n]), bias=bias, device=device, dtype=dtype)\n",
+        ),
     )
     good = (
+        Good(
+            "import torch\n\n\ndef loaded(path, device=None, dtype=None, offload=False):\n"
+            "    return torch.hub.load(path, device=device, dtype=dtype).take(offload)\n"
+        ),
         Good(
             "import torch\n\n\ndef table(n, device=None):\n"
             "    return torch.arange(n, device=device).outer(2)\n"
@@ -66,15 +83,40 @@ class ArgumentDropped(Rule):
                 if name == "device":
                     calls = [each for each in calls if not is_explained(module, each)]
                 if calls:
-                    yield self._reported(module, calls[0], name)
+                    yield self._reported(module, calls[0], name, "accepts it")
+                    continue
+                for call, others in _passing_on(module, function, name):
+                    given = ", ".join(f"`{each}`" for each in others)
+                    yield self._reported(module, call, name, f"passes {given} on")
+                    break
 
-    def _reported(self, module: Module, call: ast.Call, name: str) -> Finding:
+    def _reported(self, module: Module, call: ast.Call, name: str, what: str) -> Finding:
         return self.finding(
             module,
             call,
-            f"`{name}` is never read in this function, and this call accepts it",
+            f"`{name}` is never read in this function, and this call {what}",
+            severity=Severity.NOTE if "dtype" in name else None,
             fixes=(_fix(module, call, name),),
         )
+
+
+def _passing_on(
+    module: Module, function: FunctionNode, name: str
+) -> Iterator[tuple[ast.Call, list[str]]]:
+    """Calls of what is not known, which pass two or more of the parameters beside it on."""
+    names = {each.arg for each in parameters(function)} - {name}
+    if name not in {each.arg for each in parameters(function)}:
+        return
+    for call in module.nodes(ast.Call, function):
+        others = [each.arg for each in call.keywords if _is_passed_on(each) and each.arg in names]
+        alike = [each for each in others if each and _PASSED_ON.search(each)]
+        known = is_maker(module, call) or may_be_given_anything(call)
+        if len(others) >= _ENOUGH and alike and not known and not module.parameters_of(call):
+            yield call, alike
+
+
+def _is_passed_on(keyword: ast.keyword) -> bool:
+    return isinstance(keyword.value, ast.Name) and keyword.value.id == keyword.arg
 
 
 def _unread(module: Module, function: FunctionNode) -> Iterator[str]:

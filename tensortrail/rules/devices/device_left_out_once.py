@@ -10,6 +10,7 @@ from tensortrail.rules.devices._customs import (
     Departure,
     departures,
     grouped,
+    has_a_device_at_hand,
     is_explained,
     is_factory_of_torch,
     named,
@@ -135,7 +136,10 @@ def grid(x, n, m):
         reported: set[ast.Call] = set()
         for custom, departure in _departures(module):
             call = departure.call
-            if call not in reported and not is_explained(module, call):
+            function = module.function_of(call)
+            if call in reported or function is None or not has_a_device_at_hand(module, function):
+                continue
+            if not is_explained(module, call):
                 reported.add(call)
                 yield self._reported(module, custom, departure)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, is_maker, parameters
+from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, parameters
 from tensortrail.rules.devices._customs import is_explained
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -15,6 +15,10 @@ _OF_TENSORS = frozenset({"shape", "dtype", "size"})
 _OWN = frozenset({"self.device", "self._device", "accelerator.device", "self.accelerator.device"})
 
 
+_OF_A_DEFAULT = 2
+"""Statements of a method that does nothing, with its docstring."""
+
+
 class DeviceNotPassedOn(Rule):
     """A function has a device at hand, and makes a tensor without it.
 
@@ -22,6 +26,7 @@ class DeviceNotPassedOn(Rule):
     Notes calls that accept `device` and are not given it, in a function that has a device for the
     purpose: a parameter or variable `device`, `self.device`, or that of a tensor whose shape or
     dtype the call takes. The call is a factory of torch, or a function or class of the project.
+    Also notes a device that is accepted or determined, and never read.
 
     Nothing is reported for a result that is moved, indexed with, read out or copied, for one
     without a dimension, and while an object is set up without a device.
@@ -69,6 +74,12 @@ def table(n, device):
             "    return torch.cat([x, torch.zeros(n, dtype=x.dtype)])\n",
             lines=(5,),
         ),
+        Bad(
+            "import torch\n\n\ndef moved(state, device):\n    kept = {}\n"
+            "    for key, value in state.items():\n        kept[key] = torch.Tensor.clone(value)\n"
+            "    return kept\n",
+            lines=(4,),
+        ),
     )
     good = (
         Good(
@@ -85,17 +96,40 @@ def table(n, device):
         if in_tests(module):
             return
         for function in functions(module):
+            yield from self._unread(module, function)
             at_hand = _device_at_hand(module, function)
             for call in accepting(module, function, "device"):
-                said = at_hand or _modelled_on(module, call)
-                if said and not is_explained(module, call):
+                said = at_hand or _modelled_on(module, function, call)
+                if said and not _is_explained(module, call):
                     yield self._reported(module, call, said)
+
+    def _unread(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        for node, name in _devices_named(module, function):
+            if not is_read(module, function, name) and not _is_empty(function):
+                yield self.finding(module, node, f"`{name}` is never read: nothing is put there")
 
     def _reported(self, module: Module, call: ast.Call, said: str) -> Finding:
         what = "makes a tensor" if is_maker(module, call) else "accepts `device`"
         return self.finding(
             module, call, f"this {what} and is given no device; `{said}` is at hand"
         )
+
+
+def _devices_named(module: Module, function: FunctionNode) -> Iterator[tuple[ast.AST, str]]:
+    """Parameters and variables that are a device by their name, each once."""
+    found: dict[str, ast.AST] = {each.arg: each for each in parameters(function)}
+    for each in module.nodes(ast.Name, function):
+        if isinstance(each.ctx, ast.Store) and isinstance(module.parent(each), ast.Assign):
+            found.setdefault(each.id, each)
+    for name, node in found.items():
+        if name == "device" or name.endswith("_device"):
+            yield node, name
+
+
+def _is_empty(function: FunctionNode) -> bool:
+    """It only raises, passes or gives back a name: a default that others override."""
+    *_, last = function.body
+    return len(function.body) <= _OF_A_DEFAULT and not isinstance(last, (ast.For, ast.With, ast.If))
 
 
 def _device_at_hand(module: Module, function: FunctionNode) -> str:
@@ -107,13 +141,42 @@ def _device_at_hand(module: Module, function: FunctionNode) -> str:
         if name == "device":
             return name
     texts = (module.text(each) for each in module.nodes(ast.Attribute, function))
-    return next((each for each in texts if each in _OWN), "")
+    own = next((each for each in texts if each in _OWN), "")
+    return own or _given_to_others(module, function) or _asked(module, function)
 
 
-def _modelled_on(module: Module, call: ast.Call) -> str:
-    """The device of the tensor whose shape or dtype a factory takes."""
+def _given_to_others(module: Module, function: FunctionNode) -> str:
+    """What another call of the function is given as `device`."""
+    for call in module.nodes(ast.Call, function):
+        for each in call.keywords:
+            if each.arg == "device" and not isinstance(each.value, ast.Constant):
+                return module.text(each.value)
+    return ""
+
+
+def _asked(module: Module, function: FunctionNode) -> str:
+    """`x.device` of an argument, which the function reads for something else."""
+    names = {each.arg for each in parameters(function)} - {"self", "cls"}
+    for node in module.nodes(ast.Attribute, function):
+        if node.attr == "device" and isinstance(node.value, ast.Name) and node.value.id in names:
+            return module.text(node)
+    return ""
+
+
+def _is_explained(module: Module, call: ast.Call) -> bool:
+    if is_maker(module, call):
+        return is_explained(module, call)
+    above = module.parent(call)
+    return isinstance(above, ast.Attribute) and above.attr in ("to", "cuda", "cpu", "item")
+
+
+def _modelled_on(module: Module, function: FunctionNode, call: ast.Call) -> str:
+    """The device of the tensor whose shape, length or dtype a factory takes."""
     if not is_maker(module, call):
         return ""
+    measured = _measured(module, function, call)
+    if measured:
+        return measured
     given = [*call.args, *(each.value for each in call.keywords)]
     for argument in given:
         for node in (argument, *module.nodes(ast.Attribute, argument)):
@@ -124,4 +187,18 @@ def _modelled_on(module: Module, call: ast.Call) -> str:
                 and not module.qualified(node.value).startswith(("torch", "numpy"))
             ):
                 return f"{module.text(node.value)}.device"
+    return ""
+
+
+def _measured(module: Module, function: FunctionNode, call: ast.Call) -> str:
+    """`x.device` of `torch.ones(len(x))`, for an argument that is said to be a tensor."""
+    tensors = {
+        each.arg
+        for each in parameters(function)
+        if each.annotation is not None and module.text(each.annotation).endswith("Tensor")
+    }
+    for each in module.calls("len", inside=call):
+        given = each.args[0] if each.args else None
+        if isinstance(given, ast.Name) and given.id in tensors:
+            return f"{given.id}.device"
     return ""
