@@ -13,6 +13,7 @@ from tensortrail.rules import all_rules
 
 PAGE = Path(__file__).parents[3] / "docs" / "places.md"
 CAUGHT, NOT_CAUGHT = "## Seven that it catches", "## Five that it cannot catch"
+CUSTOMS = "## Customs, and what departs from them"
 
 
 def examples(heading: str) -> list[tuple[str, str]]:
@@ -21,8 +22,12 @@ def examples(heading: str) -> list[tuple[str, str]]:
     return re.findall(r"([^\n]+)\n\n```python\n(.*?)```", part, flags=re.DOTALL)
 
 
-def codes(source: str) -> set[str]:
-    rules = [rule() for code, rule in all_rules().items() if code.startswith("DEV52")]
+def codes(source: str, with_notes: bool = False) -> set[str]:
+    rules = [
+        rule()
+        for code, rule in all_rules().items()
+        if code.startswith(("DEV52", "DEV530")) and (rule.default or with_notes)
+    ]
     return {each.code for each in judge("page.py", source.encode(), rules, open_project()).findings}
 
 
@@ -38,6 +43,14 @@ def test_what_it_cannot_catch(said: str, source: str) -> None:
     assert codes(source) == set()
 
 
+@pytest.mark.parametrize(("said", "source"), examples(CUSTOMS))
+def test_what_departs_from_a_custom(said: str, source: str) -> None:
+    code = re.search(r"\((DEV\d+)\)", said)
+    assert code is not None
+    assert code.group(1) in codes(source, with_notes=True)
+
+
 def test_every_example_is_read() -> None:
     assert len(examples(CAUGHT)) == 7
     assert len(examples(NOT_CAUGHT)) == 5
+    assert len(examples(CUSTOMS)) == 5
