@@ -71,7 +71,9 @@ def _rendered(found: Examination, options: Namespace) -> str:
     report = Report(
         findings=found.findings,
         rules={each.code: rules[each.code].info() for each in found.findings},
-        files_checked=len(found.checkpoint.files) + len(found.checkpoint.indexes),
+        files_checked=len(found.checkpoint.files)
+        + len(found.checkpoint.indexes)
+        + (len(found.checkpoint.sizes) + 1 if found.checkpoint.distributed else 0),
         problems=found.problems,
         root=os.path.abspath("."),
         version=__version__,
@@ -87,8 +89,12 @@ def _read(found: Examination) -> str:
     """What there was to judge."""
     files = found.checkpoint.files
     tensors = sum(len(each.tensors) for each in files)
-    size = sum(each.size for each in files)
-    return f"read: {counted(tensors, 'tensor')} in {counted(len(files), 'file')} of {size:,} bytes"
+    sizes = [each.size for each in files]
+    if (metadata := found.checkpoint.distributed) is not None:
+        tensors += len(metadata.tensors)
+        sizes += found.checkpoint.sizes.values()
+    inside = f"{counted(len(sizes), 'file')} of {sum(sizes):,} bytes"
+    return f"read: {counted(tensors, 'tensor')} in {inside}"
 
 
 def _notes(checks: tuple[Check, ...]) -> Iterator[str]:

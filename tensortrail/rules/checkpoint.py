@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model."
+PIPELINE_CONFIG = "model_index.json"
 
 
 class Part(str, Enum):
@@ -20,6 +23,11 @@ class Part(str, Enum):
     TORCH = "torch files (.bin, .pt, .pth, .ckpt)"
     SHARDS = "shards"
     INDEX = "index"
+    PICKLES = "pickles"
+    RANKS = "distributed checkpoint"
+    METADATA = "`.metadata` of a distributed checkpoint"
+    ADAPTER = "adapter"
+    PIPELINE = "pipeline"
 
 
 class Trouble(str, Enum):
@@ -38,6 +46,8 @@ class Trouble(str, Enum):
     CODE = "code"
     EXECUTES = "executes"
     INDEX = "index"
+    METADATA = "metadata"
+    MISPLACED = "misplaced"
 
 
 class Flaw(NamedTuple):
@@ -66,6 +76,7 @@ class StoredTensor(NamedTuple):
 class Format(str, Enum):
     SAFETENSORS = "safetensors"
     TORCH = "torch"
+    GGUF = "gguf"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +113,41 @@ class Index:
         return 1
 
 
+class StoredPart(NamedTuple):
+    """One entry of a distributed checkpoint: a piece of a tensor, or an object, in some file."""
+
+    key: str
+    offsets: tuple[int, ...] | None
+    """Of the piece in its tensor; None for an object."""
+    file: str
+    begin: int
+    end: int
+
+
+class Piece(NamedTuple):
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+class SplitTensor(NamedTuple):
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Distributed:
+    """What `.metadata` says of a checkpoint that many ranks wrote."""
+
+    path: str
+    name: str
+    tensors: Mapping[str, SplitTensor] = field(default_factory=dict)
+    parts: tuple[StoredPart, ...] = ()
+    flaws: tuple[Flaw, ...] = ()
+    usable: bool = True
+
+
 class ShardName(NamedTuple):
     """The parts of `model-00002-of-00005.safetensors`."""
 
@@ -133,15 +179,39 @@ class Checkpoint:
     """Files that an index names and that lie outside of the folder; none of them was opened."""
     single: bool = False
     """One file was named, not its folder."""
+    distributed: Distributed | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Of the files of ranks, in bytes."""
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Configuration files that are JSON objects, by name."""
+    components: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Folders of a pipeline that are there, and the names in each."""
 
     def has(self, part: Part) -> bool:
         if part is Part.INDEX:
             return bool(self.indexes)
+        if part in _OF_FOLDERS:
+            return _OF_FOLDERS[part](self)
         if part is Part.SHARDS:
             return not self.single and any(shard_name(file.name) for file in self.files)
+        if part is Part.FILES:
+            return bool(self.files or self.indexes or self.distributed)
+        if part is Part.PICKLES:
+            return self.distributed is not None or self.has(Part.TORCH)
         formats = {Part.SAFETENSORS: Format.SAFETENSORS, Part.TORCH: Format.TORCH}
-        wanted = formats.get(part)
-        return any(wanted is None or file.format is wanted for file in self.files)
+        return any(file.format is formats.get(part) for file in self.files)
 
     def file(self, name: str) -> WeightFile | None:
         return next((file for file in self.files if file.name == name), None)
+
+
+_OF_FOLDERS: Mapping[Part, Callable[[Checkpoint], bool]] = {
+    Part.RANKS: lambda found: bool(found.sizes) or found.distributed is not None,
+    Part.METADATA: lambda found: found.distributed is not None,
+    Part.ADAPTER: lambda found: ADAPTER_CONFIG in found.names or _has_adapter(found),
+    Part.PIPELINE: lambda found: PIPELINE_CONFIG in found.configs,
+}
+
+
+def _has_adapter(checkpoint: Checkpoint) -> bool:
+    return any(name.startswith(ADAPTER_WEIGHTS) for name in checkpoint.names)

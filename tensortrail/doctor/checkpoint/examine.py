@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
+from dataclasses import replace
 from typing import NamedTuple
 
 from tensortrail.doctor.checkpoint.folder import Progress, read_checkpoint
@@ -33,7 +35,16 @@ class Examination(NamedTuple):
 def examine(
     path: str, codes: Collection[str] | None = None, progress: Progress | None = None
 ) -> Examination:
-    """`codes`: of the rules to run; None runs those of the default selection."""
+    """`codes`: of the rules to run; None runs those of the default selection.
+
+    The components of a pipeline are examined too, and what is found in them is found in it."""
+    found = _examined(path, codes, progress)
+    for name in sorted(found.checkpoint.components):
+        found = _together(found, _examined(os.path.join(path, name), codes, progress))
+    return found
+
+
+def _examined(path: str, codes: Collection[str] | None, progress: Progress | None) -> Examination:
     read = read_checkpoint(path, progress)
     findings: list[Finding] = []
     checks: list[Check] = []
@@ -44,6 +55,23 @@ def examine(
             findings += rule().examine(read.checkpoint)
     ordered = sorted(findings, key=lambda each: (each.site.file, each.site.start, each.code))
     return Examination(read.checkpoint, tuple(ordered), tuple(checks), read.problems, read.below)
+
+
+def _together(whole: Examination, part: Examination) -> Examination:
+    """A check ran if it ran on the whole or on some part."""
+    return whole._replace(
+        checkpoint=replace(
+            whole.checkpoint,
+            files=(*whole.checkpoint.files, *part.checkpoint.files),
+            indexes=(*whole.checkpoint.indexes, *part.checkpoint.indexes),
+        ),
+        findings=(*whole.findings, *part.findings),
+        checks=tuple(
+            one if not one.left_out else other
+            for one, other in zip(whole.checks, part.checks, strict=True)
+        ),
+        problems=(*whole.problems, *part.problems),
+    )
 
 
 def _rules() -> list[type[Rule]]:

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from tensortrail.doctor.checkpoint.formats.distributed_metadata import (
+    METADATA,
+    OF_A_RANK,
+    read_distributed,
+)
+from tensortrail.doctor.checkpoint.formats.gguf_file import read_gguf
 from tensortrail.doctor.checkpoint.formats.index_file import read_index
+from tensortrail.doctor.checkpoint.formats.json_text import Malformed, read_json
 from tensortrail.doctor.checkpoint.formats.ranges import Ranges, TooMuch
 from tensortrail.doctor.checkpoint.formats.safetensors_file import read_safetensors
 from tensortrail.doctor.checkpoint.formats.torch_file import read_torch
 from tensortrail.files import within
-from tensortrail.rules.checkpoint import Checkpoint, Index, WeightFile
+from tensortrail.rules.checkpoint import (
+    ADAPTER_CONFIG,
+    PIPELINE_CONFIG,
+    Checkpoint,
+    WeightFile,
+)
 
 MOST_FILES = 20_000
 Reader = Callable[[Ranges, str, str], WeightFile]
@@ -23,12 +37,15 @@ READERS: dict[str, Reader] = {
     "pt": read_torch,
     "pth": read_torch,
     "ckpt": read_torch,
+    "gguf": read_gguf,
 }
 """By the end of the name."""
 _INDEX = re.compile(r".+\.index(\.[\w-]+)?\.json")
 _OTHERS_BIN = re.compile(r"(openvino|tokenizer|vocab|spiece|ggml|onnx).*\.bin|.*\.onnx\.bin")
 """Files of that ending that torch never wrote."""
+CONFIGS = ("config.json", PIPELINE_CONFIG, ADAPTER_CONFIG)
 Progress = Callable[[int, int], None]
+Found = TypeVar("Found")
 
 
 class Read(NamedTuple):
@@ -46,15 +63,18 @@ class NothingHere(Exception):
 def read_checkpoint(path: str, progress: Progress | None = None) -> Read:
     if not os.path.exists(path):
         raise NothingHere(f"no such file or directory: {path}")
+    tell = progress or (lambda done, total: None)
+    folder, name = os.path.dirname(path) or ".", os.path.basename(path)
     if os.path.isdir(path):
-        return _folder(path, progress or (lambda done, total: None))
-    name = os.path.basename(path)
+        return _folder(path, tell)
     if _INDEX.fullmatch(name):
-        return _folder(os.path.dirname(path) or ".", progress or (lambda done, total: None), name)
+        return _folder(folder, tell, name)
+    if name == METADATA:
+        return _folder(folder, tell)
     if not os.path.isfile(path):
         raise NothingHere(f"{path} is no regular file")
     problems: list[str] = []
-    files = _read_files([name], os.path.dirname(path), problems, lambda done, total: None)
+    files = _read_files([name], os.path.dirname(path), problems, tell)
     names = frozenset((name,))
     return Read(Checkpoint(path, tuple(files), names=names, single=True), tuple(problems))
 
@@ -64,21 +84,61 @@ def _folder(path: str, progress: Progress, only: str = "") -> Read:
     if len(names) > MOST_FILES:
         raise NothingHere(f"{path} holds more than {MOST_FILES:,} files: name one of its folders")
     problems: list[str] = []
-    indexes = [
-        index
-        for name in names
-        if _INDEX.fullmatch(name) and (not only or name == only)
-        if (index := _read_index(path, name, problems)) is not None
-    ]
+    wanted = [name for name in names if _INDEX.fullmatch(name) and (not only or name == only)]
+    indexes = [index for name in wanted if (index := _read(read_index, path, name, problems))]
     named = {file for index in indexes for file in index.weight_map.values()}
-    outside = frozenset(file for file in named if _leaves(file, path))
+    outside = frozenset(file for file in named if _leaves(file))
     weights = [name for name in names if _is_weights(name)]
     if only:
         weights = [name for name in weights if name in named]
     weights += sorted(_deeper(named - outside, path))
     files = _read_files(weights, path, problems, progress)
-    found = Checkpoint(path, tuple(files), tuple(indexes), frozenset(names), outside)
+    metadata = METADATA in names and not only
+    found = Checkpoint(
+        path,
+        tuple(files),
+        tuple(indexes),
+        frozenset(names),
+        outside,
+        distributed=_read(read_distributed, path, METADATA, problems) if metadata else None,
+        sizes=_sizes(path, names),
+        configs={name: told for name in CONFIGS if (told := _config(path, name, names))},
+    )
+    found = replace(found, components=_components(path, found))
     return Read(found, tuple(problems), tuple(_with_weights(path, names)))
+
+
+def _components(path: str, checkpoint: Checkpoint) -> dict[str, frozenset[str]]:
+    """The folders that a pipeline names; one that is a link elsewhere is as good as none."""
+    found: dict[str, frozenset[str]] = {}
+    for name in checkpoint.configs.get(PIPELINE_CONFIG, ()):
+        below = os.path.join(path, name)
+        if name in checkpoint.names and os.path.isdir(below) and not os.path.islink(below):
+            found[name] = frozenset(_listed(below))
+    return found
+
+
+def _sizes(path: str, names: list[str]) -> dict[str, int]:
+    """Of the files of ranks that are there."""
+    found: dict[str, int] = {}
+    for name in names:
+        if name.endswith(OF_A_RANK):
+            status = os.stat(os.path.join(path, name))
+            if stat.S_ISREG(status.st_mode):
+                found[name] = status.st_size
+    return found
+
+
+def _config(path: str, name: str, names: list[str]) -> dict[str, Any] | None:
+    """A configuration that is a JSON object; what is wrong with another one is not asked here."""
+    if name not in names:
+        return None
+    try:
+        with Ranges(os.path.join(path, name)) as file:
+            told, _ = read_json(file.read(0, file.size))
+    except (OSError, TooMuch, Malformed):
+        return None
+    return told if isinstance(told, dict) else None
 
 
 def _read_files(
@@ -100,15 +160,19 @@ def _read_files(
 
 def _by_content(file: Ranges, path: str, name: str) -> WeightFile:
     """A file whose name says nothing."""
+    if file.read(0, 4) == b"GGUF":
+        return read_gguf(file, path, name)
     looks_like_torch = file.read(0, 4) == b"PK\x03\x04" or file.read(0, 1) == b"\x80"
     return (read_torch if looks_like_torch else read_safetensors)(file, path, name)
 
 
-def _read_index(folder: str, name: str, problems: list[str]) -> Index | None:
+def _read(
+    reader: Callable[[Ranges, str, str], Found], folder: str, name: str, problems: list[str]
+) -> Found | None:
     path = os.path.join(folder, name)
     try:
         with Ranges(path) as file:
-            return read_index(file, path, name)
+            return reader(file, path, name)
     except (OSError, TooMuch) as error:
         problems.append(_told(path, error))
         return None
@@ -129,7 +193,7 @@ def _is_weights(name: str) -> bool:
     return low.rpartition(".")[2] in READERS and not _OTHERS_BIN.fullmatch(low)
 
 
-def _leaves(file: str, folder: str) -> bool:
+def _leaves(file: str) -> bool:
     """The name leads out of the folder; a link in it may lead anywhere, as in the hub's cache."""
     parts = file.replace("\\", "/").split("/")
     return os.path.isabs(file) or ".." in parts or "\0" in file or bool(os.path.splitdrive(file)[0])

@@ -9,7 +9,7 @@ from tensortrail.rules.checkpoints._flaws import SAVE_AGAIN, from_flaws
 
 
 class HeaderUnreadable(Rule):
-    """The header of a safetensors file is not what readers understand.
+    """The header of a safetensors or GGUF file is not what readers understand.
 
     ## What it does
     Reports a header that is no JSON object, is longer than readers accept, or has an entry whose
@@ -36,7 +36,7 @@ class HeaderUnreadable(Rule):
     code = "CKP805"
     name = "header-unreadable"
     severity = Severity.ERROR
-    reads = Part.SAFETENSORS
+    reads = Part.FILES
 
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         yield from from_flaws(self, checkpoint, Trouble.HEADER, SAVE_AGAIN)

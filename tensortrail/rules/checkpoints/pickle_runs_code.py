@@ -52,10 +52,10 @@ class PickleRunsCode(Rule):
     code = "CKP811"
     name = "pickle-runs-code"
     severity = Severity.ERROR
-    reads = Part.TORCH
+    reads = Part.PICKLES
 
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         yield from from_flaws(self, checkpoint, Trouble.EXECUTES, _AVOID)
         own = [file for file in checkpoint.files if not _OF_A_TRAINER.fullmatch(file.name)]
-        weights = replace(checkpoint, files=tuple(own), indexes=())
+        weights = replace(checkpoint, files=tuple(own))
         yield from from_flaws(self, weights, Trouble.CODE, _CONVERT, Severity.WARNING)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
-from tensortrail.rules.checkpoint import Checkpoint, Part
-from tensortrail.rules.checkpoints._flaws import SAVE_AGAIN
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import SAVE_AGAIN, from_flaws
 from tensortrail.rules.checkpoints._layout import layout, readable
 
 
@@ -37,9 +37,10 @@ class TensorMisplaced(Rule):
     code = "CKP808"
     name = "tensor-misplaced"
     severity = Severity.ERROR
-    reads = Part.SAFETENSORS
+    reads = Part.FILES
 
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.MISPLACED, SAVE_AGAIN)
         for file in readable(checkpoint):
             wrong = layout(file).misplaced
             for each in wrong[:1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,8 @@ from safetensors.torch import load_file
 
 from tensortrail.doctor.checkpoint.examine import examine
 from tests.doctor.checkpoint.fuzzing import OLD, SAFETENSORS, TORCH, Mutation, samples
-from tests.doctor.checkpoint.written import write_all
+from tests.doctor.checkpoint.test_folders import gguf
+from tests.doctor.checkpoint.written import INDEX, write_all
 
 FEW, MANY = 90, 2600
 LOADED_BUT_REPORTED = {
@@ -80,3 +82,30 @@ def test_nothing_is_fine_that_the_library_cannot_load(
         seen[f"{'loads' if loaded else 'fails'}, {'fine' if fine else 'reported'}"] += 1
     assert seen["fails, reported"] > count // 3
     assert seen.total() == count
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        *((name, FEW) for name in ("model.gguf", ".metadata", INDEX)),
+        *(
+            pytest.param(name, MANY, marks=pytest.mark.complete)
+            for name in ("model.gguf", ".metadata", INDEX)
+        ),
+    ],
+)
+def test_whatever_is_read_there_is_an_answer(tmp_path: Path, name: str, count: int) -> None:
+    """Where the loader would run what it reads, or none is here, the reader only has to hold."""
+    write_all(tmp_path / "whole")
+    contents = {
+        "model.gguf": gguf(),
+        ".metadata": pickle.dumps({"state_dict_metadata": {}, "storage_data": {}, "more": [1.5]}),
+        INDEX: (tmp_path / "whole" / "sharded" / INDEX).read_bytes(),
+    }
+    reported = 0
+    for sample in samples(contents[name], OLD, count):
+        (tmp_path / name).write_bytes(sample)
+        found = examine(str(tmp_path / name))
+        assert found.ran
+        reported += bool(found.findings or found.problems)
+    assert reported > count // 3

@@ -86,6 +86,20 @@ def with_diffusers(folder: Path) -> None:
     ).save_pretrained(folder, max_shard_size="20KB")
 
 
+def with_diffusers_as_a_pipeline(folder: Path) -> None:
+    from diffusers import DDPMPipeline, DDPMScheduler, UNet2DModel
+
+    unet = UNet2DModel(
+        sample_size=8,
+        block_out_channels=(8,),
+        norm_num_groups=4,
+        layers_per_block=1,
+        down_block_types=("DownBlock2D",),
+        up_block_types=("UpBlock2D",),
+    )
+    DDPMPipeline(unet, DDPMScheduler()).save_pretrained(folder)
+
+
 def with_torchao(folder: Path) -> None:
     from torchao.quantization import Int8WeightOnlyConfig, quantize_
 
@@ -119,6 +133,7 @@ WRITERS: list[Callable[[Path], None]] = [
     with_accelerate_and_its_optimizer,
     with_peft,
     with_diffusers,
+    with_diffusers_as_a_pipeline,
     with_torchao,
     with_torch_in_every_type,
 ]

@@ -77,7 +77,7 @@ def storage_of(identity: Any) -> Storage | None:
 def _view(path: str, function: str, arguments: Any) -> View | None:
     if not (isinstance(arguments, tuple) and len(arguments) >= _VIEWS[function]):
         return None
-    reference, offset, shape, strides = arguments[0], arguments[1], *map(_sizes, arguments[2:4])
+    reference, offset, shape, strides = arguments[0], arguments[1], *map(sizes_in, arguments[2:4])
     storage = storage_of(reference.identity) if isinstance(reference, Reference) else None
     if storage is None or shape is None or strides is None or not _is_size(offset):
         return None
@@ -95,14 +95,14 @@ def _view(path: str, function: str, arguments: Any) -> View | None:
 
 
 def _without_values(path: str, arguments: Any) -> View | str:
-    shape = _sizes(arguments[1]) if isinstance(arguments, tuple) and len(arguments) > 1 else None
+    shape = sizes_in(arguments[1]) if isinstance(arguments, tuple) and len(arguments) > 1 else None
     if shape is None:
         return f"{path or 'a tensor'} is described wrongly"
     dtype = arguments[0].name if isinstance(arguments[0], Name) else ""
     return View(path, dtype, shape, None)
 
 
-def _sizes(value: Any) -> tuple[int, ...] | None:
+def sizes_in(value: Any) -> tuple[int, ...] | None:
     if isinstance(value, Made) and isinstance(value.what, Name) and value.what.name == "Size":
         value = value.arguments[0] if isinstance(value.arguments, tuple) and value.arguments else ()
     if isinstance(value, (tuple, list)) and all(_is_size(each) for each in value):

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
+from tensortrail.rules.checkpoints._flaws import from_flaws
+
+_MEND = "save the checkpoint again: the metadata cannot be made anew from the files of the ranks"
+
+
+class DistributedMetadataUnreadable(Rule):
+    """The `.metadata` of a distributed checkpoint cannot be followed.
+
+    ## What it does
+    Reads the structure of the pickle without unpickling it, and reports where it makes no sense.
+
+    ## Why is this bad?
+    `torch.distributed.checkpoint.load` unpickles this file first; without it no tensor is found.
+
+    ## Example
+    ```
+    $ tensortrail doctor checkpoint-100
+    error[CKP841] distributed-metadata-unreadable: the pickle holds a byte that is no instruction
+    (byte 71)
+    ```
+
+    ## Fix safety
+    No fix is offered.
+
+    ## References
+    - torch: https://docs.pytorch.org/docs/stable/distributed.checkpoint.html
+    """
+
+    code = "CKP841"
+    name = "distributed-metadata-unreadable"
+    severity = Severity.ERROR
+    reads = Part.METADATA
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        yield from from_flaws(self, checkpoint, Trouble.METADATA, _MEND)

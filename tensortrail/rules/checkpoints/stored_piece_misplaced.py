@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, StoredPart
+
+
+class StoredPieceMisplaced(Rule):
+    """A piece of a distributed checkpoint lies outside of its file or over another.
+
+    ## What it does
+    Compares each entry of `storage_data` with the length of its file, with its neighbours in the
+    file, and with the bytes that its tensor needs.
+
+    ## Why is this bad?
+    The file was cut, or belongs to another save. Loading fails, or reads the bytes of another
+    tensor.
+
+    ## Example
+    ```
+    $ tensortrail doctor checkpoint-100
+    error[CKP844] stored-piece-misplaced: 'model.head.weight' lies beyond the end of __1_0.distcp
+    seen: expected 9,216 bytes, found 8,192 bytes
+    ```
+
+    ## Fix safety
+    No fix is offered: copy the file again.
+
+    ## References
+    - torch: https://docs.pytorch.org/docs/stable/distributed.checkpoint.html
+    """
+
+    code = "CKP844"
+    name = "stored-piece-misplaced"
+    severity = Severity.ERROR
+    reads = Part.METADATA
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        found = checkpoint.distributed
+        by_file: dict[str, list[StoredPart]] = {}
+        for part in found.parts if found else ():
+            by_file.setdefault(part.file, []).append(part)
+        for name, parts in sorted(by_file.items()):
+            size = checkpoint.sizes.get(name)
+            if size is None:
+                continue
+            for part, told, expected in _misplaced(parts, size):
+                yield self.finding_in_file(
+                    os.path.join(checkpoint.path, name),
+                    f"{part.key!r} {told}",
+                    f"copy {name} again from where it was written",
+                    span=(part.begin, part.end),
+                    evidence={"expected": expected, "found": f"{size:,} bytes"},
+                )
+                break
+
+
+def _misplaced(parts: list[StoredPart], size: int) -> Iterator[tuple[StoredPart, str, str]]:
+    """What is wrong with a piece, and what should be."""
+    end, before = 0, ""
+    for part in sorted(parts, key=lambda each: (each.begin, each.end)):
+        if part.end > size:
+            yield part, "lies beyond the end of its file", f"{part.end:,} bytes"
+        elif part.begin < end:
+            yield part, f"lies over the bytes of {before!r}", f"a beginning at byte {end:,}"
+        end, before = max(end, part.end), part.key

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part
+from tensortrail.rules.checkpoints._flaws import SHOWN, counted, listed
+
+
+class StrayRankFile(Rule):
+    """A file of a rank lies in the folder that the metadata does not name.
+
+    ## What it does
+    Compares the files named `*.distcp` with those that `.metadata` names.
+
+    ## Why is this bad?
+    It is left from an earlier save with more ranks into the same folder, or the metadata is of
+    another save. The space is lost; a tool that reads every file mixes two saves.
+
+    ## Example
+    ```
+    $ tensortrail doctor checkpoint-100
+    warning[CKP846] stray-rank-file: '__7_0.distcp' is in no entry of the metadata
+    ```
+
+    ## Fix safety
+    Removing the files is safe if the metadata is the newer; look at the times first.
+
+    ## References
+    - torch: https://docs.pytorch.org/docs/stable/distributed.checkpoint.html
+    """
+
+    code = "CKP846"
+    name = "stray-rank-file"
+    severity = Severity.WARNING
+    reads = Part.METADATA
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        found = checkpoint.distributed
+        if found is None or not found.usable:
+            return
+        named = {part.file for part in found.parts}
+        written = [name for name, size in checkpoint.sizes.items() if size]
+        stray = sorted(name for name in written if name not in named)
+        if stray:
+            verb = "is" if len(stray) == 1 else "are"
+            yield self.finding_in_file(
+                found.path,
+                f"{listed(stray)} {verb} in no entry of the metadata",
+                f"remove what an earlier save left: `rm {' '.join(stray[:SHOWN])}`",
+                evidence={"found": counted(len(stray), "file")},
+            )
