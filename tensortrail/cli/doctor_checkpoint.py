@@ -99,11 +99,15 @@ def _read(found: Examination) -> str:
 
 def _notes(checks: tuple[Check, ...]) -> Iterator[str]:
     """The checks that ran; the others by the reason why not."""
+    from tensortrail.doctor.checkpoint.examine import NOT_SELECTED
+
     reasons: dict[str, list[str]] = {}
     for check in checks:
         reasons.setdefault(check.left_out, []).append(check.name)
     ran = reasons.pop("", [])
     yield f"checks that ran ({len(ran)}): {', '.join(ran)}"
+    if chosen := reasons.pop(NOT_SELECTED, []):
+        yield f"did not run ({len(chosen)}): {NOT_SELECTED}"
     for reason, names in reasons.items():
         yield f"did not run ({len(names)}), {reason}: {', '.join(names)}"
 

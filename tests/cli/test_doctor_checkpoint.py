@@ -82,7 +82,7 @@ def test_checks_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     path = write(tmp_path / "model.safetensors", DATA[:20])
     code, out, _ = run(capsys, str(path), "--ignore", "file-truncated")
     assert code == 0
-    assert "did not run (1), not selected: file-truncated" in out
+    assert "did not run (1): not selected" in out
     code, out, _ = run(capsys, str(path), "--select", "CKP80")
     assert code == 1
     assert run(capsys, str(path), "--select", "CKP899")[0] == 2

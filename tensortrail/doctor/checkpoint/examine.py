@@ -12,6 +12,8 @@ from tensortrail.findings import Finding
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.checkpoint import Checkpoint
 
+NOT_SELECTED = "not selected"
+
 
 class Check(NamedTuple):
     code: str
@@ -81,5 +83,5 @@ def _rules() -> list[type[Rule]]:
 def _left_out(rule: type[Rule], checkpoint: Checkpoint, codes: Collection[str] | None) -> str:
     chosen = rule.default if codes is None else rule.code in codes
     if not chosen:
-        return "not selected"
+        return NOT_SELECTED
     return "" if checkpoint.has(rule.reads) else f"no {rule.reads.value} here"

@@ -15,14 +15,14 @@ class IndexEntryWrong(Rule):
     Looks each name of the `weight_map` up in the header of its file.
 
     ## Why is this bad?
-    Loading by the index fails, or the weight keeps its random initial values and a warning
-    scrolls by.
+    A reader that looks a weight up by the index fails on it. One that reads every shard the index
+    names finds it all the same, if some shard has it: then this is a warning.
 
     ## Example
     ```
     $ tensortrail doctor my-model
-    error[CKP822] index-entry-wrong: 'lm_head.weight' is in model-00002-of-00002.safetensors, not
-    in model-00001-of-00002.safetensors
+    warning[CKP822] index-entry-wrong: 'lm_head.weight' is in model-00002-of-00002.safetensors; the
+    index says model-00001-of-00002.safetensors
      --> my-model/model.safetensors.index.json:37
     ```
 
@@ -50,12 +50,13 @@ class IndexEntryWrong(Rule):
             ]
             for key in wrong[:1]:
                 there = where.get(key)
-                told = f"is in {there}, not in" if there else "is in no shard, and not in"
+                told = f"is in {there}" if there else "is in no shard"
                 others = f" (and {len(wrong) - 1:,} more entries)" if len(wrong) > 1 else ""
                 yield self.finding_in_file(
                     index.path,
-                    f"{key!r} {told} {index.weight_map[key]}{others}",
+                    f"{key!r} {told}; the index says {index.weight_map[key]}{others}",
                     f"write {there} at this entry" if there else "get the shard again",
                     line=index.line_of(key),
+                    severity=Severity.WARNING if there else Severity.ERROR,
                     evidence={"expected": index.weight_map[key], "found": there or "nowhere"},
                 )

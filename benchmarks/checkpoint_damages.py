@@ -1,0 +1,109 @@
+"""Who notices which damage: doctor, the reader of safetensors, from_pretrained of transformers.
+
+    python benchmarks/checkpoint_damages.py        # a table in Markdown
+
+The damages are those of the tests. "refuses" is an exception, "warns" a load that names keys it
+could not match, "loads" one that says nothing."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from tensortrail.doctor.checkpoint.examine import examine
+from tests.doctor.checkpoint.damages import DAMAGES, Damage
+from tests.doctor.checkpoint.written import LAYERS, copy, write_all
+
+SILENT = {"loads", "-"}
+
+
+class Config(PreTrainedConfig):  # type: ignore[misc]
+    model_type = "damaged"
+
+
+class Layer(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = torch.nn.Linear(8, 8)
+        self.norm = torch.nn.RMSNorm(8)
+
+
+class Model(PreTrainedModel):  # type: ignore[misc]
+    """The weights of the tests as a model."""
+
+    config_class = Config
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.embed = torch.nn.Embedding(16, 8)
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(LAYERS))
+        self.head = torch.nn.Linear(8, 16, bias=False)
+        self.post_init()
+
+
+def by_doctor(folder: Path) -> str:
+    codes = dict.fromkeys(finding.code for finding in examine(str(folder)).findings)
+    return ", ".join(codes) or "-"
+
+
+def by_safetensors(folder: Path) -> str:
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        return "-"
+    try:
+        for file in files:
+            with safe_open(file, "pt") as opened:
+                for key in opened.keys():  # noqa: SIM118 - it is no mapping
+                    opened.get_tensor(key)
+    except Exception:
+        return "refuses"
+    return "loads"
+
+
+def by_transformers(folder: Path) -> str:
+    Config().save_pretrained(folder)
+    try:
+        _, told = Model.from_pretrained(folder, output_loading_info=True)
+    except Exception:
+        return "refuses"
+    return "warns" if any(told[key] for key in told) else "loads"
+
+
+def row(whole: Path, damage: Damage, place: Path) -> tuple[str, str, str]:
+    folder = copy(whole / damage.base, place / damage.name)
+    damage.do(folder)
+    return by_doctor(folder), by_safetensors(folder), by_transformers(folder)
+
+
+def main() -> None:
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        write_all(place / "whole")
+        print("| damage | doctor | safetensors | from_pretrained |\n| --- | --- | --- | --- |")
+        noticed: Counter[str] = Counter()
+        for damage in DAMAGES:
+            cells: Any = row(place / "whole", damage, place)
+            noticed.update(
+                {name: cell not in SILENT for name, cell in zip(COLUMNS, cells, strict=True)}
+            )
+            words = damage.name.replace("_", " ")
+            print(f"| {damage.base}: {words} | {' | '.join(cells)} |")
+        total = ", ".join(f"{name} {noticed[name]}" for name in COLUMNS)
+        print(f"\nNoticed, of {len(DAMAGES)}: {total}.")
+
+
+COLUMNS = ("doctor", "safetensors", "from_pretrained")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""The commands of docs/guides/doctor.md and what they print.
+
+`python -m tests.doctor.checkpoint.guide` writes it anew."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.doctor.checkpoint.damages import DAMAGES
+from tests.doctor.checkpoint.written import copy, write_all
+
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "doctor.md"
+BLOCK = re.compile(
+    r"(<!-- damage: ?(\w*) -->\n```sh\n(tensortrail [^\n]*)\n```\n\n```\n)(.*?)(?=```)", re.DOTALL
+)
+
+
+def current(page: str) -> str:
+    """The page with what its commands print now."""
+    return BLOCK.sub(lambda found: found[1] + printed(found[2], found[3]), page)
+
+
+def printed(name: str, command: str) -> str:
+    base, do = next(
+        ((each.base, each.do) for each in DAMAGES if each.name == name), ("sharded", None)
+    )
+    with tempfile.TemporaryDirectory() as place:
+        write_all(Path(place) / "whole")
+        folder = copy(
+            Path(place) / "whole" / (damage.base if damage else "sharded"), Path(place) / "my-model"
+        )
+        if damage is not None:
+            damage.do(folder)
+        words = [sys.executable, "-m", *shlex.split(command)]
+        env = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+        done = subprocess.run(words, cwd=place, env=env, capture_output=True, text=True)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    PAGE.write_text(current(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
