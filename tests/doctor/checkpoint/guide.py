@@ -27,14 +27,11 @@ def current(page: str) -> str:
 
 
 def printed(name: str, command: str) -> str:
-    base, do = next(
-        ((each.base, each.do) for each in DAMAGES if each.name == name), ("sharded", None)
-    )
+    damage = next((each for each in DAMAGES if each.name == name), None)
+    base = damage.base if damage else "sharded"
     with tempfile.TemporaryDirectory() as place:
         write_all(Path(place) / "whole")
-        folder = copy(
-            Path(place) / "whole" / (damage.base if damage else "sharded"), Path(place) / "my-model"
-        )
+        folder = copy(Path(place) / "whole" / base, Path(place) / "my-model")
         if damage is not None:
             damage.do(folder)
         words = [sys.executable, "-m", *shlex.split(command)]
