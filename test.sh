@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")"
 echo "Installing the tested set into .venv (a few minutes the first time)"
 python3 -m venv .venv
-.venv/bin/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+.venv/bin/pip install -qq --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 echo "Checking style and types"
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 
@@ -20,3 +22,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "complete" in item.keywords:
             item.add_marker(other_releases)
+
+
+def pytest_collection_finish() -> None:
+    """What the tests have imported stays to the end. Collections of garbage, which many of them
+    ask for, need not look at it each time."""
+    gc.collect()
+    gc.freeze()
