@@ -11,7 +11,7 @@ from tensortrail.rules.devices._lying import FACTORIES, sets_up
 from tensortrail.rules.view import FunctionNode, Module
 
 _MOVES = frozenset({"to", "cuda", "cpu", "type_as", "pin_memory", "share_memory_"})
-_ENDS = frozenset({"item", "tolist", "numpy", "size", "dim", "numel"})
+_ENDS = frozenset({"item", "tolist", "numpy", "size", "dim", "numel", "element_size", "itemsize"})
 _KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter", "DataLoader"})
 _STORES_A_COPY = frozenset({"copy_", "load_state_dict"})
 

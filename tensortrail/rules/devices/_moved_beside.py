@@ -15,17 +15,16 @@ from tensortrail.rules.view import FunctionNode, Module
 class LeftAlone:
     """An expression that is not moved, beside others of its form that are."""
 
-    node: ast.expr
+    node: ast.AST
     moved: Sequence[ast.Call]
     device: str
 
 
-def left_alone(module: Module) -> Iterator[LeftAlone]:
-    moves = [each for each in module.calls("to") if moved_to(module, each)]
-    seen: set[ast.AST] = set()
+def left_beside(module: Module, moves: Sequence[ast.Call]) -> Iterator[LeftAlone]:
+    seen: set[tuple[ast.AST, int]] = set()
     for group in _groups(module, moves):
-        if group and group[0] not in seen:
-            seen.update(group)
+        if group and (group[0], len(group)) not in seen:
+            seen.add((group[0], len(group)))
             yield from _odd_ones(module, group)
     for function in outermost(module, moves):
         yield from _bound_together(module, function, moves)
@@ -51,6 +50,7 @@ def _groups(module: Module, moves: Sequence[ast.Call]) -> Iterator[Sequence[ast.
             yield around.values
         elif isinstance(around, (ast.Tuple, ast.List)):
             yield around.elts
+            yield [each for each in around.elts if _is_of_own_name(module, around, each)]
         elif isinstance(around, ast.Call) and move is not around.func:
             yield [*around.args, *(each.value for each in around.keywords)]
         elif isinstance(around, ast.Assign):
@@ -95,14 +95,35 @@ def _unmoved(module: Module, node: ast.expr) -> ast.expr | None:
 
 
 def _form(module: Module, node: ast.expr) -> str:
-    """Alike are members of one object, and results of one function; a name is like no other."""
+    """Alike are members of one object, results of one function, and what one method gives of
+    several tensors; a name is like another if both are bound again at once."""
     if isinstance(node, ast.Subscript):
         return f"{module.text(node.value)}[]"
     if isinstance(node, ast.Attribute) and module.text(node.value) != "self":
         return f"{module.text(node.value)}."
+    if isinstance(node, ast.Name):
+        return "name" if _is_of_own_name(module, module.parent(node), node) else ""
     if isinstance(node, ast.Call) and (node.args or node.keywords):
-        return f"{module.text(node.func)}()"
+        func = node.func
+        if isinstance(func, ast.Attribute) and not module.qualified(func).startswith("torch"):
+            given = ", ".join(map(module.text, node.args))
+            return f".{func.attr}({given})"
+        return f"{module.text(func)}()"
     return ""
+
+
+def _is_of_own_name(module: Module, around: ast.AST | None, node: ast.expr) -> bool:
+    """`x` or `x.to(d)` of `x, y = x.to(d), y`, at the place of `x`."""
+    if isinstance(around, ast.Attribute):  # of a move
+        around = module.parent(module.parent(around) or around)
+    statement = module.parent(around) if isinstance(around, ast.Tuple) else None
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, ast.Tuple) or not isinstance(around, ast.Tuple):
+        return False
+    names = {each.id for each in target.elts if isinstance(each, ast.Name)}
+    return isinstance(node, (ast.Name, ast.Call)) and (
+        (root(node) if isinstance(node, ast.Call) else node.id) in names
+    )
 
 
 def _bound_together(
@@ -111,8 +132,8 @@ def _bound_together(
     """`ids, labels = batch`, of which one is moved and the other is used as it is."""
     own = [each for each in moves if function in module.ancestors(each)]
     for names in _unpacked(module, function):
-        moved = [each for each in own if _root(each) in {name.id for name in names}]
-        roots = {_root(each) for each in moved}
+        moved = [each for each in own if root(each) in {name.id for name in names}]
+        roots = {root(each) for each in moved}
         devices = {moved_to(module, each) for each in moved}
         rest = [each for each in names if each.id not in roots and each.id != "_"]
         if len(devices) == 1 and len(rest) == 1 and _is_passed(module, function, rest[0].id):
@@ -128,7 +149,7 @@ def _unpacked(module: Module, function: FunctionNode) -> Iterator[list[ast.Name]
                 yield names
 
 
-def _root(call: ast.Call) -> str:
+def root(call: ast.Call) -> str:
     value = call.func.value if isinstance(call.func, ast.Attribute) else None
     return value.id if isinstance(value, ast.Name) else ""
 

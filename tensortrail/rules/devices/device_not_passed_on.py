@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
@@ -11,6 +12,7 @@ from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
+_FORWARDED = re.compile("device|dtype|map_location|offload")
 _OF_TENSORS = frozenset({"shape", "dtype", "size"})
 _OWN = frozenset({"self.device", "self._device", "accelerator.device", "self.accelerator.device"})
 
@@ -26,7 +28,9 @@ class DeviceNotPassedOn(Rule):
     Notes calls that accept `device` and are not given it, in a function that has a device for the
     purpose: a parameter or variable `device`, `self.device`, or that of a tensor whose shape or
     dtype the call takes. The call is a factory of torch, or a function or class of the project.
-    Also notes a device that is accepted or determined, and never read.
+    Also notes a device that is accepted or determined, and never read; and calls of functions of
+    the project that accept `dtype`, `map_location`, `offload_to_cpu` and the like, in a function
+    with a parameter of the same name that it does not pass on to them.
 
     Nothing is reported for a result that is moved, indexed with, read out or copied, for one
     without a dimension, and while an object is set up without a device.
@@ -80,8 +84,19 @@ def table(n, device):
             "    return kept\n",
             lines=(4,),
         ),
+        Bad(
+            "import torch\n\n\ndef steps(n, dtype=None):\n"
+            "    return torch.arange(n).to(dtype)\n\n\n"
+            "def table(x, dtype):\n    return x.to(dtype) * steps(len(x))\n",
+            lines=(9,),
+        ),
     )
     good = (
+        Good(
+            "import torch\n\n\ndef steps(n, dtype=None):\n"
+            "    return torch.arange(n).to(dtype)\n\n\n"
+            "def table(x, dtype):\n    return x.to(dtype) * steps(len(x), dtype)\n"
+        ),
         Good(
             "import torch\n\n\ndef padded(x, n):\n"
             "    rows = torch.zeros(n, dtype=x.dtype).to(x)\n    return torch.cat([x, rows])\n"
@@ -97,6 +112,7 @@ def table(n, device):
             return
         for function in functions(module):
             yield from self._unread(module, function)
+            yield from self._not_forwarded(module, function)
             at_hand = _device_at_hand(module, function)
             for call in accepting(module, function, "device"):
                 said = at_hand or _modelled_on(module, function, call)
@@ -107,6 +123,15 @@ def table(n, device):
         for node, name in _devices_named(module, function):
             if not is_read(module, function, name) and not _is_empty(function):
                 yield self.finding(module, node, f"`{name}` is never read: nothing is put there")
+
+    def _not_forwarded(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        for name in (each.arg for each in parameters(function)):
+            if name == "device" or not _FORWARDED.search(name):
+                continue
+            for call in accepting(module, function, name):
+                if not is_maker(module, call):
+                    message = f"this accepts `{name}`, which the function is given, and gets none"
+                    yield self.finding(module, call, message)
 
     def _reported(self, module: Module, call: ast.Call, said: str) -> Finding:
         what = "makes a tensor" if is_maker(module, call) else "accepts `device`"

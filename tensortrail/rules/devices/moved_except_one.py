@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._moved_beside import LeftAlone, left_alone
+from tensortrail.rules.devices._moved_alike import left_of_its_kind
+from tensortrail.rules.devices._moved_beside import LeftAlone, left_beside, moved_to
 from tensortrail.rules.shared.in_tests import in_tests
 
 
@@ -14,7 +16,8 @@ class MovedExceptOne(Rule):
     ## What it does
     Notes a member of a batch, an argument of a call, an entry of a mapping or one of several names
     that were bound together, if it is left where it was and the others of its form beside it are
-    moved to one device.
+    moved to one device. Also notes the one result of a function of torch that is not moved, where
+    the others in the same function are.
 
     ## Why is this bad?
     What comes together is mostly used together. The one that stays behind is on the CPU when it
@@ -57,6 +60,16 @@ def batches(batch, device):
             "    return model(ids, labels)\n",
             lines=(2,),
         ),
+        Bad(
+            "def compared(a, b, device):\n    a, b = a.to(device), b\n    return a.like(b)\n",
+            lines=(2,),
+        ),
+        Bad(
+            "import torch\n\n\ndef given(rows, columns, device):\n    if rows is None:\n"
+            "        return torch.from_numpy(columns)\n"
+            "    return torch.from_numpy(rows).to(device)\n",
+            lines=(6,),
+        ),
     )
     good = (
         Good(
@@ -72,8 +85,12 @@ def batches(batch, device):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for each in left_alone(module):
-            yield self._reported(module, each)
+        reported: set[ast.AST] = set()
+        moves = [each for each in module.calls("to") if moved_to(module, each)]
+        for each in (*left_beside(module, moves), *left_of_its_kind(module, moves)):
+            if each.node not in reported:
+                reported.add(each.node)
+                yield self._reported(module, each)
 
     def _reported(self, module: Module, left: LeftAlone) -> Finding:
         shown = left.moved[:2]

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._lying import sets_up
 from tensortrail.rules.places import What, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
-_ASKED = frozenset({"device", "to", "cuda", "cpu", "is_cuda", "shape", "dtype", "size", "item"})
+_ASKED = frozenset({"device", "shape", "dtype", "size", "item"})
+_MOVES = frozenset({"to", "cuda", "cpu", "is_cuda"})
 _MOVERS = frozenset({"to", "_apply", "cuda", "cpu"})
 _MADE = frozenset({Where.DEFAULT, Where.DEVICE, Where.LITERAL, Where.OF, Where.STAYS, Where.SELF})
 
@@ -18,9 +20,9 @@ class PlainBesideBuffers(Rule):
     """A module keeps a tensor as a plain attribute, and its methods use it as it is.
 
     ## What it does
-    Notes `self.name = tensor` in an `nn.Module` if another method reads the attribute, and nothing
-    in the class moves it or asks for its device. The message counts the tensors of the class that
-    are buffers.
+    Notes `self.name = tensor` where an `nn.Module` is set up, if another method reads the attribute
+    and nothing in the class moves it or compares its device. The message counts the tensors of the
+    class that are buffers.
 
     A parameter, a tensor without a dimension, and what is set to None again are left alone.
 
@@ -93,7 +95,7 @@ class Rotary(nn.Module):
         for name, stores in _stores(module, cls).items():
             if name in registered or _is_moved(module, cls, name):
                 continue
-            kept = [each for each in stores if _is_kept_tensor(module, each)]
+            kept = [each for each in stores if _is_kept_tensor(module, cls, each)]
             if len(kept) == len(stores) and _is_used(module, cls, name, stores):
                 yield self._reported(module, kept[0], name, buffers)
 
@@ -123,28 +125,53 @@ def _stores(module: Module, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]
     return found
 
 
-def _is_kept_tensor(module: Module, store: ast.Attribute) -> bool:
+def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> bool:
     function = module.function_of(store)
-    held = module.places(function).seen.get(store) if function is not None else None
-    if held is None or held.what is not What.TENSOR or held.may_be_scalar or not held.places:
+    if function is None or function.name not in module.once(_setting_up, cls):
+        return False
+    held = module.places(function).seen.get(store)
+    if held is None or held.what is not What.TENSOR or held.may_be_scalar:
         return False
     return all(
         each.where in _MADE and each.subject not in ("parameter", "buffer") for each in held.places
     )
 
 
+def _setting_up(module: Module, cls: ast.ClassDef) -> set[str]:
+    """Methods that set the module up, and those that they call."""
+    methods = {each.name: each for each in cls.body if isinstance(each, ast.FunctionDef)}
+    found = {name for name, each in methods.items() if sets_up(each)}
+    left = list(found)
+    while left:
+        for call in module.nodes(ast.Call, methods[left.pop()]):
+            func = call.func
+            own = isinstance(func, ast.Attribute) and module.text(func.value) == "self"
+            name = func.attr if isinstance(func, ast.Attribute) and own else ""
+            if name in methods and name not in found:
+                found.add(name)
+                left.append(name)
+    return found
+
+
 def _is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
-    """By the class, or by somebody who asks it for the device of the tensor."""
+    """By the class, or by a method that compares its device."""
     for node in module.nodes(ast.Attribute, cls):
         if node.attr != name:
             continue
         function = module.function_of(node)
         above = module.parent(node)
-        if isinstance(above, ast.Attribute) and above.attr in _ASKED - {"shape", "dtype", "size"}:
+        asked = above.attr if isinstance(above, ast.Attribute) else ""
+        if asked in _MOVES or (asked == "device" and _is_compared(module, above)):
             return True
         if function is not None and function.name in _MOVERS:
             return True
     return False
+
+
+def _is_compared(module: Module, node: ast.AST | None) -> bool:
+    return node is not None and any(
+        isinstance(each, ast.Compare) for each in module.ancestors(node)
+    )
 
 
 def _is_used(module: Module, cls: ast.ClassDef, name: str, stores: Sequence[ast.Attribute]) -> bool:
