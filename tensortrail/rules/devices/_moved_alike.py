@@ -9,7 +9,6 @@ from tensortrail.rules.devices._lying import FACTORIES, outermost
 from tensortrail.rules.devices._moved_beside import LeftAlone, moved_to
 from tensortrail.rules.view import FunctionNode, Module
 
-
 _MAKERS = frozenset({*FACTORIES, "from_numpy", "as_tensor", "load"})
 
 
