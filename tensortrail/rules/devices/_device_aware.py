@@ -38,18 +38,9 @@ def makes_on_devices(module: Module, function: FunctionNode) -> bool:
     return module.once(_makes_on_devices, function)
 
 
-def is_said_to_be_tensor(module: Module, function: FunctionNode, subject: str) -> bool:
-    """The argument is annotated as a tensor, in a file that asks tensors where they are."""
-    given = function.args
-    said = any(
-        each.arg == subject and each.annotation is not None and _names_tensor(each.annotation)
-        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)
-    )
-    return said and module.once(_asks_tensors, _file_of(module, function))
-
-
-def _names_tensor(annotation: ast.expr) -> bool:
-    return ast.unparse(annotation).rpartition(".")[2] == "Tensor"
+def is_in_a_file_of_devices(module: Module, function: FunctionNode) -> bool:
+    """The file asks tensors where they are: what it is given need not be on the CPU."""
+    return module.once(_asks_tensors, _file_of(module, function))
 
 
 def _file_of(module: Module, node: ast.AST) -> ast.AST:

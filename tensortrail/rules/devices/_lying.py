@@ -6,10 +6,11 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._device_aware import (
     is_choice,
+    is_in_a_file_of_devices,
     is_of_module,
-    is_said_to_be_tensor,
     makes_on_devices,
 )
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where, opposite
@@ -157,8 +158,8 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
     return place.where is Where.DEVICE
 
 
-def is_only_annotated(module: Module, function: FunctionNode, place: Place) -> bool:
-    """Nothing but its annotation says that the argument may be on a GPU."""
+def is_only_believed(module: Module, function: FunctionNode, place: Place) -> bool:
+    """Nothing but the file around says that the argument may be on a GPU."""
     return place.where is Where.OF and not goes_along(module, function, place.subject, strict=True)
 
 
@@ -170,7 +171,7 @@ def goes_along(
         return True
     meant = is_of_module(module, function) and not sets_up(function)
     meant = meant or makes_on_devices(module, function)
-    meant = meant or (not strict and is_said_to_be_tensor(module, function, subject))
+    meant = meant or (not strict and is_in_a_file_of_devices(module, function))
     if meant and not _is_passed_from_the_cpu(module, function, subject):
         return True
     if _meets_what_follows(module, function, subject):
@@ -313,3 +314,21 @@ def _device_of_a_name(places: FunctionPlaces, place: Place, before: ast.AST) -> 
         and node.lineno < line
     ]
     return f"{max(names)[1]}.device" if names else ""
+
+
+def made_there(
+    module: Module, function: FunctionNode, places: FunctionPlaces, made: ast.AST, there: Place
+) -> Fix | None:
+    """The factory call with the device of that place."""
+    if not isinstance(made, ast.Call) or not (made.args or made.keywords):
+        return None
+    if module.function_of(made) is not function:
+        return None
+    device = device_expression(places, there, function, made)
+    if not device or module.qualified(made.func).endswith("Tensor"):
+        return None
+    last = made.keywords[-1].value if made.keywords else made.args[-1]
+    if isinstance(last, ast.GeneratorExp):
+        return None
+    edit = module.insert_after(last, f", device={device}")
+    return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit)

@@ -4,13 +4,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import (
     FACTORIES,
     described,
-    device_expression,
-    is_only_annotated,
+    is_only_believed,
+    made_there,
     made_without_device,
     makers_and_callers,
     out_of_place,
@@ -32,8 +32,8 @@ class FactoryWithoutDevice(Rule):
     takes together with a parameter or buffer of the module, the output of a submodule, an argument
     of a module's method or of a function that asks arguments for their device, or a tensor that
     the function puts on a device by itself. The tensor may have come through variables, containers
-    and functions of the project. Where nothing but an annotation says that an argument is a
-    tensor, in a file that asks others for their device, it is a note.
+    and functions of the project. Where nothing says that an argument may be on a GPU but that the
+    file asks other tensors for their device, it is a note.
 
     Tensors without a dimension are left alone where a number could stand, and so are indices:
     both are legal from the CPU. A place that depends on a condition is reported only if that is a
@@ -198,7 +198,7 @@ class FactoryWithoutDevice(Rule):
         assert made.by is not None
         line = getattr(meeting.node, "lineno", 0)
         severity = Severity.ERROR if there.where is Where.LITERAL else None
-        if is_only_annotated(module, function, there):
+        if is_only_believed(module, function, there):
             severity = Severity.NOTE
         return self.finding(
             module,
@@ -210,22 +210,5 @@ class FactoryWithoutDevice(Rule):
                 (made.by, "made without a device"),
                 (meeting.node, f"meets a tensor {described(there)}"),
             ),
-            fixes=(_fix(module, function, places, made.by, there),),
+            fixes=(made_there(module, function, places, made.by, there),),
         )
-
-
-def _fix(
-    module: Module, function: FunctionNode, places: FunctionPlaces, made: ast.AST, there: Place
-) -> Fix | None:
-    if not isinstance(made, ast.Call) or not (made.args or made.keywords):
-        return None
-    if module.function_of(made) is not function:
-        return None
-    device = device_expression(places, there, function, made)
-    if not device or module.qualified(made.func).endswith("Tensor"):
-        return None
-    last = made.keywords[-1].value if made.keywords else made.args[-1]
-    if isinstance(last, ast.GeneratorExp):
-        return None
-    edit = module.insert_after(last, f", device={device}")
-    return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit)

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._lying import (
+    FACTORIES,
+    described,
+    follows,
+    is_only_believed,
+    made_there,
+    made_without_device,
+    outermost,
+    sets_up,
+)
+from tensortrail.rules.places import FunctionPlaces, Held, Place, What, Where, opposite
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+
+_ABOUT_DEVICES = re.compile(r"device|cuda|gpu|cpu|meta|offload|fake|trac", re.IGNORECASE)
+_ONE = "|".join(FACTORIES)
+
+
+class DefaultOnOneReturn(Rule):
+    """A function answers on the default device on one path, and where its argument is on another.
+
+    ## What it does
+    Follows the places of tensors through a function and compares what its `return` statements give
+    back. Reports a tensor that was made without a device and is returned as it is, where another
+    `return` of the same function gives a tensor that lies with an argument, with the parameters of
+    the module or on a device that was passed. A tensor without a dimension is a note: it may stand
+    beside a tensor of any device, but not in `torch.stack`, in `torch.cat` or in a collective.
+
+    Nothing is reported while an object is set up, nor where a condition about devices leads to the
+    `return`.
+
+    ## Why is this bad?
+    The odd path is mostly the rare one: an empty batch, a missing label. On a GPU the caller gets
+    a CPU tensor there, and the program stops far from the cause, after hours of training.
+
+    ## Fix safety
+    The fix is unsafe: it passes the device of the other answer. Where several devices are at hand,
+    another may be meant.
+
+    ## References
+    - Lightning-AI/torchmetrics, the answer of metrics for empty inputs
+    """
+
+    code = "DEV531"
+    name = "default-on-one-return"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = tuple(("torch", name, "return") for name in FACTORIES)
+    shape = (
+        re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),
+    )
+    bad = (
+        Bad(
+            "import torch\n\n\ndef areas(boxes: torch.Tensor):\n    if boxes.numel() == 0:\n"
+            "        return torch.zeros(0, 4)\n"
+            "    scale = torch.ones(4, device=boxes.device)\n    return boxes * scale\n",
+            lines=(6,),
+            fixed="import torch\n\n\ndef areas(boxes: torch.Tensor):\n    if boxes.numel() == 0:\n"
+            "        return torch.zeros(0, 4, device=boxes.device)\n"
+            "    scale = torch.ones(4, device=boxes.device)\n    return boxes * scale\n",
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Router(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.gate = nn.Linear(n, n)\n\n"
+            "    def forward(self, x):\n        scores = self.gate(x) * 2\n"
+            "        if not self.training:\n            return scores, torch.zeros(3)\n"
+            "        return scores, scores.sum(0)\n",
+            lines=(13,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass Router(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.gate = nn.Linear(n, n)\n\n"
+            "    def forward(self, x):\n        scores = self.gate(x) * 2\n"
+            "        if not self.training:\n"
+            "            return scores, torch.zeros(3, device=scores.device)\n"
+            "        return scores, scores.sum(0)\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef mean_of(values: torch.Tensor, blank: torch.Tensor):\n"
+            "    blank = torch.zeros(2, device=values.device)\n"
+            "    return values.mean() + blank if len(values) > 0 else torch.tensor([0.0, 0.0])\n",
+            lines=(6,),
+            fixed="import torch\n\n\ndef mean_of(values: torch.Tensor, blank: torch.Tensor):\n"
+            "    blank = torch.zeros(2, device=values.device)\n"
+            "    return values.mean() + blank if len(values) > 0 else "
+            "torch.tensor([0.0, 0.0], device=values.device)\n",
+        ),
+    )
+    good = (
+        Good(
+            "import torch\n\n\ndef areas(boxes: torch.Tensor):\n    if not boxes.is_cuda:\n"
+            "        return torch.zeros(0, 4)\n"
+            "    scale = torch.ones(4, device=boxes.device)\n    return boxes * scale\n"
+        ),
+        Good(
+            "import torch\n\n\ndef areas(boxes: torch.Tensor):\n    if boxes.numel() == 0:\n"
+            "        return torch.zeros(0, 4).to(boxes)\n"
+            "    scale = torch.ones(4, device=boxes.device)\n    return boxes * scale\n"
+        ),
+        Good(
+            "import torch\n\n\ndef table(n: int, m: int):\n    if m == 0:\n"
+            "        return torch.zeros(n)\n    return torch.arange(n) * m\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for outer in outermost(module, made_without_device(module)):
+            places = module.places(outer)
+            for function in (outer, *module.nodes(ast.FunctionDef, outer)):
+                if not sets_up(function):
+                    yield from self._function(module, function, places)
+
+    def _function(
+        self, module: Module, function: FunctionNode, places: FunctionPlaces
+    ) -> Iterator[Finding]:
+        reported: set[ast.AST] = set()
+        for answers in _by_position(module, function, places):
+            other = _where_others_are(module, function, answers)
+            for node, held in answers:
+                found = _on_one_path(held) or _on_the_default(held, other)
+                if found is None or _is_chosen(module, node) or found[0] in reported:
+                    continue
+                reported.add(found[0])
+                yield self._reported(module, function, places, node, held, *found)
+
+    def _reported(
+        self,
+        module: Module,
+        function: FunctionNode,
+        places: FunctionPlaces,
+        node: ast.expr,
+        held: Held,
+        made: ast.AST,
+        other: ast.AST,
+        there: Place,
+    ) -> Finding:
+        line = getattr(other, "lineno", 0)
+        plain = held.may_be_scalar or is_only_believed(module, function, there)
+        return self.finding(
+            module,
+            made,
+            f"this is returned on the default device, and what line {line} gives is a tensor "
+            f"{described(there)}",
+            severity=Severity.NOTE if plain else None,
+            trail=(
+                (made, "made without a device"),
+                (node, "returned"),
+                (other, "the other answer"),
+            ),
+            fixes=(made_there(module, function, places, made, there),),
+        )
+
+
+Answer = tuple[ast.expr, Held]
+
+
+def _by_position(
+    module: Module, function: FunctionNode, places: FunctionPlaces
+) -> Iterator[list[Answer]]:
+    """What the function gives back on its paths: as a whole, or member by member."""
+    found: dict[tuple[int, int], list[Answer]] = {}
+    for statement in module.nodes(ast.Return, function):
+        if statement.value is None or module.function_of(statement) is not function:
+            continue
+        for value in _alternatives(statement.value):
+            members = value.elts if isinstance(value, ast.Tuple) else [value]
+            for index, each in enumerate(members):
+                for one in _alternatives(each):
+                    held = places.seen.get(one)
+                    if held is not None:
+                        found.setdefault((index, len(members)), []).append((one, held))
+    yield from (each for each in found.values() if len(each) > 1)
+
+
+def _alternatives(value: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(value, ast.IfExp):
+        yield from _alternatives(value.body)
+        yield from _alternatives(value.orelse)
+    else:
+        yield value
+
+
+def _where_others_are(
+    module: Module, function: FunctionNode, answers: list[Answer]
+) -> tuple[ast.expr, Place] | None:
+    """An answer that lies where the caller wants it, with its place."""
+    for node, held in answers:
+        place = follows(module, function, held) or _of_argument(function, held)
+        if place is not None and not place.given and not _asks_for_the_type(module, node):
+            return node, place
+    return None
+
+
+def _of_argument(function: FunctionNode, held: Held) -> Place | None:
+    """Its place, if it is the one of a tensor that the caller passes, as far as is known."""
+    place = held.only
+    if held.what is not What.TENSOR or place is None or place.where is not Where.OF:
+        return None
+    plain = "[" not in place.subject and not _ABOUT_DEVICES.search(place.subject)
+    return place if plain and function.name != "__getitem__" else None
+
+
+def _on_the_default(
+    held: Held, other: tuple[ast.expr, Place] | None
+) -> tuple[ast.AST, ast.AST, Place] | None:
+    """The factory that made it, if it is there on every path, and the other answer."""
+    place = held.only
+    if held.what is not What.TENSOR or place is None or place.given or other is None:
+        return None
+    is_made = place.where is Where.DEFAULT and place.by is not None
+    return (place.by, *other) if is_made and place.by is not None else None
+
+
+def _on_one_path(held: Held) -> tuple[ast.AST, ast.AST, Place] | None:
+    """The same for a name that was bound on two paths."""
+    if held.what is not What.TENSOR or len(held.places) != 2:
+        return None
+    for place, instead in (held.in_order, held.in_order[::-1]):
+        if place.where is not Where.DEFAULT or place.by is None or instead.by is None:
+            continue
+        apart = bool(place.given) and instead.given == opposite(place.given)
+        if apart and not (_ABOUT_DEVICES.search(place.given) or "isinstance" in place.given):
+            sure = instead.where in (Where.SELF, Where.DEVICE)
+            return (place.by, instead.by, instead) if sure else None
+    return None
+
+
+def _is_chosen(module: Module, node: ast.expr) -> bool:
+    """A condition about devices leads here, or one about the type of an argument."""
+    by_device = any(_ABOUT_DEVICES.search(each.text) for each in module.guards_of(node))
+    return by_device or _asks_for_the_type(module, node)
+
+
+def _asks_for_the_type(module: Module, node: ast.expr) -> bool:
+    return any(
+        ("isinstance" in each.text or "is_tensor" in each.text)
+        and not isinstance(module.parent(each.test), ast.Assert)
+        for each in module.guards_of(node)
+    )

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.fresh._meetings import under_device, with_device
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.shared.tensor_origin import is_factory
+from tensortrail.rules.view import FunctionNode
+
+_REGISTERS = ("register_buffer", "register_parameter")
+_KEEPERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
+_MOVES = frozenset({"to", "to_empty", "_apply", "cuda"})
+
+
+class ConstructorIgnoresDevice(Rule):
+    """A module is given a device, and makes a parameter or buffer without it.
+
+    ## What it does
+    Looks at the constructors of modules that have a `device` parameter. Reports parameters and
+    buffers that `torch.empty`, `torch.zeros` and the like make there without a device, where the
+    constructor makes others on the device it was given, or uses the parameter for nothing at all.
+    Nothing is reported where the device is stored, or the module is moved at the end.
+
+    ## Why is this bad?
+    Whoever builds the module on a GPU, or on `meta` to save memory, gets one that lies on two
+    devices. It works again after `module.to(device)`, so that it is seen late.
+
+    ## Fix safety
+    The fix is unsafe: it passes the device, and somebody may rely on the CPU.
+
+    ## References
+    - pytorch/ao, `WeightOnlyInt4Linear(device=...)`
+    - pytorch documentation, "Skipping module parameter initialization"
+    """
+
+    code = "NEW309"
+    name = "constructor-ignores-device"
+    severity = Severity.WARNING
+    triggers = (("__init__", "device", "register_"), ("__init__", "device", "Parameter"))
+
+    bad = (
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Packed(nn.Module):
+    def __init__(self, rows, columns, device=None):
+        super().__init__()
+        self.register_buffer("weight", torch.empty((rows, columns)))
+        self.scale = nn.Parameter(torch.ones(rows))
+""",
+            lines=(7, 8),
+            fixed="""\
+import torch
+from torch import nn
+
+class Packed(nn.Module):
+    def __init__(self, rows, columns, device=None):
+        super().__init__()
+        self.register_buffer("weight", torch.empty((rows, columns), device=device))
+        self.scale = nn.Parameter(torch.ones(rows, device=device))
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Norm(nn.Module):
+    def __init__(self, size: int, device: torch.device, bias: bool = True):
+        super().__init__()
+        self.proj = nn.Linear(size, size, device=device)
+        if bias:
+            self.bias = nn.Parameter(torch.zeros(size))
+""",
+            lines=(9,),
+            fixed="""\
+import torch
+from torch import nn
+
+class Norm(nn.Module):
+    def __init__(self, size: int, device: torch.device, bias: bool = True):
+        super().__init__()
+        self.proj = nn.Linear(size, size, device=device)
+        if bias:
+            self.bias = nn.Parameter(torch.zeros(size, device=device))
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Packed(nn.Module):
+    def __init__(self, rows, columns, device=None):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(rows, columns))
+        self.to(device)
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Packed(nn.Module):
+    def __init__(self, rows, columns, device=None):
+        super().__init__()
+        self.device = device
+        self.weight = nn.Parameter(torch.empty(rows, columns))
+
+    def forward(self, x):
+        return x.to(self.device) @ self.weight
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Packed(nn.Module):
+    def __init__(self, rows, columns, device=None):
+        super().__init__()
+        with torch.device(device):
+            self.weight = nn.Parameter(torch.empty(rows, columns))
+        self.bias = nn.Parameter(torch.zeros(rows, device=device))
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Table:
+    def __init__(self, rows, device=None):
+        self.weight = torch.nn.Parameter(torch.empty(rows))
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in module.nodes(ast.FunctionDef):
+            if function.name == "__init__":
+                device = _device_given(module, function)
+                for made in _kept_without_device(module, function) if device else ():
+                    yield self.finding(
+                        module,
+                        made,
+                        f"`{one_line(module, made)}` becomes a part of the module and is made "
+                        f"without the `{device}` that the constructor is given",
+                        confidence=Confidence.HIGH,
+                        fixes=[with_device(module, made, device)],
+                    )
+
+
+def _device_given(module: Module, function: FunctionNode) -> str:
+    """The device that the constructor of a module passes on, or uses for nothing; "" if none."""
+    cls = module.parent(function)
+    facts = module.class_facts(cls) if isinstance(cls, ast.ClassDef) else None
+    if facts is None or not facts.is_module:
+        return ""
+    given = (*function.args.args, *function.args.kwonlyargs)
+    return next((each.arg for each in given if _is_unused_device(module, function, each)), "")
+
+
+def _is_unused_device(module: Module, function: FunctionNode, argument: ast.arg) -> bool:
+    """It is a device, by its name, its annotation or its use, and nothing is moved there."""
+    uses = [each for each in module.nodes(ast.Name, function) if each.id == argument.arg]
+    if not all(_is_passed_on(module, each) for each in uses):
+        return False
+    said = module.text(argument.annotation) if argument.annotation is not None else ""
+    passed = any(isinstance(module.parent(each), ast.keyword) for each in uses)
+    return argument.arg == "device" or "torch.device" in said or passed
+
+
+def _is_passed_on(module: Module, use: ast.Name) -> bool:
+    """As `device=device` of a call, or in `{"device": device}`; nothing is moved with it."""
+    above = module.parent(use)
+    if isinstance(above, ast.Dict):
+        return True
+    if isinstance(above, ast.Call):
+        return module.qualified(above.func) == "isinstance"
+    if not isinstance(above, ast.keyword) or above.arg != "device":
+        return False
+    call = module.parent(above)
+    func = call.func if isinstance(call, ast.Call) else None
+    return not (isinstance(func, ast.Attribute) and func.attr in _MOVES)
+
+
+def _kept_without_device(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    for call in module.nodes(ast.Call, function):
+        if not is_factory(module, call) or module.function_of(call) is not function:
+            continue
+        named = {each.arg for each in call.keywords}
+        if {"device", None} & named or under_device(module, call) or not _is_kept(module, call):
+            continue
+        if not module.qualified(call.func).rpartition(".")[2][:1].isupper():
+            yield call
+
+
+def _is_kept(module: Module, made: ast.expr) -> bool:
+    """It is an argument of what makes it a parameter or buffer, at once or by a name."""
+    above = module.parent(made)
+    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
+        name = above.targets[0].id
+        later = (each for each in module.later(above, ast.Name) if each.id == name)
+        return any(isinstance(each.ctx, ast.Load) and _is_kept(module, each) for each in later)
+    if isinstance(above, ast.keyword):
+        above = module.parent(above)
+    if not isinstance(above, ast.Call) or above.func is made:
+        return False
+    by_name = isinstance(above.func, ast.Attribute) and above.func.attr in _REGISTERS
+    return by_name or module.qualified(above.func) in _KEEPERS

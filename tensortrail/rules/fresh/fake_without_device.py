@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.fresh._meetings import under_device, with_device
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.shared.tensor_origin import Decides, is_factory, origin_of
+from tensortrail.rules.view import FunctionNode
+
+_REGISTERS = re.compile(r"register_fake|impl_abstract|register_meta|register_abstract")
+
+
+class FakeWithoutDevice(Rule):
+    """The fake implementation of an operator answers on the default device.
+
+    ## What it does
+    Looks at functions that are registered with `torch.library.register_fake`, `impl_abstract` and
+    the like, by decorator or by call. Reports a result that a factory such as `torch.empty` makes
+    without a device, where the function is given a tensor.
+
+    ## Why is this bad?
+    `torch.compile` and `torch.export` believe what the fake implementation says: a CPU tensor where
+    the operator gives one on the GPU. Tracing then stops over two devices, or the graph moves data
+    to the CPU that was never there.
+
+    ## Fix safety
+    The fix is unsafe: it takes the device of the first tensor. The operator may answer elsewhere.
+
+    ## References
+    - pytorch documentation, `torch.library.register_fake`
+    - pytorch/TensorRT, the fake implementation of an engine
+    """
+
+    code = "NEW310"
+    name = "fake-without-device"
+    severity = Severity.WARNING
+    triggers = ("register_fake", "impl_abstract", "register_meta", "register_abstract")
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+@torch.library.custom_op("mine::rows", mutates_args=())
+def rows(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x.new_zeros(n, x.shape[1])
+
+@rows.register_fake
+def _(x: torch.Tensor, n: int):
+    return torch.empty((n, x.shape[1]), dtype=x.dtype)
+""",
+            lines=(9,),
+            fixed="""\
+import torch
+
+@torch.library.custom_op("mine::rows", mutates_args=())
+def rows(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x.new_zeros(n, x.shape[1])
+
+@rows.register_fake
+def _(x: torch.Tensor, n: int):
+    return torch.empty((n, x.shape[1]), dtype=x.dtype, device=x.device)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def shapes(inputs, n):
+    out = torch.empty(inputs[0].shape[0], n)
+    scales = torch.ones(n, device=inputs[0].device)
+    return out, scales
+
+torch.library.register_fake("mine::shapes", shapes)
+""",
+            lines=(4,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+@torch.library.register_fake("mine::rows")
+def _(x: torch.Tensor, n: int):
+    return torch.empty((n, x.shape[1]), dtype=x.dtype, device=x.device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+@torch.library.register_fake("mine::table")
+def _(n: int):
+    return torch.empty(n)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+@torch.library.register_fake("mine::rows")
+def _(x: torch.Tensor, n: int):
+    return torch.empty((n, x.shape[1])).to(x)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            tensor = _tensor_given(module, function) if _is_fake(module, function) else ""
+            for made in _answers(module, function) if tensor else ():
+                fix = with_device(module, made, f"{tensor}.device")
+                yield self.finding(
+                    module,
+                    made,
+                    f"`{one_line(module, made)}` says that the operator answers on the default "
+                    f"device, wherever `{tensor}` lies",
+                    fixes=[fix if tensor.isidentifier() else None],
+                )
+
+
+def _is_fake(module: Module, function: FunctionNode) -> bool:
+    if any(_REGISTERS.search(module.text(each)) for each in function.decorator_list):
+        return True
+    return any(
+        isinstance(each, ast.Name) and each.id == function.name
+        for call in module.calls("register_fake", "impl_abstract", "register_meta")
+        for each in call.args
+    )
+
+
+def _tensor_given(module: Module, function: FunctionNode) -> str:
+    """The first argument that is a tensor, or a list of tensors, as an expression of one."""
+    names = {each.arg for each in (*function.args.posonlyargs, *function.args.args)}
+    for argument in (*function.args.posonlyargs, *function.args.args):
+        said = module.text(argument.annotation) if argument.annotation is not None else ""
+        if said.rpartition(".")[2] == "Tensor":
+            return argument.arg
+    for node in module.nodes(ast.Attribute, function):
+        if node.attr in ("shape", "dtype", "device"):
+            root = node.value
+            while isinstance(root, (ast.Subscript, ast.Attribute)):
+                root = root.value
+            if isinstance(root, ast.Name) and root.id in names:
+                return module.text(node.value)
+    return ""
+
+
+def _answers(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    """Factories without a device whose result is returned as it is."""
+    for statement in module.nodes(ast.Return, function):
+        if statement.value is None or module.function_of(statement) is not function:
+            continue
+        value = statement.value
+        for each in value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]:
+            origin = origin_of(module, each)
+            made = origin.node
+            if origin.decides is not Decides.DEFAULT or not isinstance(made, ast.Call):
+                continue
+            if is_factory(module, made) and not under_device(module, made):
+                yield made
