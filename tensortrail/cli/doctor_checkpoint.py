@@ -41,9 +41,9 @@ def _examined(options: Namespace) -> Examination:
 
     codes = _codes(options)
     if not sys.stderr.isatty():
-        return examine(options.path, codes)
+        return examine(options.path, codes, model=options.model)
     with LateProgress() as progress:
-        return examine(options.path, codes, progress)
+        return examine(options.path, codes, progress, options.model)
 
 
 def _codes(options: Namespace) -> frozenset[str] | None:

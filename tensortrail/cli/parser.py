@@ -156,6 +156,8 @@ def _add_doctor(doctor: _Command) -> None:
 def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
     add = checkpoint.add_argument
     add("path", metavar="PATH", help="a folder, a weight file or an index")
+    model = "compare names and shapes with the model of this config.json; own: the one beside them"
+    add("--model", default="", metavar="CONFIG", help=model)
     add("--select", metavar="CODES", help="run only these checks: codes, prefixes, names, ALL")
     add("--ignore", metavar="CODES", help="do not run these")
     add("--format", choices=FORMATS, default="text", help="text is the default")

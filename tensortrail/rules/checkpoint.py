@@ -28,6 +28,7 @@ class Part(str, Enum):
     METADATA = "`.metadata` of a distributed checkpoint"
     ADAPTER = "adapter"
     PIPELINE = "pipeline"
+    MODEL = "model to compare with (`--model`)"
 
 
 class Trouble(str, Enum):
@@ -148,6 +149,28 @@ class Distributed:
     usable: bool = True
 
 
+@dataclass(frozen=True)
+class ModelComparison:
+    """What the library's loader says of the stored names and shapes."""
+
+    model: str
+    """The name of its class."""
+    path: str
+    """The first of the files that were compared."""
+    expected: int
+    """Weights of the model."""
+    stored: int
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    mismatched: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    """The stored shape and the model's."""
+
+    @property
+    def of_another_class(self) -> bool:
+        """Most of the model is not there, and most of what is there is not the model's."""
+        return len(self.missing) * 2 > self.expected and len(self.unexpected) * 2 > self.stored
+
+
 class ShardName(NamedTuple):
     """The parts of `model-00002-of-00005.safetensors`."""
 
@@ -186,6 +209,8 @@ class Checkpoint:
     """Configuration files that are JSON objects, by name."""
     components: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Folders of a pipeline that are there, and the names in each."""
+    comparison: ModelComparison | None = None
+    """With a model; made only when somebody asks for it."""
 
     def has(self, part: Part) -> bool:
         if part is Part.INDEX:
@@ -209,6 +234,7 @@ _OF_FOLDERS: Mapping[Part, Callable[[Checkpoint], bool]] = {
     Part.RANKS: lambda found: bool(found.sizes) or found.distributed is not None,
     Part.METADATA: lambda found: found.distributed is not None,
     Part.ADAPTER: lambda found: ADAPTER_CONFIG in found.names or _has_adapter(found),
+    Part.MODEL: lambda found: found.comparison is not None,
     Part.PIPELINE: lambda found: PIPELINE_CONFIG in found.configs,
 }
 

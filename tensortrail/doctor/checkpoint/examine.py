@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
-from tensortrail.doctor.checkpoint.folder import Progress, read_checkpoint
+from tensortrail.doctor.checkpoint.folder import Progress, Read, read_checkpoint
 from tensortrail.findings import Finding
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.checkpoint import Checkpoint
@@ -35,19 +35,27 @@ class Examination(NamedTuple):
 
 
 def examine(
-    path: str, codes: Collection[str] | None = None, progress: Progress | None = None
+    path: str,
+    codes: Collection[str] | None = None,
+    progress: Progress | None = None,
+    model: str = "",
 ) -> Examination:
-    """`codes`: of the rules to run; None runs those of the default selection.
+    """`codes`: of the rules to run; None runs those of the default selection. `model`: the
+    configuration to compare with, "" for none.
 
     The components of a pipeline are examined too, and what is found in them is found in it."""
-    found = _examined(path, codes, progress)
+    found = _examined(path, codes, progress, model)
     for name in sorted(found.checkpoint.components):
         found = _together(found, _examined(os.path.join(path, name), codes, progress))
     return found
 
 
-def _examined(path: str, codes: Collection[str] | None, progress: Progress | None) -> Examination:
+def _examined(
+    path: str, codes: Collection[str] | None, progress: Progress | None, model: str = ""
+) -> Examination:
     read = read_checkpoint(path, progress)
+    if model:
+        read = _with_comparison(read, model)
     findings: list[Finding] = []
     checks: list[Check] = []
     for rule in _rules():
@@ -57,6 +65,17 @@ def _examined(path: str, codes: Collection[str] | None, progress: Progress | Non
             findings += rule().examine(read.checkpoint)
     ordered = sorted(findings, key=lambda each: (each.site.file, each.site.start, each.code))
     return Examination(read.checkpoint, tuple(ordered), tuple(checks), read.problems, read.below)
+
+
+def _with_comparison(read: Read, model: str) -> Read:
+    from tensortrail.doctor.checkpoint.model_keys import CannotCompare, compare
+
+    try:
+        compared = replace(read.checkpoint, comparison=compare(read.checkpoint, model))
+    except CannotCompare as error:
+        told = f"the names were not compared with a model: {error}"
+        return read._replace(problems=(*read.problems, told))
+    return read._replace(checkpoint=compared)
 
 
 def _together(whole: Examination, part: Examination) -> Examination:

@@ -258,6 +258,11 @@ def weights_never_collected(folder: Path) -> None:
     save_file({key: torch.empty(0) for key in weights()}, single(folder))
 
 
+@damage("single", "CKP864")
+def names_of_a_compiled_module(folder: Path) -> None:
+    save_file({f"_orig_mod.{key}": each for key, each in weights().items()}, single(folder))
+
+
 @damage("sharded", "CKP801")
 def shard_cut(folder: Path) -> None:
     cut(shards(folder)[1], -10)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part
+from tensortrail.rules.checkpoints._flaws import counted
+
+
+class WeightOfOtherShape(Rule):
+    """A stored weight has another shape than the model of the configuration.
+
+    ## What it does
+    With `--model`, compares shapes after the library's own conversion mapping.
+
+    ## Why is this bad?
+    `from_pretrained` fails, or, with `ignore_mismatched_sizes=True`, fills the weight with
+    initial values.
+
+    ## Example
+    ```
+    $ tensortrail doctor my-model --model own
+    error[CKP863] weight-of-other-shape: 'lm_head.weight' of LlamaForCausalLM has another shape
+    seen: expected [32064, 4096], found [32000, 4096]
+    ```
+
+    ## Fix safety
+    No fix is offered: the vocabulary or another size of the configuration is not that of the
+    weights.
+
+    ## References
+    - transformers: `from_pretrained(..., output_loading_info=True)`
+    """
+
+    code = "CKP863"
+    name = "weight-of-other-shape"
+    severity = Severity.ERROR
+    reads = Part.MODEL
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        found = checkpoint.comparison
+        for name, (stored, expected) in list(found.mismatched.items() if found else ())[:1]:
+            assert found is not None
+            more = len(found.mismatched) - 1
+            others = f" (and {counted(more, 'more weight')})" if more else ""
+            yield self.finding_in_file(
+                found.path,
+                f"{name!r} of {found.model} has another shape{others}",
+                "set the sizes of the configuration to those of the weights, or get the right one",
+                evidence={"expected": str(list(expected)), "found": str(list(stored))},
+            )
