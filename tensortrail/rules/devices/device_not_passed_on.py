@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, parameters
-from tensortrail.rules.devices._customs import is_explained
+from tensortrail.rules.devices._customs import is_explained, named
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
-_FORWARDED = re.compile("device|dtype|map_location|offload")
+_FORWARDED = re.compile("device|dtype|map_location|offload|generator")
+_OF_NUMBERS = frozenset({"zeros", "ones", "empty", "rand", "randn", "linspace", "as_tensor"})
+"""Factories that take the dtype of what they stand beside, when they take its device."""
 _OF_TENSORS = frozenset({"shape", "dtype", "size"})
 _OWN = frozenset({"self.device", "self._device", "accelerator.device", "self.accelerator.device"})
 
@@ -29,8 +31,9 @@ class DeviceNotPassedOn(Rule):
     purpose: a parameter or variable `device`, `self.device`, or that of a tensor whose shape or
     dtype the call takes. The call is a factory of torch, or a function or class of the project.
     Also notes a device that is accepted or determined, and never read; and calls of functions of
-    the project that accept `dtype`, `map_location`, `offload_to_cpu` and the like, in a function
-    with a parameter of the same name that it does not pass on to them.
+    the project that accept `dtype`, `generator`, `map_location`, `offload_to_cpu` and the like, in
+    a function with a parameter of the same name that it does not pass on to them; factories that
+    are given the device of such a function, and not its `dtype` or `generator`, too.
 
     Nothing is reported for a result that is moved, indexed with, read out or copied, for one
     without a dimension, and while an object is set up without a device.
@@ -129,7 +132,7 @@ def table(n, device):
             if name == "device" or not _FORWARDED.search(name):
                 continue
             for call in accepting(module, function, name):
-                if not is_maker(module, call):
+                if not is_maker(module, call) or _takes_its_neighbour(call, name):
                     message = f"this accepts `{name}`, which the function is given, and gets none"
                     yield self.finding(module, call, message)
 
@@ -155,6 +158,14 @@ def _is_empty(function: FunctionNode) -> bool:
     """It only raises, passes or gives back a name: a default that others override."""
     *_, last = function.body
     return len(function.body) <= _OF_A_DEFAULT and not isinstance(last, (ast.For, ast.With, ast.If))
+
+
+def _takes_its_neighbour(call: ast.Call, name: str) -> bool:
+    """A factory that could be given this, and is given the device."""
+    func = call.func
+    last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    takes = name == "generator" or (name == "dtype" and last in _OF_NUMBERS)
+    return takes and "device" in named(call)
 
 
 def _device_at_hand(module: Module, function: FunctionNode) -> str:
