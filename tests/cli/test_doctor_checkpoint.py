@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,8 +41,8 @@ def test_a_whole_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert (code, err) == (0, "")
         assert "All clear: 1 file checked." in out
         assert "read: 2 tensors in 1 file of " in out
-        assert "checks that ran (11): file-truncated, " in out
-        assert "did not run (9), no index here: shard-missing, " in out
+        assert re.search(r"^checks that ran \(\d+\): file-truncated, ", out, re.MULTILINE)
+        assert re.search(r"^did not run \(\d+\), no index here: shard-missing, ", out, re.MULTILINE)
 
 
 def test_a_damaged_one_in_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
