@@ -1,4 +1,6 @@
-"""This finds who still holds a storage that should have gone. It is costly, so it is rare."""
+"""This finds who still holds a storage that should have gone. It is costly, so it is rare.
+
+What people have a name for is called by it; of the rest, the kind of object is said."""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.identity.storages import PLAIN, Entry, key_of
+from tensortrail.tracer.identity.who_keeps import keeper
 
 MOST_TENSORS = 5
 MOST_LOOKS = 3
@@ -27,6 +30,9 @@ def holders(entries: list[Entry]) -> list[str]:
     looked_at = tensors[:MOST_TENSORS]
     ours = {id(tensors), id(looked_at)}
     for tensor in looked_at:
+        if named := keeper(tensor, ours):
+            found.append(named)
+            continue
         for referrer in gc.get_referrers(tensor):
             if id(referrer) not in ours and not isinstance(referrer, types.FrameType):
                 text = _described(referrer, tensor)
@@ -36,7 +42,7 @@ def holders(entries: list[Entry]) -> list[str]:
         found.append("no Python object: autograd's graph or a C++ container")
     elif not found:
         found.append("a local variable or autograd's graph")
-    return found[:MOST_TENSORS]
+    return list(dict.fromkeys(found))[:MOST_TENSORS]
 
 
 def _described(referrer: Any, tensor: Any) -> str:
