@@ -63,19 +63,25 @@ def departures(
         yield Departure(call, near)
 
 
-def is_explained(module: Module, call: ast.Call) -> bool:
-    """Something near it says that the device of this one does not matter."""
+def is_explained(module: Module, call: ast.Call, usual: Sequence[ast.Call] = ()) -> bool:
+    """Something near it says that the device of this one does not matter: it has no dimension,
+    and the usual ones have, or it is used where any device is right."""
     function = module.function_of(call)
     if function is None or any(map(_puts_on_a_device, module.contexts_of(call))):
         return True
     if sets_up(function) and not _takes_a_device(function):
         return True
-    held = module.places(function).seen.get(call)
-    if held is not None and held.rank == 0:
+    if _is_scalar(module, call) and not any(_is_scalar(module, each) for each in usual):
         return True
     if _is_used_up(module, call):
         return True
     return all(_is_used_up(module, each) for each in _uses(module, function, call))
+
+
+def _is_scalar(module: Module, call: ast.Call) -> bool:
+    function = module.function_of(call)
+    held = module.places(function).seen.get(call) if function is not None else None
+    return held is not None and held.rank == 0
 
 
 def _puts_on_a_device(context: ast.expr) -> bool:
@@ -112,12 +118,20 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
         if isinstance(above, ast.Call) and below is not above.func:
             func = above.func
             name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-            if name in _KEEPERS | _STORES_A_COPY | {"len", "print", "range", "int", "float"}:
+            if name in _KEEPERS:
+                return not _is_built_on_a_device(module, node)
+            if name in _STORES_A_COPY | {"len", "print", "range", "int", "float"}:
                 return True
             if name[:1].isupper():
                 return False  # kept by an object
         below = above
     return False
+
+
+def _is_built_on_a_device(module: Module, node: ast.expr) -> bool:
+    """The module is set up on a device that its maker is given."""
+    function = module.function_of(node)
+    return function is not None and _takes_a_device(function)
 
 
 def _is_copied_to(target: ast.expr) -> bool:

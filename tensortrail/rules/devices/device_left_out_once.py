@@ -36,8 +36,8 @@ class DeviceLeftOutOnce(Rule):
     hardly any other is without.
 
     Nothing is reported while an object is set up without a device, for a result that is moved,
-    indexed with, read out or copied, for one without a dimension, and in functions that have no
-    device at hand.
+    indexed with, read out or copied, for one without a dimension (unless others without one are
+    given a device), and in functions that have no device at hand.
 
     ## Why is this bad?
     Whoever wrote the file knew that the device has to be given. What is made here lies on the
@@ -94,6 +94,12 @@ def grid(x, n, m):
             lines=(6,),
         ),
         Bad(
+            "import torch\n\n\ndef counted(rows, x):\n"
+            "    total = torch.tensor(0.0, device=x.device)\n    seen = torch.tensor(0.0)\n"
+            "    rows.reduce(total)\n    rows.reduce(seen)\n",
+            lines=(6,),
+        ),
+        Bad(
             "import torch\nfrom codes import scheme\n\n\ndef made(x, n):\n"
             "    a = scheme(n, device=x.device)\n    b = scheme(n + 1, device=x.device)\n"
             "    c = scheme(n + 2)\n    return torch.cat([a, b, c, x])\n",
@@ -101,6 +107,10 @@ def grid(x, n, m):
         ),
     )
     good = (
+        Good(
+            "import torch\n\n\ndef scaled(x, n):\n    mask = torch.ones(n, device=x.device)\n"
+            "    two = torch.tensor(2.0)\n    return x * mask * two\n"
+        ),
         Good(
             "import torch\n\n\ndef kept(x, n):\n    mask = torch.ones(n, device=x.device)\n"
             "    if torch.rand(1) < 0.5:\n        return x * mask\n    return x\n"
@@ -139,7 +149,7 @@ def grid(x, n, m):
             function = module.function_of(call)
             if call in reported or function is None or not has_a_device_at_hand(module, function):
                 continue
-            if not is_explained(module, call):
+            if not is_explained(module, call, departure.usual):
                 reported.add(call)
                 yield self._reported(module, custom, departure)
 
