@@ -41,13 +41,13 @@ GPU_SUITES = {
                    "tests/models/transformers/test_models_transformer_flux.py",
                    "tests/models/unets/test_models_unet_2d_condition.py"),
             source="src",
-            options=("-m", "not slow", "-k", "offload or parallelism or Memory or dtype"),
+            options=("-m", "not slow", "-k",
+                     "(offload or parallelism or Memory) and not Compile"),
         ),
         Suite(
             "peft",
-            files=("tests/test_tuners_utils.py", "tests/test_supertuning.py",
-                   "tests/test_custom_models.py"),
-            options=("-k", "gpu or cuda or accelerator or ephemeral or offload or device"),
+            files=("tests/test_tuners_utils.py", "tests/test_supertuning.py"),
+            options=("-k", "gpu or cuda or accelerator or ephemeral or offload or device or Offload"),
             needs=(HELPERS, "helpers of peft 1.0"),
         ),
         Suite(
