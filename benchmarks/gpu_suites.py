@@ -47,7 +47,7 @@ GPU_SUITES = {
         Suite(
             "peft",
             files=("tests/test_tuners_utils.py", "tests/test_supertuning.py"),
-            options=("-k", "gpu or cuda or accelerator or ephemeral or offload or device or Offload"),
+            options=("-k", "gpu or cuda or accelerator or ephemeral or offload or device"),
             needs=(HELPERS, "helpers of peft 1.0"),
         ),
         Suite(

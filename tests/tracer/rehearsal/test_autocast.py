@@ -94,3 +94,20 @@ def test_a_step_whose_gradients_overflow_is_skipped() -> None:
     scaler.update()
     assert weight.tolist() == [1, 1]
     assert scaler.get_scale() == 2.0
+
+
+def test_a_weight_that_was_cast_gets_other_data() -> None:
+    layer = torch.nn.Linear(2, 2).to("cuda")
+    with torch.autocast("cuda", torch.float16):
+        layer(torch.ones(1, 2, device="cuda"))
+        layer.to(torch.float16)
+        made = layer(torch.ones(1, 2, device="cuda"))
+    assert {each.dtype for each in (made, *layer.parameters())} == {torch.float16}
+
+
+def test_what_only_the_autocast_of_a_cpu_widens_stays_as_given() -> None:
+    narrow = torch.ones(1, 2, 4, device="cuda", dtype=torch.bfloat16)
+    with torch.autocast("cuda", torch.float16):
+        made = [torch.cat([narrow, narrow]), torch.stack([narrow]), F.avg_pool1d(narrow, 2),
+                F.pad(narrow, (1, 1), mode="reflect")]  # fmt: skip
+    assert {each.dtype for each in made} == {torch.bfloat16}

@@ -28,6 +28,13 @@ IN_FULL = frozenset(
     """.split()
 )
 """What a GPU's autocast computes in float32, as torch's documentation lists it."""
+AS_GIVEN = frozenset(
+    """
+    cat concat concatenate stack hstack vstack dstack index_copy index_copy_ avg_pool1d max_pool3d
+    adaptive_avg_pool3d adaptive_max_pool3d pad quantile nanquantile trace polar view_as_complex
+    """.split()
+)
+"""What the autocast of the CPU alone widens, or gives one type."""
 UNSAFE = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
@@ -48,6 +55,8 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
         raise RuntimeError(UNSAFE)
     if name in IN_FULL:
         args, kwargs = tree_map_only(Tensor, _widened, (args, kwargs))
+        return func(*args, **kwargs)
+    if name in AS_GIVEN:
         return func(*args, **kwargs)
     enabled, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
     torch.set_autocast_enabled("cpu", True)

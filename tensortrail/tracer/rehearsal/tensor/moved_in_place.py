@@ -37,6 +37,7 @@ def become(tensor: Tensor, value: Tensor) -> None:
     made: Any = Tensor._make_subclass(tensor.__class__, value, requires_grad)
     attributes = dict(vars(tensor))
     grad = tensor.grad if tensor.is_leaf else None
+    torch.clear_autocast_cache()  # it refers to the tensor, and torch refuses to swap it then
     torch._C._swap_tensor_impl(tensor, made)
     kinds = type(made), type(tensor)
     for each, kind in zip((tensor, made), kinds, strict=True):
