@@ -80,7 +80,7 @@ GPU_SUITES = {
         Suite(
             "transformers",
             files=("tests/test_tiny_models.py",),
-            options=("-k", "offload or parallelism or multi_gpu or device or sdpa_can or flex"),
+            options=("-k", "offload or parallelism or multi_gpu or sdpa_can or flex"),
             added=Path(__file__).parent / "transformers_tests",
         ),
         Suite(
