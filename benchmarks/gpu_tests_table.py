@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).parent
 GUIDE = HERE.parent / "docs" / "guides" / "gpu-tests.md"
 RESULTS = HERE / "gpu_tests.json"
+COST = HERE / "gpu_tests_cost.json"
 READ = HERE / "gpu_tests_read.jsonl"
 BEGIN, END = "<!-- written by benchmarks.gpu_tests -->", "<!-- end -->"
 OURS = "rehearsal"
@@ -109,7 +110,24 @@ def tables() -> str:
     if rows := list(lacks(found)):
         head = "| project | tests | reason |\n| --- | --- | --- |"
         parts += ["The most frequent reasons of what a rehearsal lacks:", "\n".join([head, *rows])]
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *costs()])
+
+
+def costs() -> Iterator[str]:
+    if not COST.is_file():
+        return
+    head = (
+        "| project | tests | plain, s | rehearsed, s | ratio | start, s |\n"
+        "| --- | --- | --- | --- | --- | --- |"
+    )
+    found = json.loads(COST.read_text(encoding="utf-8"))
+    rows = [
+        f"| {project} | {each['tests']} | {each['plain']:.1f} | {each['rehearsed']:.1f} | "
+        f"{each['ratio']:.2f} | {each['start']:.1f} |"
+        for project, each in sorted(found.items())
+    ]
+    yield "What it costs, in seconds of the processor, for tests that pass on a CPU:"
+    yield "\n".join([head, *rows])
 
 
 def write_guide() -> None:
