@@ -16,7 +16,7 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -101,7 +101,9 @@ def measure(project: str, devices: str) -> None:
 def again(project: str, devices: str) -> None:
     suite, found = GPU_SUITES[project], results()[project]
     failures = found["failures"]
-    chosen = replace(suite, files=tuple(node_of(name) for name, *_ in failures), options=())
+    chosen = replace(
+        suite, files=tuple(node_of(name, suite.files) for name, *_ in failures), options=()
+    )
     rehearsed = run(chosen, tests_of(suite), "--rehearse", devices)
     found["failures"] = []
     for name, before, _ in failures:
@@ -116,12 +118,17 @@ def again(project: str, devices: str) -> None:
     keep(project, found)
 
 
-def node_of(name: str) -> str:
-    """As pytest takes it: reports have the file, the class with its module, and the test."""
-    file, kind, test = name.split("::", 2)
-    module = file.removesuffix(".py").replace("/", ".")
-    inside = kind.removeprefix(module).strip(".").split(".")
-    return "::".join([file, *filter(None, inside), test])
+def node_of(name: str, files: Sequence[str]) -> str:
+    """As pytest takes it: reports have a file, the class with its module, and the test.
+
+    The file is that of the function, which a class of another file may have from a base."""
+    _, kind, test = name.split("::", 2)
+    for file in files:
+        module = file.removesuffix(".py").replace("/", ".")
+        if kind == module or kind.startswith(f"{module}."):
+            inside = kind.removeprefix(module).strip(".").split(".")
+            return "::".join([file, *filter(None, inside), test])
+    return name
 
 
 def keep(project: str, found: dict[str, Any]) -> None:

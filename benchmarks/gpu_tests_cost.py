@@ -35,7 +35,7 @@ class Cost(NamedTuple):
 
 def cost(suite: Suite, tests: Tests) -> Cost:
     passed = [name for name, each in run(suite, tests).items() if kind(each) == "passed"]
-    chosen = replace(suite, files=tuple(map(node_of, passed)), options=())
+    chosen = replace(suite, files=tuple(node_of(each, suite.files) for each in passed), options=())
     reading = seconds(chosen, tests, "--collect-only")
     reading_rehearsed = seconds(chosen, tests, *REHEARSED, "--collect-only")
     return Cost(

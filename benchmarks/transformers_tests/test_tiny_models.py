@@ -18,7 +18,11 @@ SIZES = {
     "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
     "head_dim": 8, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
-MIXTURE = {"num_experts_per_tok": 2, "num_local_experts": 4, "moe_intermediate_size": 16}
+MIXTURE = {
+    "num_experts_per_tok": 2, "num_local_experts": 4, "moe_intermediate_size": 16,
+    "intermediate_size": 32,
+}  # fmt: skip
+"""Experts are multiplied in groups, whose rows are of a multiple of 16 bytes."""
 OF_GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
 ARCHITECTURES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "Llama": (("Model", "ForCausalLM"), {}),
