@@ -30,9 +30,26 @@ def run(options: Namespace) -> int:
         fail(f"no check could run on {options.path}", *_why(found))
         return FAILED
     _write(options, _rendered(found, options))
+    if options.repair and found.findings:
+        return _repaired(found, options)
     if found.findings:
         return CLEAN if options.exit_zero else FOUND
     return FAILED if found.problems else CLEAN
+
+
+def _repaired(found: Examination, options: Namespace) -> int:
+    from tensortrail.doctor.checkpoint.repair import CannotRepair, repair
+
+    try:
+        plan, judged = repair(found, options.repair, options.link)
+    except (CannotRepair, OSError) as error:
+        fail(f"nothing was written to {options.repair}", str(error))
+        return FOUND
+    for each in plan.done:
+        say(each)
+    checked = f"{counted(len(judged.ran), 'check')} ran on it and found nothing"
+    say(f"written to {options.repair}; {checked}")
+    return CLEAN
 
 
 def _examined(options: Namespace) -> Examination:
