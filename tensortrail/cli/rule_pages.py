@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tensortrail.rules import all_rules
+from tensortrail.rules.page import seen
 
 DOCS = Path("docs") / "rules"
 
@@ -16,10 +17,19 @@ def pages() -> dict[str, str]:
         f"| [{code}]({rule.name}.md) | {rule.name} | {rule.info().summary} |"
         for code, rule in rules.items()
     ]
-    index = "\n".join(
-        ["# Rules", "", "| code | name | what it finds |", "| --- | --- | --- |", *rows, ""]
-    )
+    found = ["| code | name | what it finds |", "| --- | --- | --- |", *rows]
+    messages = ["| what you may see | rules |", "| --- | --- |", *_by_message()]
+    index = "\n".join(["# Rules", "", *found, "", "## By message", "", *messages, ""])
     return {f"{rule.name}.md": rule.page() for rule in rules.values()} | {"README.md": index}
+
+
+def _by_message() -> list[str]:
+    """A row for each message that pages of rules begin with."""
+    leading: dict[str, list[str]] = {}
+    for code, rule in all_rules().items():
+        for message in seen(rule.__doc__ or ""):
+            leading.setdefault(message, []).append(f"[{code}]({rule.name}.md)")
+    return [f"| `{message}` | {', '.join(links)} |" for message, links in sorted(leading.items())]
 
 
 def main() -> None:

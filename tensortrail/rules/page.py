@@ -9,6 +9,8 @@ from tensortrail.rules.examples import Bad, Good
 
 BEFORE_EXAMPLES = ("What it does", "Why is this bad?")
 AFTER_EXAMPLES = ("Fix safety", "References")
+SEEN = "What you may see"
+"""A section that is not on every page: messages that people search for, a line each."""
 SHORT = 16
 """Lines of an example that is shown without being asked for."""
 
@@ -35,6 +37,13 @@ def page(facts: Facts, text: str, bad: Sequence[Bad], good: Sequence[Good]) -> s
         (heading + after).strip(),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def seen(text: str) -> list[str]:
+    """The messages that the page of a rule quotes."""
+    section = text.partition(f"## {SEEN}\n")[2].partition("## ")[0]
+    lines = (line.strip() for line in section.splitlines())
+    return [line for line in lines if line and line != "```"]
 
 
 def shown(bad: Sequence[Bad]) -> Bad | None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from tensortrail.analyzer.suppress import silenced, suppressions_in
+from tensortrail.cli.rule_pages import pages
 from tensortrail.rules import Rule, all_rules
-from tensortrail.rules.page import shown
+from tensortrail.rules.page import seen, shown
 from tensortrail.testing import run
+from tensortrail.tracer.explaining.causes import match
 
 BLOCK = re.compile(r"```python\n(.*?)\n```", re.DOTALL)
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
@@ -46,3 +48,14 @@ def _files(rule: type[Rule]) -> dict[str, str]:
     example = shown(rule.bad)
     assert example is not None
     return dict(example.files)
+
+
+def test_the_messages_of_the_pages_are_known_and_listed() -> None:
+    """A message that a rule quotes is explained: by the table of known messages, or by the rule
+    when it watches the run that raises it."""
+    index = pages()["README.md"]
+    quoted = [(rule, each) for rule in all_rules().values() for each in seen(rule.__doc__ or "")]
+    assert len(quoted) >= 15
+    for rule, message in quoted:
+        assert match("", message) is not None or rule.watches_runs(), f"{rule.code}: {message}"
+        assert f"| `{message}` | " in index

@@ -25,6 +25,11 @@ class CudaInForkedWorker(Rule):
     CUDA cannot be used in a fork of a process that used it before: torch raises a RuntimeError,
     and the message of the DataLoader buries the line in a traceback of the worker.
 
+    ## What you may see
+    ```
+    RuntimeError: Cannot re-initialize CUDA in forked subprocess.
+    ```
+
     ## Example
     ```python
     def __getitem__(self, index):

@@ -23,6 +23,13 @@ class DeviceMismatch(Rule):
     Some operations on a CPU and a meta tensor, a linear layer without bias among them, succeed
     without a word and return memory that nobody wrote: wrong numbers instead of an error.
 
+    ## What you may see
+    ```
+    RuntimeError: Expected all tensors to be on the same device, but found at least two devices
+    RuntimeError: Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor)
+    RuntimeError: Tensor on device cpu is not on the expected device meta!
+    ```
+
     ## Example
     ```python
     with torch.device("meta"):

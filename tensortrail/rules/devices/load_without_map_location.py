@@ -33,6 +33,11 @@ class LoadWithoutMapLocation(Rule):
     loads its copy onto the GPU the file names, usually the first: it runs out of memory while the
     others are empty.
 
+    ## What you may see
+    ```
+    RuntimeError: Attempting to deserialize object on a CUDA device
+    ```
+
     ## Fix safety
     Unsafe: the tensors come to the CPU, or to the device that the function was given.
     `load_state_dict` copies them to where the parameters are.

@@ -27,6 +27,11 @@ class MetaMaterialisedByCopy(Rule):
     There is nothing to copy. Memory has to be made on the device and then be filled from a
     checkpoint; hooks that bring offloaded weights back have to run first.
 
+    ## What you may see
+    ```
+    NotImplementedError: Cannot copy out of meta tensor; no data! Please use torch.nn.Module
+    ```
+
     ## Fix safety
     For display only: the memory that `to_empty` makes has to be filled.
 

@@ -32,6 +32,11 @@ class MovedAfterDispatch(Rule):
     next call raises. A model that is offloaded as a whole stays on the device, and the memory
     that offloading was to save is gone.
 
+    ## What you may see
+    ```
+    You can't move a model that has some modules offloaded to cpu or disk.
+    ```
+
     ## Fix safety
     No fix is offered: either the map or the move is not what was meant.
 

@@ -34,6 +34,11 @@ class NumpyWithoutCpu(Rule):
     ## Why is this bad?
     NumPy reads the memory of the CPU. torch raises a TypeError for a tensor that is elsewhere.
 
+    ## What you may see
+    ```
+    TypeError: can't convert cuda:0 device type tensor to numpy
+    ```
+
     ## Fix safety
     Unsafe: on the CPU, `.cpu()` changes nothing; on a GPU the array is a copy.
 

@@ -29,6 +29,11 @@ class ValueReadOnMeta(Rule):
     A meta tensor has a shape and no values. In save and export code such questions only fail
     once somebody offloads the model or builds it on meta.
 
+    ## What you may see
+    ```
+    RuntimeError: Tensor.item() cannot be called on meta tensors
+    ```
+
     ## Example
     ```python
     if torch.equal(model.embed.weight, model.head.weight):

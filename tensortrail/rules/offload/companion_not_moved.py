@@ -46,6 +46,11 @@ class CompanionNotMoved(Rule):
     to `self`, or that a `to` of one's own forgets, stays where it was: the next operation finds
     its operands on two devices.
 
+    ## What you may see
+    ```
+    RuntimeError: Expected all tensors to be on the same device, but found at least two devices
+    ```
+
     ## Fix safety
     Unsafe: the attribute becomes a buffer, with `persistent=False` so that state dicts stay as they
     are. A `to` that leaves a tensor has to be completed by hand.

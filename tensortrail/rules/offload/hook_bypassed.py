@@ -31,6 +31,11 @@ class HookBypassed(Rule):
     a placeholder without values, or one on the CPU. Some operations raise, others give undefined
     memory. What is written meanwhile is lost: the hook brings its own copy the next time.
 
+    ## What you may see
+    ```
+    RuntimeError: Tensor on device cpu is not on the expected device meta!
+    ```
+
     ## Fix safety
     Unsafe: a recorded run offers `align_module_device` around the statement. Calling the module
     itself is often the better way.

@@ -30,6 +30,11 @@ class OutOfMemory(Rule):
     The program ends. What fills a GPU is seldom what the failing line asked for: a list of outputs
     "for the metrics" keeps every step's tensors, and the graphs behind them, on the GPU.
 
+    ## What you may see
+    ```
+    torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 MiB.
+    ```
+
     ## Example
     ```python
     history.append(logits)

@@ -48,6 +48,11 @@ class UnguardedDeallocate(Rule):
     weights with CUDA ids. `ExportedProgram.module()` shares the parameters of the model it was
     exported from: moving it moves the user's model too.
 
+    ## What you may see
+    ```
+    RuntimeError: Expected all tensors to be on the same device, but got index is on cuda:0
+    ```
+
     ## Fix safety
     Unsafe: the guard is the one used elsewhere in the class, or the setting read where it is
     kept, but code after it may rely on the move. In a run: the module is taken back after the call.

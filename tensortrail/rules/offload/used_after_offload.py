@@ -35,6 +35,11 @@ class UsedAfterOffload(Rule):
     The compiled wrapper runs on the GPU, while the original model now lies on the CPU (or on
     meta). Its embedding then meets CUDA ids: "Expected all tensors to be on the same device".
 
+    ## What you may see
+    ```
+    RuntimeError: Expected all tensors to be on the same device, but got index is on cuda:0
+    ```
+
     ## Fix safety
     None in code: whether to keep the model on its device (the setting) or to move the one part
     back is a question of memory. A recorded run offers to move the part back where it is called.

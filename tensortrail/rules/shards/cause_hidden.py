@@ -62,6 +62,11 @@ class CauseHidden(Rule):
     offloading", "not supported", "try a smaller ...") that sends people the wrong way, and that
     is all that is left where only the last message is logged or sent on.
 
+    ## What you may see
+    ```
+    RuntimeError: We could not revert some weight conversions because of offlading
+    ```
+
     ## Fix safety
     Unsafe: `from error` only sets the cause that is shown, but the file is one that saves or
     converts, and a bare `except:` becomes `except BaseException`. Where the code goes on after

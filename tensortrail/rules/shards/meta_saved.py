@@ -53,6 +53,11 @@ class MetaSaved(Rule):
     A meta tensor has a shape and no data. `torch.save` writes it without a complaint: the file
     is small, complete by its keys, and empty.
 
+    ## What you may see
+    ```
+    NotImplementedError: Cannot copy out of meta tensor; no data!
+    ```
+
     ## Fix safety
     No fix is offered: where the weights are to come from is not in the code.
 

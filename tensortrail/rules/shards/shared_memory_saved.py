@@ -23,6 +23,11 @@ class SharedMemorySaved(Rule):
     safetensors stores each tensor once and raises an error. Cloning one of the two makes the call
     succeed, and the tie is gone in the file.
 
+    ## What you may see
+    ```
+    RuntimeError: Some tensors share memory, this will lead to duplicate memory on disk
+    ```
+
     ## Example
     ```python
     save_file(model.state_dict(), path)

@@ -36,6 +36,11 @@ class WrapperPrefix(Rule):
     The checkpoint can only be loaded into a module that is wrapped in the same way. With
     `strict=False` the load succeeds and leaves all weights as they were.
 
+    ## What you may see
+    ```
+    Missing key(s) in state_dict: "0.weight". Unexpected key(s): "_orig_mod.0.weight"
+    ```
+
     ## Fix safety
     Unsafe: checkpoints written before keep the old keys.
 
