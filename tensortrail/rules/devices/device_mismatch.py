@@ -26,7 +26,7 @@ class DeviceMismatch(Rule):
     ## What you may see
     ```
     RuntimeError: Expected all tensors to be on the same device, but found at least two devices
-    RuntimeError: Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor)
+    Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same
     RuntimeError: Tensor on device cpu is not on the expected device meta!
     ```
 
