@@ -107,7 +107,7 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
     """The value is moved, read out, copied, kept by a module, or is an index."""
     below: ast.AST = node
     for above in module.ancestors(node):
-        if isinstance(above, (ast.If, ast.While, ast.Assert)):
+        if isinstance(above, (ast.If, ast.While, ast.Assert, ast.Match)):
             return True  # read as a truth value
         if isinstance(above, ast.stmt):
             return isinstance(above, ast.Assign) and any(map(_is_copied_to, above.targets))
@@ -120,7 +120,7 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
             name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
             if name in _KEEPERS:
                 return not _is_built_on_a_device(module, node)
-            if name in _STORES_A_COPY | {"len", "print", "range", "int", "float"}:
+            if name in _STORES_A_COPY | {"len", "print", "range", "int", "float", "bool"}:
                 return True
             if name[:1].isupper():
                 return False  # kept by an object

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._lying import outermost
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -34,10 +35,9 @@ def moved_to(module: Module, node: ast.expr) -> str:
     """The device that `x.to(device)` moves to, as it is written; "" if it is no such call."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return ""
-    if node.func.attr != "to" or not node.args:
-        return ""
-    said = module.text(node.args[0])
-    return said if "device" in said and not said.endswith("dtype") else ""
+    device = said_device(module, node) if node.func.attr == "to" else None
+    said = module.text(device) if device is not None else ""
+    return "" if "type" in said else said
 
 
 def _groups(module: Module, moves: Sequence[ast.Call]) -> Iterator[Sequence[ast.expr]]:

@@ -109,7 +109,7 @@ def grid(x, n, m):
     good = (
         Good(
             "import torch\n\n\ndef scaled(x, n):\n    mask = torch.ones(n, device=x.device)\n"
-            "    two = torch.tensor(2.0)\n    return x * mask * two\n"
+            "    two = torch.zeros(())\n    return x * mask * two\n"
         ),
         Good(
             "import torch\n\n\ndef kept(x, n):\n    mask = torch.ones(n, device=x.device)\n"
@@ -188,14 +188,15 @@ def _departures(module: Module) -> Iterator[tuple[str, Departure]]:
 
 def _other_calls(module: Module) -> dict[str, list[ast.Call]]:
     """Calls of anything else by name, if at least one of them is given a device."""
-    names = {_name(each) for each in module.nodes(ast.Call) if "device" in named(each)}
+    names = {_name(module, each) for each in module.nodes(ast.Call) if "device" in named(each)}
     names -= {*MAKERS, "to", ""}
     return {name: list(module.calls(name)) for name in sorted(names)}
 
 
-def _name(call: ast.Call) -> str:
-    func = call.func
-    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+def _name(module: Module, call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return module.qualified(call.func).rpartition(".")[2]
 
 
 def _takes_the_dtype(keyword: ast.keyword) -> bool:

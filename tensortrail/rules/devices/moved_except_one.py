@@ -35,7 +35,7 @@ class MovedExceptOne(Rule):
     severity = Severity.NOTE
     confidence = Confidence.MEDIUM
     default = False
-    triggers = ((".to(", "device"),)
+    triggers = (".to(",)
     bad = (
         Bad(
             "def batches(batch, device):\n    ids = batch['ids'].to(device)\n"
