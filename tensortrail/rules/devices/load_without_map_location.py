@@ -35,7 +35,7 @@ class LoadWithoutMapLocation(Rule):
 
     ## What you may see
     ```
-    RuntimeError: Attempting to deserialize object on a CUDA device
+    Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False
     ```
 
     ## Fix safety
