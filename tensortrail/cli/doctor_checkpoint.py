@@ -58,9 +58,9 @@ def _examined(options: Namespace) -> Examination:
 
     codes = _codes(options)
     if not sys.stderr.isatty():
-        return examine(options.path, codes, model=options.model)
+        return examine(options.path, codes, None, options.model, options.values)
     with LateProgress() as progress:
-        return examine(options.path, codes, progress, options.model)
+        return examine(options.path, codes, progress, options.model, options.values)
 
 
 def _codes(options: Namespace) -> frozenset[str] | None:

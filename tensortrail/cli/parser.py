@@ -158,6 +158,8 @@ def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
     add("path", metavar="PATH", help="a folder, a weight file or an index")
     model = "compare names and shapes with the model of this config.json; own: the one beside them"
     add("--model", default="", metavar="CONFIG", help=model)
+    values = "read every tensor: NaN, infinite, constant and repeated values; this takes its time"
+    add("--values", action="store_true", help=values)
     add("--repair", metavar="OUT", help="mend what can be mended, into this new folder")
     add("--link", action="store_true", help="with --repair: link unchanged files, do not copy them")
     add("--select", metavar="CODES", help="run only these checks: codes, prefixes, names, ALL")

@@ -28,6 +28,7 @@ class Part(str, Enum):
     METADATA = "`.metadata` of a distributed checkpoint"
     ADAPTER = "adapter"
     PIPELINE = "pipeline"
+    VALUES = "values read (`--values`)"
     MODEL = "model to compare with (`--model`)"
 
 
@@ -171,6 +172,18 @@ class ModelComparison:
         return len(self.missing) * 2 > self.expected and len(self.unexpected) * 2 > self.stored
 
 
+class StoredValues(NamedTuple):
+    """What one tensor's values are, after they were streamed."""
+
+    path: str
+    tensor: StoredTensor
+    nans: int
+    infinite: int
+    constant: bool
+    zero: bool
+    digest: bytes
+
+
 class ShardName(NamedTuple):
     """The parts of `model-00002-of-00005.safetensors`."""
 
@@ -209,6 +222,8 @@ class Checkpoint:
     """Configuration files that are JSON objects, by name."""
     components: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Folders of a pipeline that are there, and the names in each."""
+    values: tuple[StoredValues, ...] | None = None
+    """Of all tensors that lie in one piece; read only when somebody asks for it."""
     comparison: ModelComparison | None = None
     """With a model; made only when somebody asks for it."""
 
@@ -234,6 +249,7 @@ _OF_FOLDERS: Mapping[Part, Callable[[Checkpoint], bool]] = {
     Part.RANKS: lambda found: bool(found.sizes) or found.distributed is not None,
     Part.METADATA: lambda found: found.distributed is not None,
     Part.ADAPTER: lambda found: ADAPTER_CONFIG in found.names or _has_adapter(found),
+    Part.VALUES: lambda found: found.values is not None,
     Part.MODEL: lambda found: found.comparison is not None,
     Part.PIPELINE: lambda found: PIPELINE_CONFIG in found.configs,
 }

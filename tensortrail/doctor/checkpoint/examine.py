@@ -39,21 +39,28 @@ def examine(
     codes: Collection[str] | None = None,
     progress: Progress | None = None,
     model: str = "",
+    values: bool = False,
 ) -> Examination:
     """`codes`: of the rules to run; None runs those of the default selection. `model`: the
-    configuration to compare with, "" for none.
+    configuration to compare with, "" for none. `values`: whether the tensors are read, too.
 
     The components of a pipeline are examined too, and what is found in them is found in it."""
-    found = _examined(path, codes, progress, model)
+    found = _examined(path, codes, progress, model, values)
     for name in sorted(found.checkpoint.components):
-        found = _together(found, _examined(os.path.join(path, name), codes, progress))
+        found = _together(found, _examined(os.path.join(path, name), codes, progress, "", values))
     return found
 
 
 def _examined(
-    path: str, codes: Collection[str] | None, progress: Progress | None, model: str = ""
+    path: str,
+    codes: Collection[str] | None,
+    progress: Progress | None,
+    model: str = "",
+    values: bool = False,
 ) -> Examination:
     read = read_checkpoint(path, progress)
+    if values:
+        read = _with_values(read, progress)
     if model:
         read = _with_comparison(read, model)
     findings: list[Finding] = []
@@ -65,6 +72,17 @@ def _examined(
             findings += rule().examine(read.checkpoint)
     ordered = sorted(findings, key=lambda each: (each.site.file, each.site.start, each.code))
     return Examination(read.checkpoint, tuple(ordered), tuple(checks), read.problems, read.below)
+
+
+def _with_values(read: Read, progress: Progress | None) -> Read:
+    from tensortrail.doctor.checkpoint.values import CannotLook, look_at_values
+
+    try:
+        found = replace(read.checkpoint, values=look_at_values(read.checkpoint, progress))
+    except CannotLook as error:
+        told = f"the values were not looked at: {error}"
+        return read._replace(problems=(*read.problems, told))
+    return read._replace(checkpoint=found)
 
 
 def _with_comparison(read: Read, model: str) -> Read:

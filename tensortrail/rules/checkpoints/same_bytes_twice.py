@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part, StoredValues
+from tensortrail.rules.checkpoints._flaws import counted
+from tensortrail.rules.checkpoints._values import is_matrix
+
+
+class SameBytesTwice(Rule):
+    """Two stored matrices have the same bytes.
+
+    ## What it does
+    With `--values`, compares the bytes of all tensors of two and more dimensions. Names that
+    share one place in the file, and matrices whose values are all the same, are left out.
+
+    ## Why is this bad?
+    Tied weights were stored twice: a loader that does not tie them again trains them apart. Or a
+    layer was copied where another one belongs.
+
+    ## Example
+    ```
+    $ tensortrail doctor model.safetensors --values
+    note[CKP873] same-bytes-twice: 'lm_head.weight' has the bytes of 'embed.weight'
+    ```
+
+    ## Fix safety
+    No fix is offered: leaving one of the two out is right only for weights that are tied.
+
+    ## References
+    - SHD414 finds code that loses ties
+    """
+
+    code = "CKP873"
+    name = "same-bytes-twice"
+    severity = Severity.NOTE
+    reads = Part.VALUES
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        first: dict[tuple[bytes, tuple[int, ...], str], StoredValues] = {}
+        twice: list[tuple[StoredValues, StoredValues]] = []
+        for each in checkpoint.values or ():
+            if not is_matrix(each) or each.constant:
+                continue
+            same = first.setdefault((each.digest, each.tensor.shape, each.tensor.dtype), each)
+            if (same.path, same.tensor.begin) != (each.path, each.tensor.begin):
+                twice.append((same, each))
+        for one, other in twice[:1]:
+            others = f" (and {counted(len(twice) - 1, 'more pair')})" if len(twice) > 1 else ""
+            yield self.finding_in_file(
+                other.path,
+                f"{other.tensor.name!r} has the bytes of {one.tensor.name!r}{others}",
+                "tied weights: save with `save_pretrained`, which stores them once; others: save again",
+                span=(other.tensor.begin, other.tensor.end),
+            )
