@@ -52,6 +52,6 @@ class SameBytesTwice(Rule):
             yield self.finding_in_file(
                 other.path,
                 f"{other.tensor.name!r} has the bytes of {one.tensor.name!r}{others}",
-                "tied weights: save with `save_pretrained`, which stores them once; others: save again",
+                "tied weights: `save_pretrained` stores them once; others: save them again",
                 span=(other.tensor.begin, other.tensor.end),
             )
