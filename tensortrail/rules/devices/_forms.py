@@ -55,6 +55,38 @@ def is_callers(module: Module, node: ast.expr) -> bool:
     return node.id in [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
 
 
+def zero_for_none(module: Module, call: ast.Call) -> ast.BoolOp | None:
+    """`index or 0` as the number of a device, where `index` is an argument that may be None."""
+    if module.qualified(call.func) not in ("torch.device", "torch.cuda.device"):
+        return None
+    for each in (*call.args, *(keyword.value for keyword in call.keywords)):
+        if not isinstance(each, ast.BoolOp) or not isinstance(each.op, ast.Or):
+            continue
+        first, last = each.values[0], each.values[-1]
+        is_zero = isinstance(last, ast.Constant) and last.value == 0
+        if is_zero and is_callers(module, first) and _may_be_none(module, first):
+            return each
+    return None
+
+
+def _may_be_none(module: Module, name: ast.expr) -> bool:
+    function = module.function_of(name)
+    given = function.args if function is not None else None
+    positional = [*given.posonlyargs, *given.args] if given is not None else []
+    defaults = given.defaults if given is not None else []
+    pairs = [*zip(reversed(positional), reversed(defaults), strict=False)]
+    if given is not None:
+        named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        pairs += [(each, default) for each, default in named if default is not None]
+    return any(
+        isinstance(name, ast.Name)
+        and each.arg == name.id
+        and isinstance(default, ast.Constant)
+        and default.value is None
+        for each, default in pairs
+    )
+
+
 def is_used(module: Module, node: ast.Attribute) -> bool:
     """The number goes into a dictionary, a call or a text."""
     up = module.parent(node)

@@ -14,6 +14,7 @@ from tensortrail.rules.devices._forms import (
     is_tested,
     is_used,
     made_device,
+    zero_for_none,
 )
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -27,6 +28,7 @@ _EITHER = (
     {Kind.DEVICE, Kind.OTHER},
 )
 """Kinds of a value that is a string on some path: `str | torch.device`."""
+_NOT_ZERO = "a device without a number is the current one, which need not be number 0"
 
 
 class DeviceForm(Rule):
@@ -35,7 +37,8 @@ class DeviceForm(Rule):
     ## What it does
     Flags `t.device == torch.device("cuda")` and a comparison with `torch.device(x)`, where `x` may
     have no number; `.type` or `.index` of a value that may be a string; `.index` of a
-    `torch.device` made of what a caller gave, used as if it were a number; `device.index or 0`;
+    `torch.device` made of what a caller gave, used as if it were a number; `device.index or 0`,
+    or `index or 0` of an argument that may be None;
     the context manager `torch.cuda.device(0)` or the number of `torch.cuda.current_device()`
     where a device is needed.
 
@@ -58,6 +61,7 @@ class DeviceForm(Rule):
         (".index", "device"),
         ("device", ".type"),
         ("cuda.device(",),
+        ("torch.device", "or 0"),
         ("xpu.device(",),
         ("current_device()", "device"),
     )
@@ -190,6 +194,8 @@ def f(device: Union[str, torch.device]):
         for call in module.nodes(ast.Call):
             yield from self._context(module, call)
             yield from self._other_backend(module, call)
+            if (number := zero_for_none(module, call)) is not None:
+                yield self.finding(module, number, _NOT_ZERO, severity=Severity.NOTE)
         for chosen in module.nodes(ast.IfExp):
             yield from self._rest_is_a_number(module, chosen)
         for stored in module.nodes(ast.Assign):
@@ -267,7 +273,7 @@ def f(device: Union[str, torch.device]):
                 yield self.finding(
                     module,
                     above,
-                    "a device without a number is the current one, which need not be number 0",
+                    _NOT_ZERO,
                     severity=Severity.NOTE,
                 )
             return

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._left_over import left_over
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver, within
 from tensortrail.rules.view import FunctionNode
@@ -21,13 +22,15 @@ class WrongObjectFreed(Rule):
     """An object is offloaded or deleted that is not the one that holds the memory.
 
     ## What it does
-    Finds four shapes:
+    Finds five shapes:
 
     - a fresh result is offloaded (`deallocate_module(ep.module())`, `copy.deepcopy(m).cpu()`)
       while another result of the same call lives on under a name and is used after it;
     - `del module` of a parameter of the function, followed by `gc.collect()` or `empty_cache()`;
     - a hook or move after a loop that only skips elements (`continue`): it acts on the last
       element alone, and is meant for all;
+    - `x.to(device)` in a loop that never binds `x`, where an earlier loop does: it acts on what the
+      last turn of that one left in the name;
     - `m.to(device)` directly before the offload of another module in the same hook.
 
     ## Why is this bad?
@@ -49,7 +52,8 @@ class WrongObjectFreed(Rule):
     severity = Severity.WARNING
     triggers = (
         "dealloc", ".module()", "deepcopy", ("del ", "collect("), ("del ", "cache"),
-        ("continue", "hook"), ("continue", "load"), (".to(", ".offload("),
+        ("continue", "hook"), ("continue", "load"), (".to(", ".offload("), (".to(", "for "),
+        (".cpu(", "for "), (".cuda(", "for "),
     )  # fmt: skip
 
     bad = (
@@ -106,8 +110,43 @@ class Hook:
 """,
             lines=(3,),
         ),
+        Bad(
+            """\
+def quantize(linears, norms, convert, device):
+    for linear in linears:
+        quantized = convert(linear.to(device))
+        linear.to("cpu")
+    for norm in norms:
+        replaced = convert(norm.to(device))
+        norm.replace_by(replaced)
+        quantized.to("cpu")
+""",
+            lines=(8,),
+            instead="""\
+def quantize(linears, norms, convert, device):
+    for linear in linears:
+        quantized = convert(linear.to(device))
+        linear.to("cpu")
+    for norm in norms:
+        replaced = convert(norm.to(device))
+        norm.replace_by(replaced)
+        replaced.to("cpu")
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+def quantize(linears, norms, convert, device):
+    model = convert(norms)
+    for linear in linears:
+        quantized = convert(linear.to(device))
+        quantized.to("cpu")
+    for norm in norms:
+        norm.replace_by(convert(norm.to(device)))
+        model.to("cpu")
+"""
+        ),
         Good(
             """\
 import gc
@@ -155,6 +194,14 @@ def kept(model):
         yield from self._deleted(module)
         yield from self._after_the_loop(module)
         yield from self._too_late(module)
+        for call, name, loop in left_over(module):
+            yield self.finding(
+                module,
+                call,
+                f"`{name.id}` is what the loop on line {loop.lineno} left behind: this loop never "
+                "binds it, and moves the same object in every turn",
+                trail=[(loop, f"`{name.id}` is bound here")],
+            )
 
     def _fresh(self, module: Module) -> Iterator[Finding]:
         for freed in module.calls(*_FRESH):
