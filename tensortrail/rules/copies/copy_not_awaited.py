@@ -12,13 +12,14 @@ from tensortrail.rules.shared.values import reads_values
 
 
 class CopyNotAwaited(Rule):
-    """A copy is started on a side stream, and its result is used without waiting for that stream.
+    """Work is started on a side stream, and its result is used without waiting for that stream.
 
     ## What it does
     Finds `copy_`, `to` and `cuda` with `non_blocking=True` inside `with torch.cuda.stream(s)`
     whose result is used after the block, or kept in an attribute, a container or an argument,
     while nothing waits for `s`: no `wait_stream(s)`, no `s.synchronize()`, no event recorded
-    after the copy. Waiting for another stream does not count.
+    after the copy. Waiting for another stream does not count. The same is said of a tensor that
+    the block computes and binds to a name.
 
     ## Why is this bad?
     The block only queues the copy on `s`. The current stream does not wait for `s`: its next
@@ -37,7 +38,7 @@ class CopyNotAwaited(Rule):
     name = "copy-not-awaited"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    triggers = (("non_blocking", "with ", "tream"),)
+    triggers = (("with ", "tream"),)
 
     bad = (
         Bad(
@@ -90,6 +91,28 @@ class Hybrid:
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+import torch
+
+def norms(x: torch.Tensor, y: torch.Tensor, side):
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        sums = torch.sum(y * y, dim=-1)
+    return x / sums
+""",
+            lines=(6,),
+            instead="""\
+import torch
+
+def norms(x: torch.Tensor, y: torch.Tensor, side):
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        sums = torch.sum(y * y, dim=-1)
+    torch.cuda.current_stream().wait_stream(side)
+    return x / sums
+""",
+        ),
     )
     good = (
         Good(
@@ -139,8 +162,28 @@ def upload(rows, device):
             return
         for block in side_blocks(module):
             copies = list(unfinished_copies(module, block))
-            if copies and not _is_awaited(module, block, copies):
+            if not copies:
+                yield from self._computed(module, block)
+            elif not _is_awaited(module, block, copies):
                 yield from self._found(module, block, copies[0])
+
+    def _computed(self, module: Module, block: SideBlock) -> Iterator[Finding]:
+        """What the block computes and binds to a name."""
+        for assign in module.nodes(ast.Assign, block.node):
+            what = assign.targets[0]
+            if not isinstance(what, ast.Name) or not _is_computed(module, assign.value):
+                continue
+            use = _use_after(module, block, what)
+            if use is not None and not _is_awaited(module, block, ()):
+                stream = module.text(block.stream)
+                yield self.finding(
+                    module,
+                    assign,
+                    f"`{what.id}` is computed on `{stream}` and used in line {use.lineno} although "
+                    "nothing has waited for that stream: the values may not be there yet",
+                    trail=[(use, "used here, on the current stream")],
+                )
+                return
 
     def _found(self, module: Module, block: SideBlock, copy: ast.Call) -> Iterator[Finding]:
         stream = module.text(block.stream)
@@ -164,6 +207,12 @@ def upload(rows, device):
                 "uses the result on another stream may read it before it is written",
                 trail=[(block.node, "this block only queues the work")],
             )
+
+
+def _is_computed(module: Module, value: ast.expr) -> bool:
+    """A tensor that an operation makes, rather than a view of another one."""
+    is_work = isinstance(value, (ast.Call, ast.BinOp))
+    return is_work and module.value_of(value).is_tensor and "tream" not in module.text(value)
 
 
 def _is_awaited(module: Module, block: SideBlock, copies: Sequence[ast.Call]) -> bool:
