@@ -29,6 +29,11 @@ SAID: tuple[tuple[type[BaseException], str, str], ...] = (
         "{} has a kernel for GPUs only",
     ),
     (
+        ValueError,
+        r"(Invalid scaling configuration)",
+        "matrices scaled in blocks have kernels for GPUs only ({})",
+    ),
+    (
         AttributeError,
         r"'torch\._C' has no attribute '(_cuda\w+|_nccl\w+|_cudnn\w*)'",
         "torch.{} is not there in a torch without CUDA",

@@ -21,6 +21,9 @@ LACKING = {
     "torch._cuda_getDriverVersion is not there": AttributeError(
         "module 'torch._C' has no attribute '_cuda_getDriverVersion'"
     ),
+    "matrices scaled in blocks have kernels for GPUs only": ValueError(
+        "Invalid scaling configuration."
+    ),
     "ProcessGroupNCCL is not there": ImportError("cannot import name 'ProcessGroupNCCL'"),
 }
 OTHERS = (

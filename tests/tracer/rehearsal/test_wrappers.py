@@ -108,6 +108,20 @@ def test_mixed_devices_inside_raise() -> None:
         Around(torch.ones(2, device="cuda")) + Around(torch.ones(2))
 
 
+class Tells(Around):
+    """A wrapper that says where it lies when it is taken apart, as NF4 weights do."""
+
+    def __tensor_flatten__(self) -> Any:
+        names, context = super().__tensor_flatten__()
+        return names, (context, self.device)
+
+
+def test_a_wrapper_that_tells_its_device_when_it_is_taken_apart_has_one() -> None:
+    wrapped = Tells(torch.ones(2, device="cuda:1"))
+    assert str(wrapped.device) == "cuda:1"
+    assert wrapped.__tensor_flatten__()[1][1] == torch.device("cuda:1")
+
+
 class Marked(torch.nn.Parameter):  # type: ignore[name-defined,misc]
     """A subclass that leaves its operations to torch, as bitsandbytes' weights do."""
 

@@ -19,6 +19,8 @@ from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, is_plain
 BASE = torch._C.TensorBase
 plain_device, plain_cuda, plain_cpu = BASE.device, BASE.is_cuda, BASE.is_cpu
 plain_get_device = BASE.get_device
+_asked: set[int] = set()
+"""Wrappers whose parts are asked for just now."""
 
 
 def install(simulation: Simulation, replaced: Replacements) -> None:
@@ -56,17 +58,27 @@ def home(tensor: Any) -> int | None:
     """The simulated device of a wrapper; None if it is on none."""
     if is_plain(type(tensor)):
         return None
-    flatten = getattr(tensor, "__tensor_flatten__", None)
-    try:
-        inside = [getattr(tensor, name) for name in flatten()[0]] if flatten else []
-    except (AttributeError, NotImplementedError):
-        inside = []  # it is not finished
+    inside = _inside(tensor)
     for each in inside or vars(tensor).values():
         if isinstance(each, SimTensor):
             return each.index
         if isinstance(each, Tensor) and (found := home(each)) is not None:
             return found
     return None
+
+
+def _inside(tensor: Any) -> list[Any]:
+    """What it names itself; empty if it names nothing, or is about to say so."""
+    flatten = getattr(tensor, "__tensor_flatten__", None)
+    if flatten is None or id(tensor) in _asked:
+        return []
+    _asked.add(id(tensor))  # it may say where it lies, and asks for that
+    try:
+        return [getattr(tensor, name) for name in flatten()[0]]
+    except (AttributeError, NotImplementedError):
+        return []  # it is not finished
+    finally:
+        _asked.discard(id(tensor))
 
 
 def moved(simulation: Simulation, func: Any, tensor: Any, args: Any, kwargs: Any) -> Any:
