@@ -212,7 +212,8 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print what was judged otherwise")
     options = parser.parse_args()
     chance = random.Random(options.seed)
-    rules = [rule() for code, rule in all_rules().items() if code.startswith("DEV52")]
+    places = [rule for code, rule in all_rules().items() if code.startswith("DEV52")]
+    rules = [rule() for rule in places if rule.default]
     counts: Counter[tuple[str, bool, bool]] = Counter()
     for number in range(options.count):
         program = RELATIONS[number % len(RELATIONS)](chance)

@@ -48,6 +48,15 @@ def parameters(function: FunctionNode) -> list[ast.arg]:
     return [*given.posonlyargs, *given.args, *given.kwonlyargs]
 
 
+def optional(function: FunctionNode) -> set[str]:
+    """Parameters that have a default."""
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    with_default = positional[len(positional) - len(given.defaults) :]
+    keywords = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    return {each.arg for each in with_default} | {each.arg for each, said in keywords if said}
+
+
 def is_read(module: Module, function: FunctionNode, name: str) -> bool:
     return any(
         each.id == name and isinstance(each.ctx, (ast.Load, ast.Del))
