@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 def run(options: Namespace) -> int:
     from tensortrail.doctor.checkpoint.folder import NothingHere
 
+    if options.manifest == "write":
+        return _listed(options)
     try:
         found = _examined(options)
     except (NothingHere, OSError) as error:
@@ -35,6 +37,21 @@ def run(options: Namespace) -> int:
     if found.findings:
         return CLEAN if options.exit_zero else FOUND
     return FAILED if found.problems else CLEAN
+
+
+def _listed(options: Namespace) -> int:
+    from tensortrail.doctor.checkpoint.manifest import NAME, write_manifest
+
+    if not os.path.isdir(options.path):
+        fail(f"{options.path} is no folder: a manifest lists the files of one")
+        return FAILED
+    try:
+        count = write_manifest(options.path)
+    except OSError as error:
+        fail(f"{NAME} was not written: {error.strerror or error}")
+        return FAILED
+    say(f"{os.path.join(options.path, NAME)} lists {counted(count, 'file')}")
+    return CLEAN
 
 
 def _repaired(found: Examination, options: Namespace) -> int:
@@ -56,11 +73,11 @@ def _examined(options: Namespace) -> Examination:
     from tensortrail.cli.progress import LateProgress
     from tensortrail.doctor.checkpoint.examine import examine
 
-    codes = _codes(options)
+    codes, verify = _codes(options), options.manifest == "verify"
     if not sys.stderr.isatty():
-        return examine(options.path, codes, None, options.model, options.values)
+        return examine(options.path, codes, None, options.model, options.values, verify)
     with LateProgress() as progress:
-        return examine(options.path, codes, progress, options.model, options.values)
+        return examine(options.path, codes, progress, options.model, options.values, verify)
 
 
 def _codes(options: Namespace) -> frozenset[str] | None:

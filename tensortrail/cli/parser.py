@@ -160,6 +160,8 @@ def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
     add("--model", default="", metavar="CONFIG", help=model)
     values = "read every tensor: NaN, infinite, constant and repeated values; this takes its time"
     add("--values", action="store_true", help=values)
+    manifest = "write the SHA-256 of every file into SHA256SUMS, or compare the files with it"
+    add("--manifest", choices=("write", "verify"), help=manifest)
     add("--repair", metavar="OUT", help="mend what can be mended, into this new folder")
     add("--link", action="store_true", help="with --repair: link unchanged files, do not copy them")
     add("--select", metavar="CODES", help="run only these checks: codes, prefixes, names, ALL")

@@ -29,6 +29,7 @@ class Part(str, Enum):
     ADAPTER = "adapter"
     PIPELINE = "pipeline"
     VALUES = "values read (`--values`)"
+    MANIFEST = "manifest verified (`--manifest verify`)"
     MODEL = "model to compare with (`--model`)"
 
 
@@ -184,6 +185,18 @@ class StoredValues(NamedTuple):
     digest: bytes
 
 
+@dataclass(frozen=True)
+class Manifest:
+    """How the files compare with a list of checksums."""
+
+    path: str
+    listed: int
+    differing: Mapping[str, tuple[str, str]]
+    """The checksum that is listed and the one of the file."""
+    missing: tuple[str, ...]
+    unlisted: tuple[str, ...]
+
+
 class ShardName(NamedTuple):
     """The parts of `model-00002-of-00005.safetensors`."""
 
@@ -224,6 +237,8 @@ class Checkpoint:
     """Folders of a pipeline that are there, and the names in each."""
     values: tuple[StoredValues, ...] | None = None
     """Of all tensors that lie in one piece; read only when somebody asks for it."""
+    manifest: Manifest | None = None
+    """Verified; only when somebody asks for it."""
     comparison: ModelComparison | None = None
     """With a model; made only when somebody asks for it."""
 
@@ -250,6 +265,7 @@ _OF_FOLDERS: Mapping[Part, Callable[[Checkpoint], bool]] = {
     Part.METADATA: lambda found: found.distributed is not None,
     Part.ADAPTER: lambda found: ADAPTER_CONFIG in found.names or _has_adapter(found),
     Part.VALUES: lambda found: found.values is not None,
+    Part.MANIFEST: lambda found: found.manifest is not None,
     Part.MODEL: lambda found: found.comparison is not None,
     Part.PIPELINE: lambda found: PIPELINE_CONFIG in found.configs,
 }

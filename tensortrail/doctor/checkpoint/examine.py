@@ -40,12 +40,14 @@ def examine(
     progress: Progress | None = None,
     model: str = "",
     values: bool = False,
+    manifest: bool = False,
 ) -> Examination:
     """`codes`: of the rules to run; None runs those of the default selection. `model`: the
     configuration to compare with, "" for none. `values`: whether the tensors are read, too.
+    `manifest`: whether the checksums beside them are compared.
 
     The components of a pipeline are examined too, and what is found in them is found in it."""
-    found = _examined(path, codes, progress, model, values)
+    found = _examined(path, codes, progress, model, values, manifest)
     for name in sorted(found.checkpoint.components):
         found = _together(found, _examined(os.path.join(path, name), codes, progress, "", values))
     return found
@@ -57,8 +59,11 @@ def _examined(
     progress: Progress | None,
     model: str = "",
     values: bool = False,
+    manifest: bool = False,
 ) -> Examination:
     read = read_checkpoint(path, progress)
+    if manifest:
+        read = _with_manifest(read, progress)
     if values:
         read = _with_values(read, progress)
     if model:
@@ -81,6 +86,20 @@ def _with_values(read: Read, progress: Progress | None) -> Read:
         found = replace(read.checkpoint, values=look_at_values(read.checkpoint, progress))
     except CannotLook as error:
         told = f"the values were not looked at: {error}"
+        return read._replace(problems=(*read.problems, told))
+    return read._replace(checkpoint=found)
+
+
+def _with_manifest(read: Read, progress: Progress | None) -> Read:
+    from tensortrail.doctor.checkpoint.manifest import NoManifest, verified
+
+    if read.checkpoint.single:
+        told = "a manifest lists a folder: name that one"
+        return read._replace(problems=(*read.problems, told))
+    try:
+        found = replace(read.checkpoint, manifest=verified(read.checkpoint.path, progress))
+    except (NoManifest, OSError) as error:
+        told = f"the manifest was not verified: {error}"
         return read._replace(problems=(*read.problems, told))
     return read._replace(checkpoint=found)
 

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part
+from tensortrail.rules.checkpoints._flaws import DOWNLOAD, listed
+
+
+class ChecksumDiffers(Rule):
+    """A file is not the one that the manifest lists, or is missing.
+
+    ## What it does
+    With `--manifest verify`, computes the SHA-256 of every file that `SHA256SUMS` lists.
+    `--manifest write` makes that list, and `sha256sum -c SHA256SUMS` checks it, too.
+
+    ## Why is this bad?
+    A file was damaged or exchanged after the list was made, in a way that no header needs to
+    show.
+
+    ## Example
+    ```
+    $ tensortrail doctor my-model --manifest verify
+    error[CKP881] checksum-differs: 'model.safetensors' is not the file that SHA256SUMS lists
+    ```
+
+    ## Fix safety
+    No fix is offered: get the file again; if it was changed on purpose, write the list again.
+
+    ## References
+    - GNU coreutils: `sha256sum`
+    """
+
+    code = "CKP881"
+    name = "checksum-differs"
+    severity = Severity.ERROR
+    reads = Part.MANIFEST
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        found = checkpoint.manifest
+        if found is None:
+            return
+        folder = os.path.dirname(found.path)
+        names = list(found.differing)
+        for name in names[:1]:
+            expected, seen = found.differing[name]
+            verb = "is" if len(names) == 1 else "are"
+            yield self.finding_in_file(
+                os.path.join(folder, name),
+                f"{listed(names)} {verb} not what {os.path.basename(found.path)} lists",
+                DOWNLOAD.replace("{name}", name),
+                evidence={"expected": expected, "found": seen},
+            )
+        if found.missing:
+            verb = "is" if len(found.missing) == 1 else "are"
+            yield self.finding_in_file(
+                found.path,
+                f"{listed(list(found.missing))} {verb} listed and not there",
+                DOWNLOAD.replace("{name}", found.missing[0]),
+                line=1,
+                evidence={"found": "no such file"},
+            )

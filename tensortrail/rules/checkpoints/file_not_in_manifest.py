@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part
+from tensortrail.rules.checkpoints._flaws import counted, listed
+
+
+class FileNotInManifest(Rule):
+    """A file lies in the folder that the manifest does not list.
+
+    ## What it does
+    With `--manifest verify`, compares the files of the folder with those that `SHA256SUMS` lists.
+
+    ## Why is this bad?
+    Nobody vouched for it. A weight file that is added to a folder may be loaded in the place of
+    another.
+
+    ## Example
+    ```
+    $ tensortrail doctor my-model --manifest verify
+    warning[CKP882] file-not-in-manifest: 'model.safetensors' is not in SHA256SUMS
+    ```
+
+    ## Fix safety
+    No fix is offered: remove the file, or write the list again.
+
+    ## References
+    - CKP824 finds files that are loaded in the place of others
+    """
+
+    code = "CKP882"
+    name = "file-not-in-manifest"
+    severity = Severity.WARNING
+    reads = Part.MANIFEST
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        found = checkpoint.manifest
+        if found is not None and found.unlisted:
+            verb = "is" if len(found.unlisted) == 1 else "are"
+            yield self.finding_in_file(
+                found.path,
+                f"{listed(list(found.unlisted))} {verb} not in {os.path.basename(found.path)}",
+                "remove what does not belong here, or list it: `doctor PATH --manifest write`",
+                line=1,
+                evidence={"found": counted(len(found.unlisted), "file")},
+            )
