@@ -14,6 +14,7 @@ _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _LONGEST_COMMENT = 65_535
 _ONE_PART = ((0, 0), (1, 1))
+_FIRST_PARTS = (0, 1)
 _IN_64 = 0xFFFFFFFF
 _METHODS, _ENCRYPTED = (0, 8), 1
 MOST_RECORDS = 500_000
@@ -114,6 +115,8 @@ def _entry(data: bytes, at: int, begin: int) -> tuple[Record, int]:
     name = data[at : at + name_length].decode("utf-8", "backslashreplace")
     extra = data[at + name_length : at + name_length + extra_length]
     size, stored, header = _in_64(extra, size, stored, header)
+    if fields[13] not in _FIRST_PARTS:
+        raise BadDirectory(f"record {name!r} is said to lie in another file", begin + at)
     if method not in _METHODS or fields[3] & _ENCRYPTED or (not method and size != stored):
         raise BadDirectory(f"record {name!r} is packed in no way that torch reads", begin + at)
     record = Record(name, header, size, stored, bool(method))
