@@ -69,13 +69,19 @@ def preload() -> None:
 
 
 def run(
-    source: Path, package: str, folder: Path, arguments: Sequence[str], seconds: float
+    source: Path,
+    package: str,
+    folder: Path,
+    arguments: Sequence[str],
+    seconds: float,
+    without: Sequence[str] = (),
 ) -> Outcomes:
-    """Of pytest in `folder`, with the package that lies in `source`."""
+    """Of pytest in `folder`, with the package that lies in `source`, as if others were missing."""
     with tempfile.TemporaryDirectory() as written:
         result = Path(written) / "found.json"
         child = os.fork()
         if child == 0:
+            sys.modules.update(dict.fromkeys(without))  # type: ignore[arg-type]
             _run_here(source, package, folder, arguments, result)
         ended = _wait(child, seconds)
         if not result.is_file():

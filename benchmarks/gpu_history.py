@@ -35,11 +35,13 @@ class Layout:
     mirror: str
     folders: tuple[str, ...]
     source: str
+    without: tuple[str, ...] = ()
+    """Packages that its old releases cannot be imported with, as they are today."""
 
 
 LAYOUTS = {
     "accelerate": Layout("huggingface+accelerate", ("src", "tests"), "src"),
-    "diffusers": Layout("huggingface+diffusers", ("src", "tests"), "src"),
+    "diffusers": Layout("huggingface+diffusers", ("src", "tests"), "src", ("torchao",)),
     "peft": Layout("huggingface+peft", ("src", "tests"), "src"),
     "torchao": Layout("pytorch+ao", ("torchao", "test"), "."),
 }
@@ -118,7 +120,9 @@ class Judge:
         options = ["--rehearse", "cuda:2"] if rehearsed else []
         package = state / self._layout.source
         arguments = [*options, "-k", names, *files]
-        return forked_tests.run(package, self._fix.project, state, arguments, self._bound)
+        return forked_tests.run(
+            package, self._fix.project, state, arguments, self._bound, self._layout.without
+        )
 
 
 def _word(outcomes: Outcomes, name: str) -> str:

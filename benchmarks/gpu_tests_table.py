@@ -126,7 +126,10 @@ def costs() -> Iterator[str]:
         f"{each['ratio']:.2f} | {each['start']:.1f} |"
         for project, each in sorted(found.items())
     ]
-    yield "What it costs, in seconds of the processor, for tests that pass on a CPU:"
+    yield (
+        "What it costs, in seconds of the processor, for tests that pass on a CPU; the start is a "
+        "part of it:"
+    )
     yield "\n".join([head, *rows])
 
 
