@@ -12,7 +12,8 @@ from tensortrail.rules.view import FunctionNode, Module
 
 _MOVES = frozenset({"to", "cuda", "cpu", "type_as", "pin_memory", "share_memory_"})
 _ENDS = frozenset({"item", "tolist", "numpy", "size", "dim", "numel", "element_size", "itemsize"})
-_KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter", "DataLoader"})
+_KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter"})
+_LOADERS = frozenset({"DataLoader", "TensorDataset"})
 _STORES_A_COPY = frozenset({"copy_", "load_state_dict"})
 
 
@@ -120,7 +121,14 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
             name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
             if name in _KEEPERS:
                 return not _is_built_on_a_device(module, node)
-            if name in _STORES_A_COPY | {"len", "print", "range", "int", "float", "bool"}:
+            if name in _STORES_A_COPY | _LOADERS | {
+                "len",
+                "print",
+                "range",
+                "int",
+                "float",
+                "bool",
+            }:
                 return True
             if name[:1].isupper():
                 return False  # kept by an object
