@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model."
-PIPELINE_CONFIG = "model_index.json"
+PIPELINE_CONFIG, MODEL_CONFIG = "model_index.json", "config.json"
 
 
 class Part(str, Enum):
@@ -28,6 +28,7 @@ class Part(str, Enum):
     METADATA = "`.metadata` of a distributed checkpoint"
     ADAPTER = "adapter"
     PIPELINE = "pipeline"
+    CONFIG = "config.json beside weights"
     VALUES = "values read (`--values`)"
     MANIFEST = "manifest verified (`--manifest verify`)"
     MODEL = "model to compare with (`--model`)"
@@ -267,6 +268,7 @@ _OF_FOLDERS: Mapping[Part, Callable[[Checkpoint], bool]] = {
     Part.VALUES: lambda found: found.values is not None,
     Part.MANIFEST: lambda found: found.manifest is not None,
     Part.MODEL: lambda found: found.comparison is not None,
+    Part.CONFIG: lambda found: MODEL_CONFIG in found.configs and bool(found.files),
     Part.PIPELINE: lambda found: PIPELINE_CONFIG in found.configs,
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +24,7 @@ from tensortrail.doctor.checkpoint.formats.torch_file import read_torch
 from tensortrail.files import within
 from tensortrail.rules.checkpoint import (
     ADAPTER_CONFIG,
+    MODEL_CONFIG,
     PIPELINE_CONFIG,
     Checkpoint,
     WeightFile,
@@ -43,7 +44,7 @@ READERS: dict[str, Reader] = {
 _INDEX = re.compile(r".+\.index(\.[\w-]+)?\.json")
 _OTHERS_BIN = re.compile(r"(openvino|tokenizer|vocab|spiece|ggml|onnx).*\.bin|.*\.onnx\.bin")
 """Files of that ending that torch never wrote."""
-CONFIGS = ("config.json", PIPELINE_CONFIG, ADAPTER_CONFIG)
+CONFIGS = (MODEL_CONFIG, PIPELINE_CONFIG, ADAPTER_CONFIG)
 Progress = Callable[[int, int], None]
 Found = TypeVar("Found")
 
@@ -102,7 +103,7 @@ def _folder(path: str, progress: Progress, only: str = "") -> Read:
         outside,
         distributed=_read(read_distributed, path, METADATA, problems) if metadata else None,
         sizes=_sizes(path, names),
-        configs={name: told for name in CONFIGS if (told := _config(path, name, names))},
+        configs=dict(_configs(path, names)),
     )
     found = replace(found, components=_components(path, found))
     return Read(found, tuple(problems), tuple(_with_weights(path, names)))
@@ -127,6 +128,12 @@ def _sizes(path: str, names: list[str]) -> dict[str, int]:
             if stat.S_ISREG(status.st_mode):
                 found[name] = status.st_size
     return found
+
+
+def _configs(path: str, names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in CONFIGS:
+        if (told := _config(path, name, names)) is not None:
+            yield name, told
 
 
 def _config(path: str, name: str, names: list[str]) -> dict[str, Any] | None:

@@ -93,7 +93,9 @@ def _compared(config: str, stored: Mapping[str, Any], path: str) -> ModelCompari
     except Exception as error:  # whatever the model class does with such a configuration
         told = str(error).strip().partition("\n")[0]
         raise CannotCompare(f"{kind.__name__} cannot be built: {told}") from error
-    mismatched = {key: (tuple(one), tuple(two)) for key, one, two in told["mismatched_keys"]}
+    mismatched = {
+        key: (tuple(one), tuple(two)) for key, one, two in sorted(told["mismatched_keys"])
+    }
     return ModelComparison(
         kind.__name__,
         path,

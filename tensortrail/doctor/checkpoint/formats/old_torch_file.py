@@ -18,6 +18,8 @@ from tensortrail.rules.checkpoint import Flaw, Trouble
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _BEGINNING = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
+_PARTS = 6
+"""Of what the pickle says of a storage."""
 _COUNT = 8
 """Bytes of the number of elements before each storage."""
 
@@ -48,7 +50,10 @@ def read_old(window: io.BytesIO, file: Ranges) -> OldFile:
 
 def _declared(root: Any) -> dict[str, Storage]:
     references = [value for _, value in values_in(root, Reference)]
-    found = (storage_of(each.identity) for each in references if isinstance(each, Reference))
+    for each in references:
+        if not (isinstance(each.identity, tuple) and len(each.identity) == _PARTS):
+            raise BadPickle("a storage is described wrongly", 0)
+    found = (storage_of(each.identity) for each in references)
     return {each.key: each for each in found if each is not None}
 
 

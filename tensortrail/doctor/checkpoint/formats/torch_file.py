@@ -27,7 +27,7 @@ from tensortrail.rules.checkpoint import Flaw, Format, StoredTensor, Trouble, We
 PICKLE, VERSION, SCRIPTED = "data.pkl", "version", "constants.pkl"
 _ZIP = b"PK\x03\x04"
 _SHOWN = 5
-_ORDER = "byteorder"
+_ORDER, _ALIGNMENT = "byteorder", ".storage_alignment"
 _IS_VERSION, _IS_ORDER = re.compile(rb"\s*\d{1,9}\s*"), re.compile(rb"little|big")
 
 
@@ -88,7 +88,8 @@ def _small_records(
     if not versions:
         told = "the archive has no record `version`"
         yield Flaw(Trouble.ARCHIVE, told, expected=f"{prefix}{VERSION}")
-    for name, allowed in ((versions[:1], _IS_VERSION), ([_ORDER], _IS_ORDER)):
+    numbers = [*versions[:1], _ALIGNMENT]
+    for name, allowed in ((numbers, _IS_VERSION), ([_ORDER], _IS_ORDER)):
         for each in name:
             if each in places and inside[each].size <= LOOKED_AT:
                 content = file.read(places[each], inside[each].size)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import MODEL_CONFIG, Checkpoint, Part, StoredTensor
+from tensortrail.rules.checkpoints._flaws import counted, listed
+
+_SCALES = {
+    ".qweight": (".scales",),
+    ".weight_packed": (".weight_scale", ".weight_global_scale"),
+    "_blocks": ("_scales",),
+}
+"""What packed weights are called, and what one of their scales must be called."""
+_OF_FLOATS = (".weight_scale_inv", ".weight_scale")
+_OF_BITSANDBYTES = (".SCB", ".absmax")
+_PACKING = frozenset(
+    ("gptq", "awq", "fp8", "fbgemm_fp8", "compressed-tensors", "mxfp4", "bitsandbytes")
+)
+_OTHER_CONFIGS = frozenset(("hf_quant_config.json", "quantize_config.json", "quant_config.json"))
+_CONFIG = "quantization_config"
+
+
+class QuantizationMismatch(Rule):
+    """The configuration and the weights disagree on whether, or how, they are quantized.
+
+    ## What it does
+    Reports packed weights (GPTQ, AWQ, bitsandbytes, compressed-tensors, MXFP4, 8-bit floats with
+    scales) beside a `config.json` without a `quantization_config`, a `quantization_config` of one
+    of these methods where nothing is quantized, and packed weights whose scales are missing.
+
+    ## Why is this bad?
+    Without the configuration, packed integers are loaded as if they were weights, or are dropped
+    as unexpected names. Without its scales, a packed weight cannot be unpacked.
+
+    ## Example
+    ```
+    $ tensortrail doctor my-model
+    warning[CKP865] quantization-mismatch: 'layers.0.q_proj.qweight' is packed, and config.json
+    has no quantization_config
+    ```
+
+    ## Fix safety
+    No fix is offered: take the configuration that was saved with the weights.
+
+    ## References
+    - https://huggingface.co/docs/transformers/quantization/overview
+    """
+
+    code = "CKP865"
+    name = "quantization-mismatch"
+    severity = Severity.WARNING
+    reads = Part.CONFIG
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        told = checkpoint.configs[MODEL_CONFIG]
+        if any(file.flaws or not file.whole for file in checkpoint.files):
+            return
+        tensors = {name: each for file in checkpoint.files for name, each in file.tensors.items()}
+        packed = [name for name, each in tensors.items() if _is_packed(name, each, tensors)]
+        config, method = _quantization(told)
+        path = os.path.join(checkpoint.path, MODEL_CONFIG)
+        lost = [name for name in packed if _scale_of(name, tensors) == ""]
+        if packed and not config and not _OTHER_CONFIGS & checkpoint.names:
+            yield self.finding_in_file(
+                path,
+                f"{listed(packed)} {_verb(packed)} packed, and {MODEL_CONFIG} has no {_CONFIG}",
+                "take the one that was saved with the weights: `hf download REPO config.json`",
+                line=1,
+                evidence={"expected": _CONFIG, "found": "none"},
+            )
+        elif method in _PACKING and tensors and not packed:
+            yield self.finding_in_file(
+                path,
+                f"{MODEL_CONFIG} says the weights are quantized ({method}), and none of them is",
+                "remove `quantization_config`, or get the quantized weights",
+                line=1,
+                evidence={"expected": method, "found": counted(len(tensors), "plain tensor")},
+            )
+        elif lost:
+            yield self.finding_in_file(
+                path,
+                f"{listed(lost)} {'has' if len(lost) == 1 else 'have'} no scales",
+                "get the shard that holds the scales, or quantize and save again",
+                line=1,
+                severity=Severity.ERROR,
+            )
+
+
+def _is_packed(name: str, tensor: StoredTensor, tensors: Mapping[str, StoredTensor]) -> bool:
+    if name.endswith(".weight"):
+        stem = name.removesuffix(".weight")
+        scaled = any(stem + each in tensors for each in _OF_FLOATS)
+        kept = any(stem + each in tensors for each in _OF_BITSANDBYTES)
+        kept = kept or any(name + each in tensors for each in _OF_BITSANDBYTES)
+        return (scaled and tensor.bits == 8) or kept
+    integers = tensor.dtype.lower().startswith(("i", "u"))
+    return integers and any(name.endswith(end) for end in _SCALES)
+
+
+def _scale_of(name: str, tensors: Mapping[str, StoredTensor]) -> str | None:
+    """The name of its scale; "" if it is not there, None if the weight names none."""
+    for end, scales in _SCALES.items():
+        if name.endswith(end):
+            stem = name.removesuffix(end)
+            return next((stem + each for each in scales if stem + each in tensors), "")
+    return None
+
+
+def _quantization(config: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether the configuration speaks of quantization, also of a part, and the method."""
+    own = config.get(_CONFIG)
+    if isinstance(own, Mapping):
+        method = own.get("quant_method")
+        return True, method if isinstance(method, str) else ""
+    parts = [each for each in config.values() if isinstance(each, Mapping)]
+    return "quantization" in config or any(each.get(_CONFIG) for each in parts), ""
+
+
+def _verb(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
