@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal, said_device
@@ -146,6 +146,15 @@ def asked_at_import(module: Module, function: FunctionNode) -> Iterator[ast.Call
         for call in (*module.nodes(ast.Call, default), *within):
             if module.text(call.func).rpartition(".")[2] in _ASKS_CURRENT:
                 yield call
+
+
+def bare_calls(module: Module, function: FunctionNode, names: Iterable[str]) -> Iterator[ast.Call]:
+    """Calls of these functions in the body of this one that say no device."""
+    defaults = list(asked_at_import(module, function))
+    for call in module.calls(*names, inside=function):
+        said = call.args or call.keywords
+        if not said and call not in defaults and module.function_of(call) is function:
+            yield call
 
 
 def given_instead(module: Module, call: ast.Call, said: ast.expr | None, shown: str) -> Fix | None:

@@ -15,6 +15,7 @@ from tensortrail.rules.devices._process_groups import groups_before_devices
 from tensortrail.rules.devices._written import (
     asked_at_import,
     autocasts,
+    bare_calls,
     chosen_by_availability,
     decided,
     given_instead,
@@ -338,10 +339,9 @@ def both(x, device):
         shown = shown_device(module, at_hand)
         if names_cuda(module, function):
             return
-        for call in module.calls(*_NEEDS_A_GPU, inside=function):
+        for call in bare_calls(module, function, _NEEDS_A_GPU):
             waits = module.text(call.func).endswith("synchronize")
-            of_here = module.function_of(call) is function and not (call.args or call.keywords)
-            if of_here and not decided(module, call, shown, by_availability=True):
+            if not decided(module, call, shown, by_availability=True):
                 yield self.finding(
                     module,
                     call,
