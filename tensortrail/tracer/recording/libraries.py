@@ -13,7 +13,7 @@ NAMES = (
 
 
 def loaded_versions() -> dict[str, str]:
-    found = {name: _version(vars(sys.modules[name])) for name in NAMES if name in sys.modules}
+    found = {name: _version(vars(sys.modules[name])) for name in NAMES if sys.modules.get(name)}
     return {name: version for name, version in found.items() if isinstance(version, str)}
 
 
