@@ -15,7 +15,7 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 _LONGEST_COMMENT = 65_535
 _ONE_PART = ((0, 0), (1, 1))
 _FIRST_PARTS = (0, 1)
-_IN_64 = 0xFFFFFFFF
+_IN_64, _COUNT_IN_64 = 0xFFFFFFFF, 0xFFFF
 _METHODS, _ENCRYPTED = (0, 8), 1
 MOST_RECORDS = 500_000
 
@@ -83,17 +83,16 @@ def _place(file: Ranges) -> tuple[int, int, int, int]:
     _, disk, first, here, count, size, begin, _ = _END.unpack(file.read(at, _END.size))
     if (disk, first) not in _ONE_PART or here != count:
         raise BadDirectory("the zip archive is said to have several parts", at)
-    if _IN_64 not in (size, begin) and count != 0xFFFF:
-        return at, count, size, begin
     raw = file.read(at - _END64_PLACE.size, _END64_PLACE.size) if at >= _END64_PLACE.size else b""
-    if len(raw) < _END64_PLACE.size or not raw.startswith(b"PK\x06\x07"):
-        return at, count, size, begin
-    place = _END64_PLACE.unpack(raw)[2]
-    raw = file.read(place, _END64.size)
-    if len(raw) < _END64.size or not raw.startswith(b"PK\x06\x06"):
-        raise BadDirectory("the 64-bit end record of the zip archive is not there", place)
-    *_, count, size, begin = _END64.unpack(raw)
-    return place, count, size, begin
+    if len(raw) == _END64_PLACE.size and raw.startswith(b"PK\x06\x07"):
+        place = _END64_PLACE.unpack(raw)[2]
+        wide = file.read(place, _END64.size)
+        if len(wide) == _END64.size and wide.startswith(b"PK\x06\x06"):
+            *_, count, size, begin = _END64.unpack(wide)
+            return place, count, size, begin
+    if _IN_64 in (size, begin) or count == _COUNT_IN_64:
+        raise BadDirectory("the 64-bit end record of the zip archive is not there", at)
+    return at, count, size, begin
 
 
 def _end_of(file: Ranges) -> int:
