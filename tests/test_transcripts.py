@@ -8,16 +8,10 @@ import pytest
 
 from tests.transcripts import ROOT, current, pages
 
-QUICK = "trace.md"
-
-PAGES = [
-    pytest.param(page, id=page.name, marks=[] if page.name == QUICK else [pytest.mark.complete])
-    for page in pages()
-]
-
 
 @pytest.mark.real
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.complete
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_the_page_shows_what_is_printed(page: Path) -> None:
     pytest.importorskip("torch")
     text = page.read_text(encoding="utf-8")

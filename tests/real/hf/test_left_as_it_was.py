@@ -48,7 +48,7 @@ DIFFUSERS = "import diffusers.pipelines.pipeline_utils, diffusers.hooks.group_of
     ("before", "during"),
     [
         pytest.param(BEFORE, "", marks=pytest.mark.complete),
-        ("", BEFORE),
+        pytest.param("", BEFORE, marks=pytest.mark.complete),
         pytest.param(f"{BEFORE}; {DIFFUSERS}", "", marks=pytest.mark.complete),
         pytest.param("", f"{BEFORE}; {DIFFUSERS}", marks=pytest.mark.complete),
     ],
