@@ -39,7 +39,7 @@ def with_siblings(findings: Sequence[Finding], files: Iterable[str]) -> list[Fin
     result = []
     for finding in findings:
         known = shapes[finding][0] if finding in shapes else ""
-        others = [site for site in places.get(known, ()) if not _same_place(site, finding.site)]
+        others = [site for site in places.get(known, ()) if not _is_within(site, finding.site)]
         result.append(replace(finding, siblings=tuple(others[:MOST])) if others else finding)
     return result
 
@@ -186,5 +186,6 @@ def _candidates(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> di
     return found
 
 
-def _same_place(one: Site, other: Site) -> bool:
-    return (one.file, one.line, one.column) == (other.file, other.line, other.column)
+def _is_within(one: Site, flagged: Site) -> bool:
+    first, last = (flagged.line, flagged.column), (flagged.end_line, flagged.end_column)
+    return one.file == flagged.file and first <= (one.line, one.column) < last

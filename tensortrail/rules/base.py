@@ -57,7 +57,7 @@ class Rule:
     passes_clear: ClassVar[bool] = True
     """A run that passed a line without harm speaks against a finding there."""
     explains: ClassVar[Sequence[str]] = ()
-    """Codes of findings in a run that say less about the same line: they stay unsaid."""
+    """Codes of findings that say less about the same line, in a run or in code: not reported."""
     consequence: ClassVar[bool] = False
     """Its findings in a run state a failure. Another finding about the same tensor says why."""
     triggers: ClassVar[Sequence[Trigger]] = ()

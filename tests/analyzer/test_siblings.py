@@ -53,3 +53,35 @@ def test_very_large_files_are_not_looked_through(
     (tmp_path / "large.py").write_text(OTHERS + "x = 1\n")
     files = {Path(place.file).name for each in checked(tmp_path) for place in each.siblings}
     assert files == {"other.py"}
+
+
+LEFT_BEHIND = """\
+import torch
+from torch import nn
+
+class Scorer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = torch.linspace(0.5, 1.5, 5)
+
+    def loss(self, logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(logits, y, weight=self.weights)
+
+model = Scorer().to("cuda")
+"""
+
+
+def test_one_mistake_is_one_finding_and_not_its_own_sibling(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(LEFT_BEHIND)
+
+    def told(*codes: str) -> Sequence[Finding]:
+        chosen = frozenset(codes)
+        return check(CheckRequest((str(tmp_path),), cache_dir=None, codes=chosen)).findings
+
+    assert [each.code for each in told("DEV525")] == ["DEV525"]
+    (finding,) = told("DEV525", "OFF107")
+    assert finding.code == "OFF107"
+    assert finding.siblings == ()
+    (tmp_path / "two.py").write_text(LEFT_BEHIND)
+    first, _ = told("DEV525", "OFF107")
+    assert [Path(each.file).name for each in first.siblings] == ["two.py"]
