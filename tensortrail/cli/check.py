@@ -74,7 +74,8 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
         if options.diff:
             write_text(outcome.diff, sys.stdout) if outcome.diff else None
             left = len(outcome.left)
-            say(f"{outcome.count} findings would be fixed, {left} would be left")
+            noun = "finding" if outcome.count == 1 else "findings"
+            say(f"{outcome.count} {noun} would be fixed, {left} left")
             return CLEAN if options.exit_zero or not outcome.diff else FOUND
         if request.stdin is not None:
             sys.stdout.buffer.write(outcome.stdin)  # as it is: any encoding, any line end

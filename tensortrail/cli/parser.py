@@ -28,6 +28,9 @@ class _Command(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
 
+OF_RUN = "a run's directory or file; without it, the newest run here"
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="tensortrail",
@@ -105,7 +108,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
 
 def _add_report(report: argparse.ArgumentParser) -> None:
     add = report.add_argument
-    add("run", nargs="?", default=".tensortrail", metavar="RUN", help="a run's directory or file")
+    add("run", nargs="?", default=".tensortrail", metavar="RUN", help=OF_RUN)
     add("--format", choices=REPORT_FORMATS, default="text", help="text is the default")
     add("-o", "--output", metavar="FILE", help="write there; html and others choose a name")
     add("--paste", action="store_true", help="one block for an issue, without what is private")
@@ -115,7 +118,7 @@ def _add_report(report: argparse.ArgumentParser) -> None:
 
 def _add_fix(fix: argparse.ArgumentParser) -> None:
     add = fix.add_argument
-    add("run", nargs="?", default=".tensortrail", metavar="RUN", help="a run's directory or file")
+    add("run", nargs="?", default=".tensortrail", metavar="RUN", help=OF_RUN)
     add("--diff", action="store_true", help="show what would change, change nothing")
     add("--unsafe-fixes", action="store_true", help="unsafe ones too")
     add("--select", metavar="CODES", help="fixes of these rules only")
@@ -123,7 +126,7 @@ def _add_fix(fix: argparse.ArgumentParser) -> None:
 
 def _add_settings(settings: argparse.ArgumentParser) -> None:
     add = settings.add_argument
-    add("run", nargs="?", default=".tensortrail", metavar="RUN", help="a run's directory or file")
+    add("run", nargs="?", default=".tensortrail", metavar="RUN", help=OF_RUN)
     add("--apply", action="store_true", help="put them into the source")
     add("--format", choices=("text", "json"), default="text", help="text is the default")
     add("--select", metavar="CODES", help="settings of these rules only")
@@ -131,7 +134,7 @@ def _add_settings(settings: argparse.ArgumentParser) -> None:
 
 def _add_why(why: argparse.ArgumentParser) -> None:
     add = why.add_argument
-    add("run", metavar="RUN", help="a run's directory or file, or the folder of runs: the newest")
+    add("run", nargs="?", default=".tensortrail", metavar="RUN", help=OF_RUN)
     add("tensor", metavar="TENSOR", help="model.embed.weight, or the end of its name")
     add("--format", choices=("text", "json"), default="text", help="text is the default")
 

@@ -218,6 +218,4 @@ def test_a_diff_counts_what_is_left_in_each_file(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "latin.py").write_bytes(b"# coding: latin-1\n# \xe9\n" + BAD.encode())
-    assert (
-        "1 findings would be fixed, 1 would be left" in run(capsys, "--diff", "--unsafe-fixes")[2]
-    )
+    assert "1 finding would be fixed, 1 left" in run(capsys, "--diff", "--unsafe-fixes")[2]

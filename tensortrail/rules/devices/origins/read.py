@@ -27,6 +27,8 @@ def mapped(case: Case, read: Event) -> tuple[Setting, ...]:
     """The argument with which the file is read to where the other operands are."""
     if read.op != "torch.load" or read.site is None or case.wanted in ("", "cpu"):
         return ()
+    if not case.timeline.line(read.site):
+        return ()  # the source is another one now: what it asked for is not known
     at = carrier(case.timeline, read.site, "load")
     if at is None:
         return ()
