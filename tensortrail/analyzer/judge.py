@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tensortrail.analyzer.limits import MOST_SECONDS, TooMuch
 from tensortrail.analyzer.module import PythonModule, open_project
@@ -15,6 +15,7 @@ from tensortrail.analyzer.suppress import apply_suppressions
 from tensortrail.analyzer.triggers import Triggers
 from tensortrail.findings import Finding, Site
 from tensortrail.rules import Rule, all_rules
+from tensortrail.rules.explained import without_explained
 
 _LARGEST = 20_000_000
 """Bytes of a file that is judged; parsing takes a hundred times as much memory."""
@@ -132,14 +133,7 @@ def _found(
         found.append(own_finding(IN_PART, what, Site(module.path, 1)))
     module.release()
     unique = {(each.code, each.site.start, each.site.end, each.message): each for each in found}
-    return tuple(sorted(_alone(unique.values(), rules), key=lambda each: each.sort_key))
-
-
-def _alone(found: Collection[Finding], rules: Sequence[Rule]) -> list[Finding]:
-    """Without what another finding says better about the same line."""
-    explains = {rule.code: rule.explains for rule in rules if rule.explains}
-    said = {(code, each.site.line) for each in found for code in explains.get(each.code, ())}
-    return [each for each in found if (each.code, each.site.line) not in said]
+    return tuple(sorted(without_explained(unique.values(), rules), key=lambda each: each.sort_key))
 
 
 def _listed(codes: Sequence[str]) -> str:

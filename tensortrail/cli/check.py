@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from tensortrail import __version__
 from tensortrail.analyzer.engine import check
 from tensortrail.analyzer.request import CheckRequest, CheckResult
-from tensortrail.cli.console import counted, fail, say, wants_color, write_text
+from tensortrail.cli.console import counted, fail, say, wants_color, write_output, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_out import notes, why_nothing
 from tensortrail.cli.request import configuration, refuse_mixed_up, requested, shown
-from tensortrail.config import Config, ConfigError
+from tensortrail.config import Config
 
 if TYPE_CHECKING:
     from tensortrail.findings import Finding
@@ -74,8 +74,7 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
         if options.diff:
             write_text(outcome.diff, sys.stdout) if outcome.diff else None
             left = len(outcome.left)
-            noun = "finding" if outcome.count == 1 else "findings"
-            say(f"{outcome.count} {noun} would be fixed, {left} left")
+            say(f"{counted(outcome.count, 'finding')} would be fixed, {left} left")
             return CLEAN if options.exit_zero or not outcome.diff else FOUND
         if request.stdin is not None:
             sys.stdout.buffer.write(outcome.stdin)  # as it is: any encoding, any line end
@@ -133,15 +132,8 @@ def _report(
 def _emit(options: Namespace, text: str) -> None:
     if options.output_file is None:
         write_text(text, sys.stdout)
-        return
-    from tensortrail.files import write
-
-    try:
-        write(options.output_file, (text.rstrip("\n") + "\n").encode("utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"--output-file {options.output_file}: {error.strerror or error}"
-        ) from error
+    else:
+        write_output(text, options.output_file, "--output-file")
 
 
 def _checked(request: CheckRequest) -> CheckResult:

@@ -38,6 +38,17 @@ def write_text(text: str, stream: TextIO) -> None:
         write_bytes(text.encode(stream.encoding or "utf-8", "backslashreplace"), stream)
 
 
+def write_output(text: str, path: str, option: str) -> None:
+    """To the file that was given with the option."""
+    from tensortrail.config import ConfigError
+    from tensortrail.files import write
+
+    try:
+        write(path, (text.rstrip("\n") + "\n").encode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{option} {path}: {error.strerror or error}") from error
+
+
 def write_bytes(data: bytes, stream: TextIO) -> None:
     """As they are: a patch in another encoding would fit no file."""
     buffer = getattr(stream, "buffer", None)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.cli.console import counted, fail, say, wants_color, write_text
+from tensortrail.cli.console import counted, fail, say, wants_color, write_output, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
-from tensortrail.config import Config, ConfigError
+from tensortrail.config import Config
 
 if TYPE_CHECKING:
     from tensortrail.doctor.checkpoint.examine import Check, Examination
@@ -167,12 +167,7 @@ def _write(options: Namespace, text: str) -> None:
     if options.output is None:
         write_text(text, sys.stdout)
         return
-    from tensortrail.files import write
-
-    try:
-        write(options.output, (text.rstrip("\n") + "\n").encode("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"--output {options.output}: {error.strerror or error}") from error
+    write_output(text, options.output, "--output")
     say(f"written to {options.output}")
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.fresh._meetings import under_device, with_device
+from tensortrail.rules.fresh._meetings import returned, under_device, with_device
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
-from tensortrail.rules.shared.tensor_origin import Decides, is_factory, origin_of
+from tensortrail.rules.shared.tensor_origin import is_factory
 from tensortrail.rules.view import FunctionNode
 
 _REGISTERS = re.compile(r"register_fake|impl_abstract|register_meta|register_abstract")
@@ -157,14 +157,6 @@ def _tensor_given(module: Module, function: FunctionNode) -> str:
 
 def _answers(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
     """Factories without a device whose result is returned as it is."""
-    for statement in module.nodes(ast.Return, function):
-        if statement.value is None or module.function_of(statement) is not function:
-            continue
-        value = statement.value
-        for each in value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]:
-            origin = origin_of(module, each)
-            made = origin.node
-            if origin.decides is not Decides.DEFAULT or not isinstance(made, ast.Call):
-                continue
-            if is_factory(module, made) and not under_device(module, made):
-                yield made
+    for made in returned(module, function):
+        if is_factory(module, made) and not under_device(module, made):
+            yield made

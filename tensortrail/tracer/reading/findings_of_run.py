@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Site
 from tensortrail.rules import Rule, all_rules
+from tensortrail.rules.explained import without_explained
 from tensortrail.tracer.reading import rank_comparison, source_lines
 from tensortrail.tracer.reading.roots import with_their_roots
 from tensortrail.tracer.reading.timeline import RunTimeline
@@ -32,26 +33,16 @@ def findings(timeline: RunTimeline, rules: Iterable[Rule] | None = None) -> Judg
     return Judged(tuple(sorted(found, key=lambda each: each.sort_key)), tuple(problems))
 
 
-def _of_rank(timeline: RunTimeline, rules: Iterable[Rule]) -> Judged:
+def _of_rank(timeline: RunTimeline, rules: Sequence[Rule]) -> Judged:
     found: list[Finding] = []
     problems: list[str] = []
-    explained: set[tuple[str, str, int]] = set()
     for rule in rules:
         try:
-            told = list(rule.watch(timeline))
+            found += list(rule.watch(timeline))
         except Exception as error:
             problems.append(f"{rule.code} failed on this run: {type(error).__name__}: {error}")
-            continue
-        found += told
-        explained |= {
-            (code, each.site.file, each.site.line) for each in told for code in rule.explains
-        }
-    found = [
-        _dressed(each, timeline)
-        for each in found
-        if (each.code, each.site.file, each.site.line) not in explained
-    ]
-    unique = {(each.code, each.site, each.message): each for each in found}
+    alone = [_dressed(each, timeline) for each in without_explained(found, rules)]
+    unique = {(each.code, each.site, each.message): each for each in alone}
     ordered = sorted(unique.values(), key=lambda each: each.sort_key)
     return Judged(tuple(with_their_roots(ordered, timeline)), tuple(problems))
 
