@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from tensortrail.findings import Setting
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.shared.calls import carrier
+from tensortrail.rules.shared.shard_plan import Limit, ShardPlan
 from tensortrail.rules.shared.sizes import size
 from tensortrail.rules.timeline import Event, Timeline
 
@@ -34,14 +36,33 @@ def of_call(timeline: Timeline, event: Event, *settings: Setting) -> Iterator[Se
 
 def _limit(cut: Event | None) -> Iterator[Setting]:
     facts = cut.facts if cut else {}
-    used, works = facts.get("max_shard_size"), facts.get("works")
-    if works:
-        what = "the smallest limit" if facts.get("smallest") else "a limit"
-        alone = ", which is one file for all" if facts.get("files") == 1 else ""
-        larger = f"; the next above is {facts['larger']}" if facts.get("larger") else ""
-        why = f"bytes: {what} that keeps every group of this model whole{alone} (was {used!r}"
-        why += f"{larger})"
-        yield _max_shard_size(int(works), why)
+    below, above = (_of_run(facts.get(each)) for each in ("below", "above"))
+    asked = int(facts.get("asked", 0))
+    return limits(ShardPlan(asked, {}, {}, below, above), facts.get("max_shard_size", asked))
+
+
+def _of_run(told: Any) -> Limit | None:
+    return Limit(int(told[0]), int(told[1])) if told else None
+
+
+def limits(plan: ShardPlan, asked: Any) -> Iterator[Setting]:
+    """The nearest limit that keeps all groups whole, and the one on the other side of `asked`."""
+    nearest = plan.nearest
+    if nearest is None:
+        return
+    is_below = nearest == plan.below
+    side, other_side = ("below", "above") if is_below else ("above", "below")
+    other = plan.above if is_below else plan.below
+    why = f"bytes: the nearest limit {side} {asked!r} that keeps every group of this model whole"
+    why += f", in {_files(nearest)}; "
+    why += f"the nearest {other_side} is {other.nbytes}, in {_files(other)}" if other else (
+        f"none {other_side} it does"
+    )  # fmt: skip
+    yield _max_shard_size(nearest.nbytes, why)
+
+
+def _files(limit: Limit) -> str:
+    return "one file" if limit.files == 1 else f"{limit.files} files"
 
 
 def filled_with_dicts(failed: Event) -> bool:

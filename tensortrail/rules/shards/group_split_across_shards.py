@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
@@ -104,17 +104,23 @@ def save(split, state_dict):
                 yield self._cut(timeline, event, groups)
 
     def _cut(self, timeline: Timeline, event: Event, groups: dict[str, dict[str, str]]) -> Finding:
-        target, files = next(iter(groups.items()))
-        more = int(event.facts.get("count", len(groups))) - 1
-        parts = ", ".join(f"`{name}` in {file}" for name, file in files.items())
+        count = int(event.facts.get("count", len(groups)))
         return self.finding_in_run(
             timeline,
             event,
-            f"`{target}` is made of weights that this save puts into different files ({parts}); "
-            "each file is converted alone, which writes it in parts or fails"
-            + (f". The same holds for {more} more" if more else ""),
+            _told(groups, count),
             severity=Severity.ERROR,
             confidence=Confidence.HIGH,
             settings=keep_whole(timeline, event, event),
-            evidence={"groups": str(more + 1), "path": str(event.facts.get("path", ""))},
+            evidence={"groups": str(count), "path": str(event.facts.get("path", ""))},
         )
+
+
+def _told(groups: Mapping[str, Mapping[str, str]], count: int) -> str:
+    target, files = next(iter(groups.items()))
+    parts = ", ".join(f"`{name}` in {file}" for name, file in files.items())
+    more = f". The same holds for {count - 1} more" if count > 1 else ""
+    return (
+        f"`{target}` is made of weights that this save puts into different files ({parts}); "
+        f"each file is converted alone, which writes it in parts or fails{more}"
+    )

@@ -74,24 +74,22 @@ def test_with_the_setting_the_checkpoint_loads_and_nothing_is_told(
     assert not watched(again, program("NomicBert", f"{mended}\n{LOADS}"), "SHD402").found
 
 
-def test_the_next_limit_above_the_one_that_was_asked_for_is_told(tmp_path: Path) -> None:
+def test_the_nearest_limits_on_both_sides_are_told(tmp_path: Path) -> None:
     told = watched(tmp_path, program("NomicBert", CUT + "  # flagged"), "SHD402").only.settings[0]
-    larger = re.search(r"was '100KB'; the next above is (\d+)\)$", told.why)
-    assert larger is not None
-    assert int(told.value) < 100_000 < int(larger[1])
-    for limit, cuts in ((int(larger[1]) - 1, True), (int(larger[1]), False)):
+    said = re.fullmatch(
+        r"bytes: the nearest limit below '100KB' that keeps every group of this model whole, in "
+        r"\d+ files; the nearest above is (\d+), in \d+ files",
+        told.why,
+    )
+    assert said is not None
+    below, above = int(told.value), int(said[1])
+    assert below < 100_000 < above
+    for limit in (below, below + 1, above - 1, above):
         again = tmp_path / str(limit)
         again.mkdir()
+        cuts = below < limit < above
         save = CUT.replace('"100KB"', str(limit)) + "  # flagged" * cuts
         assert bool(watched(again, program("NomicBert", save), "SHD402").found) is cuts
-
-
-def test_one_byte_less_cuts_a_group(tmp_path: Path) -> None:
-    told = watched(tmp_path, program("NomicBert", CUT + "  # flagged"), "SHD402").only.settings[0]
-    less = tmp_path / "less"
-    less.mkdir()
-    cut = CUT.replace('"100KB"', str(int(told.value) - 1))
-    assert watched(less, program("NomicBert", cut + "  # flagged"), "SHD402").found
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name not in JOINED])

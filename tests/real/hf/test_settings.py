@@ -49,7 +49,7 @@ def test_the_patched_script_saves_a_checkpoint_that_loads(tmp_path: Path, save: 
     told = tensortrail(tmp_path, "settings", "run", "--select", "SHD402")
     assert told.returncode == 1
     assert told.stdout.startswith("# SHD402 save.py:")
-    assert "smallest limit that keeps every group of this model whole" in told.stdout
+    assert "that keeps every group of this model whole" in told.stdout
     assert "#   or transformers save_original_format=False" in told.stdout
     patch = subprocess.run(
         ["patch", "-p0"], cwd=tmp_path, input=told.stdout, text=True, capture_output=True

@@ -16,7 +16,7 @@ from tensortrail.doctor.checkpoint.formats.ranges import Ranges
 from tensortrail.doctor.checkpoint.formats.stored_tensors import Storage, storage_of
 from tensortrail.rules.checkpoint import Flaw, Trouble
 
-_MAGIC = 0x1950A86A20F9469CFC6C
+_MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001
 _BEGINNING = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
 _PARTS = 6
 """Of what the pickle says of a storage."""
@@ -39,9 +39,11 @@ def is_old(beginning: bytes) -> bool:
 
 def read_old(window: io.BytesIO, file: Ranges) -> OldFile:
     """`window` holds the beginning of the file."""
-    magic, _, _ = read_pickle(window), read_pickle(window), read_pickle(window)
-    if magic[0] != _MAGIC:
+    magic, version, _ = read_pickle(window), read_pickle(window), read_pickle(window)
+    if magic.root != _MAGIC:
         raise BadPickle("the file does not begin with torch's number", 0)
+    if version.root != _VERSION:
+        raise BadPickle(f"the file is not of version {_VERSION}, the one that torch reads", 0)
     content, keys = read_pickle(window), read_pickle(window)
     order = keys.root if isinstance(keys.root, list) else []
     places, sizes, flaws = _storages(file, window.tell(), order, _declared(content.root))

@@ -16,7 +16,9 @@ _LONGEST_COMMENT = 65_535
 _ONE_PART = ((0, 0), (1, 1))
 _FIRST_PARTS = (0, 1)
 _IN_64, _COUNT_IN_64 = 0xFFFFFFFF, 0xFFFF
-_METHODS, _ENCRYPTED = (0, 8), 1
+_METHODS = (0, 8)
+_NOT_READ = 0x2061
+"""Flags: encrypted, in one of two ways or in the directory, or a patch."""
 MOST_RECORDS = 500_000
 
 
@@ -111,12 +113,15 @@ def _entry(data: bytes, at: int, begin: int) -> tuple[Record, int]:
     method, stored, size = fields[4], fields[8], fields[9]
     name_length, extra_length, comment_length, header = *fields[10:13], fields[16]
     at += _ENTRY.size
-    name = data[at : at + name_length].decode("utf-8", "backslashreplace")
+    raw = data[at : at + name_length]
+    name = raw.decode("utf-8", "backslashreplace")
+    if name.encode() != raw:
+        raise BadDirectory(f"the name of record {name!r} is no text", begin + at)
     extra = data[at + name_length : at + name_length + extra_length]
     size, stored, header = _in_64(extra, size, stored, header)
     if fields[13] not in _FIRST_PARTS:
         raise BadDirectory(f"record {name!r} is said to lie in another file", begin + at)
-    if method not in _METHODS or fields[3] & _ENCRYPTED or (not method and size != stored):
+    if method not in _METHODS or fields[3] & _NOT_READ or (not method and size != stored):
         raise BadDirectory(f"record {name!r} is packed in no way that torch reads", begin + at)
     record = Record(name, header, size, stored, bool(method))
     return record, at + name_length + extra_length + comment_length

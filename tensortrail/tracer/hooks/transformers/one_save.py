@@ -8,15 +8,15 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tensortrail.rules.shared.shard_plan import smallest_limit
+from tensortrail.rules.shared.conversion_groups import nbytes
+from tensortrail.rules.shared.shard_plan import Limit, in_bytes, shard_plan
 from tensortrail.tracer.hooks.accelerate.offloaded_weights import source
 from tensortrail.tracer.hooks.torch.save_and_load import path_of
 
 MOST_GROUPS = 20
-_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _FILLS_INDEX_WITH_DICTS = re.compile(r"weight_map\.update\(\{[^{}]*\} for ")
 
 
@@ -138,54 +138,35 @@ def _place(path: str) -> str:
 
 def look_for_cuts(save: Save, state_dict: Mapping[str, Any], split: Any, again: Any) -> None:
     """Groups of weights in different files; `again` splits as the save does, by another limit."""
-    file_of = split.tensor_to_filename
-    cut = {
-        target: {name: file_of[name] for name in names}
-        for target, names in save.groups.items()
-        if len({file_of[name] for name in names}) > 1
+    sizes = {
+        name: nbytes(tensor) for name, tensor in state_dict.items() if hasattr(tensor, "numel")
     }
-    if not cut:
+
+    def file_of(limit: int) -> Mapping[str, str]:
+        found = split if limit == asked else again(limit)
+        return dict(found.tensor_to_filename)
+
+    asked = in_bytes(save.limit)
+    plan = shard_plan(sizes, save.groups, asked, file_of)
+    if not plan.cut:
         return
-    sizes = {name: _nbytes(state_dict[name]) for name in state_dict if name in file_of}
-    whole = sum(sizes.values()), True
-    together = save.groups.values()
-    works, smallest = whole if save.one_file else smallest_limit(sizes, together)
+    if save.one_file:
+        plan = replace(plan, below=None, above=Limit(sum(sizes.values()), 1))
     save.cut = {
-        "said": f"cuts apart what becomes {len(cut)} weight{'s' * (len(cut) > 1)}",
+        "said": f"cuts apart what becomes {len(plan.cut)} weight{'s' * (len(plan.cut) > 1)}",
         "path": save.folder,
-        "count": len(cut),
-        "groups": dict(list(cut.items())[:MOST_GROUPS]),
+        "count": len(plan.cut),
+        "groups": dict(list(plan.cut.items())[:MOST_GROUPS]),
         "max_shard_size": save.limit,
+        "asked": asked,
+        "below": list(plan.below or ()),
+        "above": list(plan.above or ()),
         "positions": save.positions,
     }
-    if files := _files_of_whole_groups(save, again(works)):
-        save.cut |= {"works": works, "smallest": smallest, "files": files}
-    if works < (asked := _bytes(save.limit)):
-        larger, _ = smallest_limit(sizes, together, above=asked)
-        if _files_of_whole_groups(save, again(larger)):
-            save.cut["larger"] = larger
-
-
-def _files_of_whole_groups(save: Save, split: Any) -> int:
-    """How many files it makes if it cuts no group, else 0."""
-    file_of = split.tensor_to_filename
-    whole = all(len({file_of[name] for name in names}) == 1 for names in save.groups.values())
-    return len(split.filename_to_tensors) if whole else 0
-
-
-def _bytes(limit: int | str) -> int:
-    if isinstance(limit, int):
-        return limit
-    number, unit = limit.strip()[:-2], limit.strip()[-2:].upper()
-    return int(float(number) * _UNITS[unit])
-
-
-def _nbytes(tensor: Any) -> int:
-    return int(tensor.numel() * tensor.element_size())
 
 
 def total(state_dict: Mapping[str, Any]) -> int:
-    return sum(_nbytes(tensor) for tensor in state_dict.values() if hasattr(tensor, "numel"))
+    return sum(nbytes(tensor) for tensor in state_dict.values() if hasattr(tensor, "numel"))
 
 
 def left_by(model: Any) -> dict[str, str]:

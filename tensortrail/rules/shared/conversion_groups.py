@@ -1,4 +1,4 @@
-"""transformers joins some weights into one when it saves them in their original format."""
+"""Weights that transformers joins into one when it saves them in their original format."""
 
 from __future__ import annotations
 
@@ -23,9 +23,16 @@ def groups(model: Any, names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _transforms(model: Any) -> list[Any]:
+    """Those that the model was loaded with; a model that was made has its class's, and what is
+    put before all names is no part of these."""
     own = getattr(model, "_weight_conversions", None)
     if own is not None:
         return list(own)
     from transformers.conversion_mapping import get_model_conversion_mapping
 
-    return list(get_model_conversion_mapping(model, add_legacy=False))
+    found = get_model_conversion_mapping(model, add_legacy=False)
+    return [each for each in found if type(each).__name__ != "PrefixChange"]
+
+
+def nbytes(tensor: Any) -> int:
+    return int(tensor.numel() * tensor.element_size())
