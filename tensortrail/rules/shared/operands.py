@@ -23,33 +23,51 @@ class Operand:
     """What the program's own line calls it, if it has no other name."""
     hook: Mapping[str, Any] = field(default_factory=dict)
     """The hook that should have brought it to another device, and why it did not."""
+    optimizer: Mapping[str, Any] = field(default_factory=dict)
+    """The optimizer that was stepping, and which part of its weight this is."""
+    weight: Storage | None = None
+    """Whose state or gradient it is, in an optimizer's step."""
 
 
 def operands(timeline: Timeline, event: Event) -> list[Operand]:
     given = event.facts.get("operands")
-    return [
-        Operand(
-            str(each.get("arg", "")),
-            str(each.get("device", "")),
-            str(each.get("type", "")),
-            tuple(each.get("shape", ())),
-            timeline.storage(event.process, each["storage"]) if each.get("storage") else None,
-            str(each.get("name", "")),
-            each["hook"] if isinstance(each.get("hook"), Mapping) else {},
-        )
-        for each in (given if isinstance(given, (list, tuple)) else ())
-        if isinstance(each, dict)
-    ]
+    rows = given if isinstance(given, (list, tuple)) else ()
+    return [_operand(timeline, event.process, each) for each in rows if isinstance(each, dict)]
+
+
+def _operand(timeline: Timeline, process: str, given: Mapping[str, Any]) -> Operand:
+    hook, optimizer = given.get("hook"), given.get("optimizer")
+    optimizer = optimizer if isinstance(optimizer, Mapping) else {}
+    number, weight = given.get("storage"), optimizer.get("weight")
+    return Operand(
+        str(given.get("arg", "")),
+        str(given.get("device", "")),
+        str(given.get("type", "")),
+        tuple(given.get("shape", ())),
+        timeline.storage(process, number) if number else None,
+        str(given.get("name", "")),
+        hook if isinstance(hook, Mapping) else {},
+        optimizer,
+        timeline.storage(process, weight) if weight else None,
+    )
 
 
 def called(timeline: Timeline, operand: Operand) -> str:
     """`Net.embed.weight`, or what it looks like."""
+    if part := part_of_weight(timeline, operand.optimizer, operand.weight):
+        return f"`{part}`"
     if operand.storage is not None and timeline.is_named(operand.storage):
         return f"`{timeline.name(operand.storage)}`"
     if operand.variable:
         return f"`{operand.variable}`"
     shape = "x".join(map(str, operand.shape)) or "scalar"
     return f"{operand.type_name or 'tensor'} {shape} (argument {operand.arg})"
+
+
+def part_of_weight(timeline: Timeline, optimizer: Mapping[str, Any], weight: Storage | None) -> str:
+    """`exp_avg of net.0.weight`: what an optimizer's step was given; "" if it is no such part."""
+    known = weight is not None and timeline.is_named(weight)
+    return f"{optimizer.get('part')} of {timeline.name(weight)}" if weight and known else ""
 
 
 def named(timeline: Timeline, storages: Iterable[Storage], most: int = 3) -> str:

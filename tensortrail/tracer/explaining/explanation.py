@@ -11,7 +11,7 @@ from typing import Any
 from tensortrail.findings import Finding, Setting, Site
 from tensortrail.rules.offload.out_of_memory import OutOfMemory, room
 from tensortrail.rules.shared.history import placing
-from tensortrail.rules.shared.operands import not_brought
+from tensortrail.rules.shared.operands import not_brought, part_of_weight
 from tensortrail.rules.shared.refused_memory import Shortage, shortage
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.tracer.explaining.bytes_by_model import bytes_by_model
@@ -173,7 +173,11 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
         puts = placing(events)
         placed = puts[-1] if puts else None
         made = puts[0] if len(puts) > 1 else None
-        name = _name(timeline, storage) or _variables(told, scene.name(identity))
+        name = (
+            _part(timeline, told)
+            or _name(timeline, storage)
+            or _variables(told, scene.name(identity))
+        )
         yield Operand(
             argument=_argument(str(told["arg"]), names),
             name=name,
@@ -191,6 +195,14 @@ def _name(timeline: Timeline | None, storage: Storage | None) -> str:
     """As the findings of the run call it; empty if it has no name there."""
     named = timeline is not None and storage is not None and timeline.is_named(storage)
     return timeline.name(storage) if timeline and storage and named else ""
+
+
+def _part(timeline: Timeline | None, told: dict[str, Any]) -> str:
+    """Of an optimizer's step: the state or gradient of a weight."""
+    optimizer = told.get("optimizer")
+    if timeline is None or optimizer is None:
+        return ""
+    return part_of_weight(timeline, optimizer, timeline.here(optimizer["weight"]))
 
 
 def _variables(told: dict[str, Any], outside: str) -> str:

@@ -15,6 +15,7 @@ from tensortrail.tracer.identity.errors_behind import with_those_behind
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
+from tensortrail.tracer.noticing import optimizer_operands
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
@@ -72,6 +73,7 @@ class Failures:
             for (where, tensor), entry in zip(found, entries, strict=True)
         ]
         self._onload_hooks.explain(operands, entries)
+        optimizer_operands.explain(operands, [tensor for _, tensor in found], notes.storages)
         for told, (_, tensor), entry in zip(operands, found, entries, strict=True):
             if not (entry is not None and entry.name) and (name := variable_of(tensor)):
                 told["name"] = name

@@ -66,6 +66,35 @@ def test_the_state_of_an_optimizer_follows_the_weights(tmp_path: Path) -> None:
     watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
 
 
+def test_state_that_was_loaded_before_the_model_moved(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch import nn
+    def build():
+        net = nn.Linear(4, 1)
+        return net, torch.optim.AdamW(net.parameters())
+    def step(net, optimizer, device):
+        net(torch.ones(2, 4, device=device)).sum().backward()
+        optimizer.step()  # flagged
+    old, made = build()
+    step(old, made, "cpu")
+    torch.save(made.state_dict(), "optimizer.pt")
+    net, fresh = build()
+    fresh.load_state_dict(torch.load("optimizer.pt"))
+    net.to("cuda")
+    step(net, fresh, "cuda")
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "the state of `AdamW` was read onto cpu" in seen.only.message
+    assert "before the model was moved to cuda:0 at program.py:14" in seen.only.message
+    assert "`exp_avg of Linear.weight`" in seen.only.message
+    assert not seen.only.settings, "another map_location would mend nothing"
+    mended = seen.fixed
+    assert 'net.to("cuda")\nfresh.load_state_dict(fresh.state_dict())\n' in mended
+    (tmp_path / "mended").mkdir()
+    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+
+
 def test_weights_that_a_load_put_in_place_of_others(tmp_path: Path) -> None:
     source = """\
     import torch
