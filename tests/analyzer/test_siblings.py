@@ -55,6 +55,23 @@ def test_very_large_files_are_not_looked_through(
     assert files == {"other.py"}
 
 
+SAVED = """\
+import torch
+
+def keep(net, optimizer, path):
+    net = torch.compile(net)
+    torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict()}, path)
+"""
+
+
+def test_a_call_that_says_nothing_but_its_object_has_no_siblings(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(SAVED)
+    (finding,) = check(
+        CheckRequest(paths=(str(tmp_path),), cache_dir=None, codes=frozenset({"SHD409"}))
+    ).findings
+    assert finding.siblings == ()
+
+
 LEFT_BEHIND = """\
 import torch
 from torch import nn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules import Module
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, receiver
 
 PREFIXES = {
     "torch.compile": "_orig_mod.",
@@ -14,6 +14,8 @@ PREFIXES = {
     "torch.nn.parallel.DistributedDataParallel": "module.",
     "torch.nn.parallel.distributed.DistributedDataParallel": "module.",
 }
+_ITSELF = ("to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "requires_grad_")
+"""Methods of a module that give it back."""
 _WRITERS = ("save", "save_file", "safe_save_file", "save_model")
 _UNWRAPS = ("unwrap", "extract_model", "removeprefix", "replace", "consume_prefix", "_orig_mod")
 
@@ -21,12 +23,20 @@ _UNWRAPS = ("unwrap", "extract_model", "removeprefix", "replace", "consume_prefi
 def wrapped_by(module: Module, name: ast.Name) -> ast.Call | None:
     """The call that made the wrapper, if it is one on every path."""
     origins = module.value_of(name).origins
-    made = [
-        each
-        for each in origins
-        if isinstance(each, ast.Call) and module.qualified(each.func) in PREFIXES
-    ]
+    made = [wrapper for each in origins if (wrapper := _wrapper(module, each)) is not None]
     return made[0] if made and len(made) == len(origins) else None
+
+
+def _wrapper(module: Module, node: ast.AST) -> ast.Call | None:
+    """`torch.compile(net)` of `torch.compile(net).to("cuda").train()`."""
+    while isinstance(node, ast.Call):
+        if module.qualified(node.func) in PREFIXES:
+            return node
+        owner = receiver(node)
+        if owner is None or called(node) not in _ITSELF:
+            return None
+        node = owner
+    return None
 
 
 def is_saved(module: Module, call: ast.Call) -> bool:

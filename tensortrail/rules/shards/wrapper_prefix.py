@@ -4,8 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
+from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shards._saved_wrapper import of_the_module
 from tensortrail.rules.shards._wrapped import PREFIXES, is_saved, renames_keys, wrapped_by
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import where
@@ -18,7 +19,6 @@ WRAPPERS = {
     "_fsdp_wrapped_module": "FSDP",
     "_checkpoint_wrapped_module": "activation checkpointing",
 }
-_STATE_DICT = ".state_dict()"
 
 
 class WrapperPrefix(Rule):
@@ -28,7 +28,8 @@ class WrapperPrefix(Rule):
     Reports a `load_state_dict` that failed because every key carries the name under which a
     wrapper holds its module: `_orig_mod.` of `torch.compile`, `module.` of data parallelism and
     others. The message names the line that saved the wrapper, if the run saw it. In code it
-    reports `torch.save(m.state_dict(), ...)` and `save_file(m.state_dict(), ...)` where `m` was
+    reports `torch.save(m.state_dict(), ...)`, `save_file(m.state_dict(), ...)` and the same in a
+    dict or variable that is saved, where `m` was
     made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function and
     nothing renames the keys.
 
@@ -64,13 +65,13 @@ def train(model, path):
     torch.save(model.state_dict(), path)
 """,
             lines=(6,),
-            instead="""\
+            fixed="""\
 import torch
 
 def train(model, path):
-    compiled = torch.compile(model)
-    compiled.fit()
-    torch.save(model.state_dict(), path)
+    model = torch.compile(model)
+    model.fit()
+    torch.save(model._orig_mod.state_dict(), path)
 """,
         ),
         Bad(
@@ -84,6 +85,34 @@ def train(model, path):
     torch.save({"model": weights}, path)
 """,
             lines=(6,),
+            fixed="""\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def train(model, path):
+    wrapped = DDP(model)
+    weights = wrapped.module.state_dict()
+    torch.save({"model": weights}, path)
+""",
+        ),
+        Bad(
+            """\
+import torch
+from tasks import build
+
+model = torch.compile(build()).to("cuda")
+model.fit()
+torch.save({"model": model.state_dict(), "step": 3}, "model.pt")
+""",
+            lines=(6,),
+            fixed="""\
+import torch
+from tasks import build
+
+model = torch.compile(build()).to("cuda")
+model.fit()
+torch.save({"model": model._orig_mod.state_dict(), "step": 3}, "model.pt")
+""",
         ),
     )
     good = (
@@ -115,7 +144,12 @@ def train(model, path):
         for call in module.calls("state_dict"):
             owner = receiver(call)
             made = wrapped_by(module, owner) if isinstance(owner, ast.Name) else None
-            if made is None or not is_saved(module, call) or renames_keys(module, call):
+            if (
+                made is None
+                or owner is None
+                or not is_saved(module, call)
+                or renames_keys(module, call)
+            ):
                 continue
             prefix = PREFIXES[module.qualified(made.func)]
             yield self.finding(
@@ -125,6 +159,7 @@ def train(model, path):
                 "wrapped the same way finds none of its weights",
                 severity=Severity.WARNING,
                 trail=[(made, "wrapped here")],
+                fixes=[_inner(module, owner, prefix)],
             )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
@@ -143,6 +178,12 @@ def train(model, path):
                 about=saved.storage if saved else None,
                 fixes=[_of_the_module(timeline, saved, prefix)],
             )
+
+
+def _inner(module: Module, wrapper: ast.expr, prefix: str) -> Fix:
+    inner = f"{module.text(wrapper)}.{prefix.rstrip('.')}"
+    edit = module.replace(wrapper, inner)
+    return Fix(f"save `{inner}.state_dict()`", Safety.UNSAFE, (edit,))
 
 
 def _prefix(message: str) -> str:
@@ -165,21 +206,13 @@ def _saved(timeline: Timeline, failed: Event, prefix: str) -> Event | None:
     """The last save before it that wrote keys with this prefix."""
     for event in reversed(timeline.events(Did.SAVE)):
         key = str(event.facts.get("key", ""))
-        if event.time <= failed.time and key.startswith(f"{prefix}."):
+        if event.time <= failed.time and f".{prefix}." in f".{key}":
             return event
     return None
 
 
 def _of_the_module(timeline: Timeline, saved: Event | None, prefix: str) -> Fix:
     text = "save the state dict of the module inside the wrapper"
-    edit = _edit(timeline, saved, prefix) if saved else None
+    edit = of_the_module(timeline, saved, prefix) if saved else None
     fix = timeline.fix(text, Safety.UNSAFE, edit) if edit else None
     return fix or Fix(f"{text}, or remove the prefix from the keys", Safety.DISPLAY, ())
-
-
-def _edit(timeline: Timeline, saved: Event, prefix: str) -> Edit | None:
-    given = timeline.argument(saved.site, "save") if saved.site else None
-    if given is None or not given.source.endswith(_STATE_DICT):
-        return None
-    model = given.source.removesuffix(_STATE_DICT)
-    return Edit(given, f"{model}.{prefix}{_STATE_DICT}")
