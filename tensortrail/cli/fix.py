@@ -7,16 +7,20 @@ import os
 import sys
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import counted, say, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.findings import Edit, Finding, Fix
+from tensortrail.reporters.summary import place_of
 
 if TYPE_CHECKING:
     from tensortrail.tracer.reading.timeline import RunTimeline
+
+
+MOST_LEFT = 10
 
 
 def run(options: Namespace) -> int:
@@ -33,9 +37,36 @@ def run(options: Namespace) -> int:
     left = len(report.findings) - len(changed.mended)
     done = "would be fixed" if options.diff else "fixed"
     say(f"{counted(len(changed.mended), 'finding')} {done}, {left} left")
+    for line in _left(report.findings, timeline, options, changed):
+        say(f"  {line}")
     if changed.failed:
         return FAILED
     return FOUND if left or (options.diff and changed.mended) else CLEAN
+
+
+def _left(
+    findings: Sequence[Finding], timeline: RunTimeline, options: Namespace, changed: Changed
+) -> Iterator[str]:
+    left = [each for each in findings if each not in changed.mended]
+    for each in left[:MOST_LEFT]:
+        other = timeline.changed(each.site.file)
+        why = f"{other}: trace it again" if other else _why_left(each, options)
+        yield f"{each.code} at {place_of(each.site, column=False)}: {why}"
+    if left[MOST_LEFT:]:
+        yield f"and {len(left) - MOST_LEFT} more"
+
+
+def _why_left(finding: Finding, options: Namespace) -> str:
+    """What a person can do about a finding that stays."""
+    from tensortrail.tracer.exports.closing import has_patch
+
+    if not options.unsafe_fixes and has_patch(finding):
+        return "its patch needs --unsafe-fixes"
+    edited = next((each for each in finding.fixes if each.edits), None)
+    if edited is not None:
+        return "its patch does not fit beside the others: trace the program again, then fix it"
+    by_hand = next(iter(finding.fixes), None)
+    return f"no patch; {by_hand.description}" if by_hand else "no patch"
 
 
 @dataclass

@@ -81,4 +81,6 @@ def test_fix_applies_what_the_run_suggests(tmp_path: Path) -> None:
     assert "+torch.save(rows[:1].clone(), 'row.pt')" in text
     assert run(tmp_path, "fix", "run", "--unsafe-fixes")[0] == 0
     assert "rows[:1].clone()" in (tmp_path / "prog.py").read_text()
-    assert "0 findings fixed" in run(tmp_path, "fix", "run", "--unsafe-fixes")[1]
+    again = run(tmp_path, "fix", "run", "--unsafe-fixes")[1]
+    assert "0 findings fixed" in again
+    assert "prog.py:4: it changed since the run: trace it again" in again

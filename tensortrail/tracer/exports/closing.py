@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import os
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Safety
 from tensortrail.inert import inert
 from tensortrail.tracer.exports.finding_lines import lines_of, shown
 from tensortrail.tracer.exports.text import count_of, move_line
-from tensortrail.tracer.reading.summary import Summary
+from tensortrail.tracer.reading.sentences import size
+from tensortrail.tracer.reading.summary import LineMoves, Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 
 MOST_MOVES, MOST_FINDINGS = 3, 10
+GPU = "cuda"
 
 
 def closing(
@@ -20,10 +24,11 @@ def closing(
     summary = Summary(timeline)
     events = count_of(sum(summary.counts.values()), "event")
     lines = [inert(f"tensortrail: {events} in {directory}")]
-    lines += [f"  {inert(move_line(each))}" for each in summary.moves_by_line[:MOST_MOVES]]
+    lines += _moved(summary.moves_by_line)
     if met := summary.meetings:
         lines.append(f"  {count_of(len(met), 'place')} where tensors of different devices met")
     lines += shown(lines_of(findings), MOST_FINDINGS, color)
+    lines += _without_gpu(timeline, findings, summary)
     lines += _still_open(timeline)
     lines += (inert(each) for each in commands(any(map(has_patch, findings)), directory))
     return "\n".join(lines) + "\n"
@@ -39,6 +44,33 @@ def has_patch(finding: Finding) -> bool:
     """A change of the source is offered, as an edit or as an argument of a call."""
     edited = any(fix.edits and fix.safety is not Safety.DISPLAY for fix in finding.fixes)
     return edited or any(each.at is not None and each.call for each in finding.settings)
+
+
+def _moved(moves: Sequence[LineMoves]) -> Iterator[str]:
+    yield from (f"  {inert(move_line(each))}" for each in moves[:MOST_MOVES])
+    if rest := moves[MOST_MOVES:]:
+        yield f"  {size(sum(each.nbytes for each in rest)):>9}  at {len(rest)} more lines"
+
+
+def _without_gpu(
+    timeline: RunTimeline, findings: Sequence[Finding], summary: Summary
+) -> Iterator[str]:
+    """A program that asks for a GPU and found none: what it does on one was not seen."""
+    header = timeline.processes[0].part.header
+    used = {each.device for each in summary.bytes_over_time()} - {"cpu", "meta"}
+    if findings or used or header.get("rehearse") or summary.errors:
+        return
+    script = next(iter(header.get("argv") or ()), "")
+    tree = timeline.tree(os.path.join(str(header.get("cwd") or ""), str(script)))
+    if tree is not None and any(map(_names_a_gpu, ast.walk(tree))):
+        yield "  it ran on the CPU; --rehearse cuda runs it on a simulated GPU"
+
+
+def _names_a_gpu(node: ast.AST) -> bool:
+    """`"cuda"`, `"cuda:1"`, `torch.cuda.is_available`, `x.cuda()`."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value.partition(":")[0] == GPU
+    return isinstance(node, ast.Attribute) and node.attr == GPU
 
 
 def _still_open(timeline: RunTimeline) -> Iterator[str]:

@@ -29,6 +29,31 @@ def test_a_run_without_findings_says_so(tmp_path: Path) -> None:
     assert "patch:" not in told
 
 
+def test_a_program_that_asks_for_a_gpu_and_gets_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "import torch\nwhere = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
+    source += "torch.ones(3, device=where)\n"
+    told = []
+    for devices in ("", "cuda"):
+        folder = tmp_path / f"on{devices}"
+        folder.mkdir()
+        program, timeline, _ = record(folder, source, devices)
+        header = timeline.processes[0].part.header
+        monkeypatch.setitem(header, "argv", [str(program)])
+        told.append(closing(timeline, (), "run"))
+    assert "it ran on the CPU; --rehearse cuda" in told[0]
+    assert "it ran on the CPU" not in told[1]
+
+
+def test_lines_that_moved_less_are_summed(tmp_path: Path) -> None:
+    source = "import torch\nx = torch.ones(256)\n" + "x.to('cuda')\n" * 5
+    _, timeline, _ = record(tmp_path, source, "cuda")
+    told = closing(timeline, (), "run")
+    assert told.count("cpu -> cuda:0") == 3
+    assert "   2.0 KB  at 2 more lines\n" in told
+
+
 def test_a_rank_that_still_runs_is_named(tmp_path: Path) -> None:
     _, timeline, _ = record(tmp_path, "import torch\ntorch.ones(3)\n")
     part = timeline.processes[0].part
