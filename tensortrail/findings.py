@@ -119,7 +119,7 @@ class Finding:
     fixes: tuple[Fix, ...] = ()
     settings: tuple[Setting, ...] = ()
     siblings: tuple[Site, ...] = ()
-    """Other places in the project with the same shape as the flagged expression."""
+    """Other places in the project that look like the flagged expression."""
     evidence: Mapping[str, str] = field(default_factory=dict, compare=False)
     storages: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     """What it is about in a recorded run: process and number of each storage."""

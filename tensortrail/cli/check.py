@@ -97,7 +97,7 @@ def _report(
     color = not to_file and wants_color(options.color, stream)
     nothing = not (findings or fixed or result.problems or options.statistics)
     if nothing and config.output_format == "text":
-        _emit(options, f"All clear: {counted(len(result.files), 'file')} checked.")
+        _emit(options, f"No findings: {counted(len(result.files), 'file')} checked.")
         return
     from tensortrail.analyzer.fixer import with_previews
     from tensortrail.analyzer.own import OWN

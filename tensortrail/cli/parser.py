@@ -81,7 +81,9 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     output("--output-file", metavar="FILE", help="write the report there")
     output("--statistics", action="store_true", help="count the findings by rule")
     output("--color", choices=("auto", "always", "never"), default="auto")
-    output("--no-siblings", action="store_true", help="do not look for places of the same shape")
+    output(
+        "--no-siblings", action="store_true", help="do not look for places with the same pattern"
+    )
     output("--exit-zero", action="store_true", help="exit with 0 even if something is found")
     files = check.add_argument_group("files").add_argument
     files("--stdin-filename", metavar="NAME", help="what to call standard input")
@@ -143,7 +145,12 @@ def _add_runs(runs: argparse.ArgumentParser) -> None:
     add = runs.add_argument
     add("folder", nargs="?", default=".tensortrail", metavar="FOLDER", help="where the runs are")
     add("--compare", nargs=2, metavar=("A", "B"), help="what is different in run B")
-    add("--remove", nargs="+", metavar="RUN", help="remove these, and nothing but what is ours")
+    add(
+        "--remove",
+        nargs="+",
+        metavar="RUN",
+        help="remove these runs, and nothing else that lies in their folders",
+    )
     add("--format", choices=("text", "json"), default="text", help="text is the default")
 
 

@@ -82,7 +82,7 @@ def _result(
         result["codeFlows"] = [{"threadFlows": [{"locations": [*steps, last]}]}]
     if finding.siblings:
         result["relatedLocations"] = [
-            places.location(site) | {"id": number, "message": _message("the same shape")}
+            places.location(site) | {"id": number, "message": _message("the same pattern")}
             for number, site in enumerate(finding.siblings, 1)
         ]
     fixes = [

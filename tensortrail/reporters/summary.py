@@ -11,7 +11,7 @@ _MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[unsafe fix]"}
 
 
 def closing(report: Report) -> str:
-    text = _found(report) if report.findings else _all_clear(report)
+    text = _found(report) if report.findings else _nothing_found(report)
     if report.problems:
         text += f" {_count(len(report.problems), 'problem')} above."
     return text
@@ -35,11 +35,11 @@ def place_of(site: Site, column: bool = True) -> str:
     return f"{path}:{site.line}" + (f":{site.column}" if column else "")
 
 
-def _all_clear(report: Report) -> str:
+def _nothing_found(report: Report) -> str:
     fixed = f" {_count(report.fixed, 'finding')} fixed." if report.fixed else ""
     if not report.files_checked:
         return f"No findings.{fixed}"
-    return f"All clear: {_count(report.files_checked, 'file')} checked.{fixed}"
+    return f"No findings: {_count(report.files_checked, 'file')} checked.{fixed}"
 
 
 def _found(report: Report) -> str:

@@ -113,7 +113,7 @@ def _setting(setting: Setting) -> str:
 
 def _siblings(siblings: Sequence[Site], sheet: _Sheet) -> Iterator[str]:
     count = len(siblings)
-    yield f"{sheet.paint('bold cyan', 'same shape')}: {count} other place{'s' * (count > 1)}"
+    yield f"{sheet.paint('bold cyan', 'same pattern')}: {count} other place{'s' * (count > 1)}"
     for site in siblings[:_SIBLINGS_SHOWN]:
         yield sheet.arrow(site, column=False)
     if count > _SIBLINGS_SHOWN:

@@ -40,7 +40,7 @@ def test_findings_give_one(project: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_clean_run_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "clean.py") == (0, "All clear: 1 file checked.\n", "")
+    assert run(capsys, "clean.py") == (0, "No findings: 1 file checked.\n", "")
 
 
 def test_the_cost_of_each_rule(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ def test_the_program_is_mended_and_runs(tmp_path: Path, capfd: pytest.CaptureFix
     assert "no findings" in said
     shown_there = {_without_numbers(each) for each in (shown + said).splitlines()}
     assert {_without_numbers(each) for each in _lines_of_readme()} <= shown_there
-    assert "All clear: 1 file checked." in shown
+    assert "No findings: 1 file checked." in shown
     assert next((tmp_path / "demo" / ".tensortrail").glob("*/report.html")).stat().st_size > 10_000
 
 

@@ -39,7 +39,7 @@ def test_a_whole_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     for arguments in ((str(tmp_path),), ("checkpoint", str(tmp_path))):
         code, out, err = run(capsys, *arguments)
         assert (code, err) == (0, "")
-        assert "All clear: 1 file checked." in out
+        assert "No findings: 1 file checked." in out
         assert "read: 2 tensors in 1 file of " in out
         assert re.search(r"^checks that ran \(\d+\): file-truncated, ", out, re.MULTILINE)
         assert re.search(r"^did not run \(\d+\), no index here: shard-missing, ", out, re.MULTILINE)
@@ -118,7 +118,7 @@ def test_the_report_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     code, out, err = run(capsys, str(path), "-o", str(target))
     assert (code, out) == (0, "")
     assert f"written to {target}" in err
-    assert "All clear" in target.read_text()
+    assert "No findings" in target.read_text()
 
 
 def test_names_from_the_file_are_inert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

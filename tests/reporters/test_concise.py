@@ -26,4 +26,4 @@ def test_concise() -> None:
 
 
 def test_success_is_one_line() -> None:
-    assert render("concise", report()) == "All clear: 7 files checked."
+    assert render("concise", report()) == "No findings: 7 files checked."

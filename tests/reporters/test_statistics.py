@@ -22,7 +22,7 @@ def test_statistics() -> None:
 
 
 def test_no_findings() -> None:
-    assert render("statistics", report()) == "All clear: 7 files checked."
+    assert render("statistics", report()) == "No findings: 7 files checked."
 
 
 def test_only_formats_are_formats() -> None:

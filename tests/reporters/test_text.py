@@ -29,7 +29,7 @@ fix: guard it (unsafe: apply with --fix --unsafe-fixes)
   | +    if offload:
 setting: lib offload=False - keeps it in place (compile(...))
 seen: guards none
-same shape: 2 other places
+same pattern: 2 other places
  --> a.py:9
  --> a.py:12
 
@@ -45,14 +45,14 @@ def test_everything_a_finding_can_say() -> None:
 
 
 def test_success_is_one_line() -> None:
-    assert render("text", report()) == "All clear: 7 files checked."
+    assert render("text", report()) == "No findings: 7 files checked."
 
 
 def test_problems_are_shown_and_counted() -> None:
     assert render("text", report(problems=("sub: cannot be listed",))).splitlines() == [
         "problem: sub: cannot be listed",
         "",
-        "All clear: 7 files checked. 1 problem above.",
+        "No findings: 7 files checked. 1 problem above.",
     ]
 
 
@@ -123,7 +123,7 @@ def test_how_a_fix_is_applied(safety: Safety, how: str) -> None:
 
 def test_siblings_are_capped() -> None:
     lines = lines_of(finding(siblings=tuple(site(line) for line in range(10, 18))))
-    assert "same shape: 8 other places" in lines
+    assert "same pattern: 8 other places" in lines
     assert " --> a.py:14" in lines
     assert " --> a.py:15" not in lines
     assert "  | ... and 3 more" in lines
@@ -159,7 +159,7 @@ def test_safe_and_unsafe_fixes_are_counted_apart() -> None:
 
 def test_what_was_fixed_is_told() -> None:
     done = replace(report(), fixed=2)
-    assert render("text", done) == "All clear: 7 files checked. 2 findings fixed."
+    assert render("text", done) == "No findings: 7 files checked. 2 findings fixed."
 
 
 def test_a_setting_of_a_call_says_where_it_is() -> None:

@@ -180,8 +180,8 @@ def _phases(summary: Summary) -> Iterator[Any]:
 def _meetings(summary: Summary, timeline: RunTimeline) -> Iterator[Any]:
     if not summary.meetings:
         return
-    table = _table("First mixed meetings", ("operation", "left"), ("devices", "left"),
-                   ("where", "left"), ("odd one", "left"))  # fmt: skip
+    table = _table("Operations on mixed devices", ("operation", "left"), ("devices", "left"),
+                   ("where", "left"), ("tensor", "left"))  # fmt: skip
     for event in summary.meetings[:ROWS]:
         devices = ", ".join(map(str, event.facts.get("devices", ())))
         odd = timeline.name(event.storage) if event.storage else ""

@@ -65,9 +65,12 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
         case Did.LOAD:
             return f"read onto {device} by {op}{_path(event)}{_cast(event)}"
         case Did.MEET:
-            return f"met others on {_listed(facts.get('devices'))} in {op}"
+            return (
+                f"on {device} given to {op} with tensors on {_others(facts.get('devices'), device)}"
+            )
         case Did.ERROR:
-            return f"on {device} given to {op}, which raised {facts.get('type', 'an exception')}"
+            given = f"on {device} given to {op}, which " if storage else ""
+            return f"{given}raised {facts.get('type', 'an exception')}"
         case Did.POINTER:
             return f"gave an address that says nothing ({facts.get('why', 'no bytes')}) to {op}"
         case Did.UNWRITTEN:
@@ -136,6 +139,11 @@ def _by_device(nbytes: object) -> str:
     if not isinstance(nbytes, Mapping):
         return str(nbytes)
     return ", ".join(f"{device} ({size(each)})" for device, each in nbytes.items()) or "nowhere"
+
+
+def _others(devices: object, own: str) -> str:
+    others = [each for each in devices if each != own] if isinstance(devices, (list, tuple)) else ()
+    return _listed(others) if others else "several devices"
 
 
 def _listed(values: object) -> str:

@@ -20,8 +20,8 @@ RARE_SHARE = 0.85
 class Thinner:
     """Up to half of the limit everything is written. From there on the events of a storage wait
     for the next one of it, which takes their place. At three quarters new storages are no longer
-    told of, only errors, phases and first mixed meetings are still written, for a tenth more. The
-    rest is for what waited."""
+    told of; only errors, phases and the first operations on mixed devices are still written, for a
+    tenth more. The rest is for what waited."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

@@ -24,7 +24,7 @@ function deviceCard(use) {
   return el("div", { class: `card device ${run.colour(use.name)}` },
     device(use.name),
     el("dl", {},
-      el("dt", {}, ghostly ? "pretended at most" : "seen at most"), el("dd", { class: "big" }, size(use.peak)),
+      el("dt", {}, ghostly ? "at most, without memory" : "at most"), el("dd", { class: "big" }, size(use.peak)),
       el("dt", {}, "reached after"), el("dd", {}, moment(use.peakTime)),
       el("dt", {}, "alive at the end"), el("dd", {}, `${size(use.bytes)} in ${use.alive.toLocaleString("en")}`)));
 }
@@ -80,10 +80,10 @@ function troubles() {
   const left = data.troubles.filter((each) => each.finding < 0);
   if (!left.length) return null;
   const errors = left.filter((each) => each.did === "error").length;
-  const amounts = [errors && count(errors, "error"), left.length > errors && count(left.length - errors, "mixed meeting")];
+  const amounts = [errors && count(errors, "error"), left.length > errors && count(left.length - errors, "operation on mixed devices", "operations on mixed devices")];
   const told = data.findings.length ? "Those at the lines of findings are told there." : "";
-  return section("troubles", data.findings.length ? "Other errors and mixed meetings" : "Errors and mixed meetings",
-    amounts.filter(Boolean).join(", "), `Where operands on different devices met, and what was raised. ${told}`,
+  return section("troubles", data.findings.length ? "Other errors and operations on mixed devices" : "Errors and operations on mixed devices",
+    amounts.filter(Boolean).join(", "), `What was raised, and operations that were given tensors on different devices. ${told}`,
     el("div", { class: "stack" }, left.map((each) => el("article", { class: `card trouble ${each.did === "error" ? "error" : ""}` },
       troubleBody(each), each.filled.length > 0 && filled(each)))));
 }
@@ -94,7 +94,7 @@ function troubleBody(each) {
   const thread = each.where.split(", ").filter((name) => !["main", "MainThread"].includes(name)).join(", ");
   const at = run.sites[each.site];
   return el("div", { class: "raised" },
-    el("header", {}, el("span", { class: `pill ${isError ? "error" : "warning"}` }, isError ? each.type || "error" : "mixed meeting"),
+    el("header", {}, el("span", { class: `pill ${isError ? "error" : "warning"}` }, isError ? each.type || "error" : "mixed devices"),
       el("h3", { class: "mono" }, each.op), devices.map((name) => device(name ?? "?")),
       el("span", { class: "soft small" }, [`after ${moment(each.time)}`, each.phase && `in ${each.phase}`, thread].filter(Boolean).join(" · "))),
     each.message && el("p", {}, each.filled.length ? each.message.split("\n")[0] : each.message),
