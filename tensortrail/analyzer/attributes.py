@@ -8,11 +8,14 @@ from dataclasses import replace
 from functools import reduce
 
 from tensortrail.analyzer import hints
+from tensortrail.analyzer.additions import Addition, additions_of, with_additions
 from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.state import join_values
 from tensortrail.analyzer.tree import SCOPES
+from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import UNKNOWN_VALUE, ClassFacts, Value
 
+_PROPERTIES = frozenset({"property", "cached_property", "functools.cached_property"})
 Body = tuple[dict[str, ast.expr | None], dict[str, list[ast.expr]]]
 
 
@@ -25,6 +28,7 @@ class Attributes:
         self._own_ones: dict[tuple[str, str], Value] = {}
         self._bodies: dict[ast.ClassDef, Body] = {}
         self._stores: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
+        self._additions: dict[ast.ClassDef, dict[str, list[Addition]]] = {}
 
     def of_class(self, cls: str, name: str) -> Value:
         """`name` of an instance of the class of that qualified name, own or inherited."""
@@ -70,11 +74,25 @@ class Attributes:
         declared, stores = self._in_body(cls)
         if name in declared:
             file = self._file
+            made_by = self._unannotated_property(cls, name)
+            if made_by is not None:
+                return file.result_of_function(made_by)
             said = hints.read(declared[name], file.qualified, file.kind_of_class_named, name)
-            return Value(said.kinds, cls=said.cls)
+            return said.value
         places = [*stores.get(name, ()), *self._on_self(cls).get(name, ())]
-        values = [self._file.value_of(each) for each in places]
-        return joined(values) if values else UNKNOWN_VALUE
+        made = [each for each in places if not self._is_added_to(each)] or places
+        values = [self._file.value_of(each) for each in made]
+        found = joined(values) if values else UNKNOWN_VALUE
+        if found.contents is None:
+            return found
+        return with_additions(found, self._into(cls).get(name, []), self._file.value_of)
+
+    def _unannotated_property(self, cls: ast.ClassDef, name: str) -> FunctionNode | None:
+        node = self._file.definition_named(f"{self._file.tree.qualname_of(cls)}.{name}")
+        if not isinstance(node, SCOPES) or node.returns is not None:
+            return None
+        made = any(self._file.qualified(each) in _PROPERTIES for each in node.decorator_list)
+        return node if made else None
 
     def _in_body(self, cls: ast.ClassDef) -> Body:
         """The annotations of fields and properties by name, and where names are assigned."""
@@ -92,6 +110,14 @@ class Attributes:
                             stores.setdefault(each.id, []).append(each)
             self._bodies[cls] = declared, stores
         return self._bodies[cls]
+
+    def _is_added_to(self, store: ast.expr) -> bool:
+        return isinstance(self._file.tree.parent(store), ast.AugAssign)
+
+    def _into(self, cls: ast.ClassDef) -> dict[str, list[Addition]]:
+        if cls not in self._additions:
+            self._additions[cls] = additions_of(self._file.tree, cls)
+        return self._additions[cls]
 
     def _on_self(self, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]:
         if cls not in self._stores:

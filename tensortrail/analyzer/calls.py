@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import Union
 
-from tensortrail.analyzer import known, uses
+from tensortrail.analyzer import containers, known, uses
+from tensortrail.analyzer.containers import Element
 from tensortrail.analyzer.evaluating import Evaluating
 from tensortrail.analyzer.state import State
 from tensortrail.rules.words import (
     NOWHERE,
     UNKNOWN_VALUE,
+    Contents,
     Kind,
     Owner,
     Placement,
     Value,
 )
 
-Element = Union[Value, tuple["Element", ...]]  # noqa: UP007 - evaluated at run time
 _OTHER = Value(kinds=frozenset({Kind.OTHER}), owner=Owner.HERE)
 
 
@@ -42,7 +42,7 @@ def value_of_call(evaluator: Evaluating, call: ast.Call, state: State) -> Value:
     if found is None and isinstance(call.func, ast.Attribute):
         found = _of_method(evaluator, call, call.func, receiver, state)
     if found is None:
-        found = _of_project(evaluator, call, dotted)
+        found = _of_project(evaluator, call, dotted, receiver)
     _move_arguments(evaluator, call, state)
     return found
 
@@ -78,10 +78,52 @@ def _of_library(evaluator: Evaluating, call: ast.Call, dotted: str, state: State
             path = f"{first.path}.{name.value}"
             return state.values.get(path) or Value(path=path, owner=first.owner)
         return _named_member(evaluator, name, first)
+    if dotted == "super" and not call.args:
+        return Value(cls=_base_of(evaluator, state))
+    if dotted in containers.SEQUENCES | containers.MAPPINGS:
+        return _container(evaluator, call, dotted, first, state)
+    if dotted == "collections.defaultdict":
+        inner = call.args[0].id if call.args and isinstance(call.args[0], ast.Name) else ""
+        each = containers.holding(containers.EMPTY if inner in ("list", "set") else None)
+        known_one = [each] if inner in ("list", "set") else []
+        return containers.holding(containers.contents_of(known_one, by_key=True))
     if dotted in _PLAIN_CALLS:
         return _OTHER
     if known.MODULE_FACTORIES.match(dotted):
         return Value(frozenset({Kind.MODULE}), owner=Owner.HERE, cls=dotted.rpartition(".")[0])
+    return None
+
+
+def _base_of(evaluator: Evaluating, state: State) -> str:
+    """The class that `super()` asks first."""
+    own = state.values.get("self") or state.values.get("cls") or UNKNOWN_VALUE
+    facts = evaluator.world.class_facts(own.cls) if own.cls else None
+    return next(iter(facts.bases), "") if facts is not None else ""
+
+
+def _container(
+    evaluator: Evaluating, call: ast.Call, dotted: str, first: Value, state: State
+) -> Value:
+    """`list(xs)`, `dict(a=x)`: a container of the same items."""
+    if dotted in containers.MAPPINGS:
+        if call.args:
+            return replace(first, owner=Owner.HERE, path="", origins=()) if first.kinds else _OTHER
+        held = [evaluator.seen.get(each.value, UNKNOWN_VALUE) for each in call.keywords]
+        return containers.holding(containers.contents_of(held, by_key=True))
+    if not call.args:
+        return containers.holding(containers.EMPTY)
+    element = containers.as_value(element_of(evaluator, call.args[0], state))
+    return containers.holding(containers.contents_of([element]))
+
+
+def _submodules(evaluator: Evaluating, call: ast.Call, dotted: str) -> Contents | None:
+    """What `nn.ModuleList([...])` holds."""
+    given = [evaluator.seen.get(each, UNKNOWN_VALUE) for each in call.args]
+    if dotted == "torch.nn.Sequential":
+        return containers.contents_of(given, in_order=True)
+    if dotted in containers.MODULE_LISTS or dotted in containers.MODULE_MAPPINGS:
+        by_key = dotted in containers.MODULE_MAPPINGS
+        return given[0].contents if given else Contents(by_key=by_key)
     return None
 
 
@@ -114,6 +156,13 @@ def _of_method(
     evaluator: Evaluating, call: ast.Call, func: ast.Attribute, base: Value, state: State
 ) -> Value | None:
     name = func.attr
+    if base.contents is not None:
+        added = containers.added_by(name, [evaluator.seen[each] for each in call.args])
+        if added is not None:
+            containers.add(base, added, state)
+        taken = containers.taken_by_method(name, base)
+        if taken is not None and (taken.kinds or taken.cls or base.kind is Kind.OTHER):
+            return taken
     if base.is_tensor:
         return _tensor_method(evaluator, call, name, base)
     if base.kind is Kind.MODULE or base.cls == "torch.export.ExportedProgram":
@@ -138,6 +187,8 @@ def _of_method(
     if name in ("get", "pop") and base.kind is Kind.STATE_DICT:
         return Value(frozenset({Kind.TENSOR}), sure=False)
     if base.kinds:
+        if isinstance(func.value, ast.Name) and func.value.id[:1].isupper():
+            return None  # of a class
         return None if base.may_be(Kind.UNKNOWN, Kind.MODULE) or base.cls else _plain(name, base)
     if name in ("to", "cpu", "cuda", "to_empty"):
         place = _move_target(evaluator, call, name)
@@ -194,15 +245,21 @@ def _module_method(
     return None
 
 
-def _of_project(evaluator: Evaluating, call: ast.Call, dotted: str) -> Value:
+def _of_project(evaluator: Evaluating, call: ast.Call, dotted: str, receiver: Value) -> Value:
+    callee = evaluator.seen.get(call.func, UNKNOWN_VALUE)
+    if callee.kind is Kind.MODULE and callee.cls in known.LAYERS:
+        return Value(frozenset({Kind.TENSOR}), sure=callee.sure, owner=Owner.HERE)
+    if callee.kind is Kind.MODULE and callee.cls:
+        return evaluator.world.result_of(call, callee.cls, "forward")
     said = evaluator.world.annotated_return(call)
     if said.kinds:
-        return Value(said.kinds, cls=said.cls, owner=Owner.UNKNOWN)
+        return said.value
     if dotted.rpartition(".")[2][:1].isupper():
         kind = evaluator.world.kind_of_class_named(dotted)
         kinds = frozenset({kind} if kind else ())
         place = placement_of_argument(evaluator, _keyword(call, "device"))
-        return Value(kinds, place, cls=dotted, owner=Owner.HERE)
+        held = _submodules(evaluator, call, dotted)
+        return Value(kinds, place, cls=dotted, owner=Owner.HERE, contents=held)
     if said.cls:
         return Value(cls=said.cls)
     function = evaluator.world.function_facts(call)
@@ -210,7 +267,8 @@ def _of_project(evaluator: Evaluating, call: ast.Call, dotted: str) -> Value:
         given = argument_named(call, function.params, next(iter(function.returns)))
         if given is not None:
             return replace(evaluator.seen.get(given, UNKNOWN_VALUE), origins=())
-    return UNKNOWN_VALUE
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return evaluator.world.result_of(call, receiver.cls, method)
 
 
 def _move_arguments(evaluator: Evaluating, call: ast.Call, state: State) -> None:
@@ -276,12 +334,14 @@ def element_of(evaluator: Evaluating, source: ast.expr, state: State) -> Element
         )
         return replace(first, path="") if same else UNKNOWN_VALUE
     if not isinstance(source, ast.Call):
-        value = evaluator.seen.get(source, UNKNOWN_VALUE)
-        return Value(frozenset({Kind.OTHER})) if value.kind is Kind.STATE_DICT else UNKNOWN_VALUE
+        return containers.element_of_value(evaluator.seen.get(source, UNKNOWN_VALUE))
     name = source.func.attr if isinstance(source.func, ast.Attribute) else ""
     if name and isinstance(source.func, ast.Attribute):
         base = evaluator.seen.get(source.func.value, UNKNOWN_VALUE)
-        return _element_of_method(name, base)
+        element = _element_of_method(name, base)
+        if element is UNKNOWN_VALUE:
+            return containers.element_of_value(evaluator.seen.get(source, UNKNOWN_VALUE))
+        return element
     if isinstance(source.func, ast.Name) and source.args:
         if source.func.id == "enumerate":
             return (_OTHER, element_of(evaluator, source.args[0], state))
@@ -289,10 +349,13 @@ def element_of(evaluator: Evaluating, source: ast.expr, state: State) -> Element
             return element_of(evaluator, source.args[0], state)
         if source.func.id == "zip":
             return tuple(element_of(evaluator, each, state) for each in source.args)
-    return UNKNOWN_VALUE
+    return containers.item_of(evaluator.seen.get(source, UNKNOWN_VALUE)) or UNKNOWN_VALUE
 
 
 def _element_of_method(name: str, base: Value) -> Element:
+    held = containers.element_of_method(name, base)
+    if held is not None:
+        return held
     under = f"{base.path}.*" if base.path else ""
     sure = base.kind is Kind.MODULE and base.sure
     parameter = Value(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tensortrail.analyzer import calls, known, narrowing, uses
+from tensortrail.analyzer import calls, containers, known, narrowing, uses
 from tensortrail.analyzer.evaluating import Binding, World
 from tensortrail.analyzer.narrowing import index_text, path_of
 from tensortrail.analyzer.state import State, join_values
@@ -149,8 +149,16 @@ class Evaluator:
                 owner=base.owner,
                 shares=(base.path,),
             )
+        if base.contents is not None and isinstance(node.slice, ast.Slice):
+            return replace(base, path=path, contents=replace(base.contents, parts=()))
+        held = containers.item_of(base, node.slice)
+        if held is not None and (held.kinds or held.cls):
+            return held.called(path)
         if base.kind is Kind.STATE_DICT:
             return Value(frozenset({Kind.TENSOR}), sure=False, path=path, owner=base.owner)
+        if base.cls and isinstance(node.slice, ast.Constant):
+            field = containers.declared_key(self.world, base.cls, node.slice.value)
+            return field.called(path, base.owner)
         return Value(path=path, owner=base.owner)
 
     def _operation(self, node: ast.BinOp | ast.UnaryOp | ast.Compare, state: State) -> Value:
@@ -225,16 +233,29 @@ class Evaluator:
         if isinstance(node, ast.DictComp):
             self.value(node.key, inner)
             value = self.value(node.value, inner)
-            kind = Kind.STATE_DICT if value.is_tensor else Kind.OTHER
-            return Value(kinds=frozenset({kind}), sure=value.sure, owner=Owner.HERE)
-        self.value(node.elt, inner)
-        return _MADE_HERE
+            return self._mapping([value], value.is_tensor, value.sure)
+        return containers.holding(containers.contents_of([self.value(node.elt, inner)]))
+
+    def _mapping(self, held: Sequence[Value], tensors: bool, sure: bool) -> Value:
+        kind = Kind.STATE_DICT if tensors else Kind.OTHER
+        contents = containers.contents_of(held, by_key=True)
+        return Value(frozenset({kind}), sure=sure, owner=Owner.HERE, contents=contents)
+
+    def _display(self, node: ast.List | ast.Tuple | ast.Set, state: State) -> Value:
+        items = [self._spread(each, state) for each in node.elts]
+        in_order = not any(isinstance(each, ast.Starred) for each in node.elts)
+        return containers.holding(containers.contents_of(items, in_order))
+
+    def _spread(self, item: ast.expr, state: State) -> Value:
+        value = self.value(item, state)
+        if not isinstance(item, ast.Starred):
+            return value
+        return containers.as_value(calls.element_of(self, item.value, state))
 
     def _lambda(self, node: ast.Lambda, state: State) -> Value:
         inner = state.copy()
-        for argument in (*node.args.args, *node.args.kwonlyargs):
-            kinds = known.kind_by_name(argument.arg)
-            inner.bind(argument.arg, Value(kinds, sure=False, path=argument.arg))
+        for name in (each.arg for each in (*node.args.args, *node.args.kwonlyargs)):
+            inner.bind(name, Value(known.kind_by_name(name), sure=False, path=name))
         self.value(node.body, inner)
         return _MADE_HERE
 
@@ -244,12 +265,21 @@ class Evaluator:
             if key is not None:
                 self.value(key, state)
         tensors = bool(values) and all(value.is_tensor for value in values)
-        kind = Kind.STATE_DICT if tensors else Kind.OTHER
-        sure = all(value.sure for value in values)
-        return Value(kinds=frozenset({kind}), sure=sure, owner=Owner.HERE)
+        spread = [
+            (containers.item_of(value) or UNKNOWN_VALUE) if key is None else value
+            for key, value in zip(node.keys, values, strict=True)
+        ]
+        return self._mapping(spread, tensors, all(value.sure for value in values))
 
     def _through(self, node: ast.Await | ast.Starred, state: State) -> Value:
         return self.value(node.value, state)
+
+    def _yield(self, node: ast.Yield, state: State) -> Value:
+        self.yielded(self.value(node.value, state) if node.value is not None else UNKNOWN_VALUE)
+        return UNKNOWN_VALUE
+
+    def yielded(self, value: Value) -> None:
+        """A function that is run as a whole remembers what it yields."""
 
     # --- binding -------------------------------------------------------------------------
     def assign(self, target: ast.expr, value: Value, source: ast.expr | None, state: State) -> None:
@@ -260,12 +290,15 @@ class Evaluator:
                 for each, held in zip(target.elts, known_parts, strict=True):
                     self.assign(each, held, source, state)
                 return
-            parts: list[ast.expr | None] = [None] * len(target.elts)
-            if isinstance(source, (ast.Tuple, ast.List)) and len(source.elts) == len(target.elts):
-                parts = list(source.elts)
-            for each, part in zip(target.elts, parts, strict=True):
-                known_part = self.seen.get(part, UNKNOWN_VALUE) if part is not None else None
-                self.assign(each, known_part or UNKNOWN_VALUE, part or source, state)
+            parts = source.elts if isinstance(source, (ast.Tuple, ast.List)) else ()
+            parts = parts if len(parts) == len(target.elts) else ()
+            given = containers.parts_of(value, len(target.elts))
+            for number, each in enumerate(target.elts):
+                part = parts[number] if parts else None
+                held = containers.as_value(given[number]) if given else UNKNOWN_VALUE
+                self.assign(
+                    each, self.seen.get(part, held) if part else held, part or source, state
+                )
             return
         if isinstance(target, ast.Starred):
             self.assign(target.value, UNKNOWN_VALUE, None, state)
@@ -278,6 +311,8 @@ class Evaluator:
                 path = f"{base}.{target.attr}" if base else ""
             else:
                 self.value(target.slice, state)
+                kept = containers.contents_of([value])
+                containers.add(self.seen[target.value], kept, state)
         if not path:
             return
         origins = (source,) if source is not None else ()
@@ -292,15 +327,15 @@ class Evaluator:
         self._bind_shape(target, calls.element_of(self, source, state), source, state)
 
     def _bind_shape(
-        self, target: ast.expr, shape: calls.Element, source: ast.expr, state: State
+        self, target: ast.expr, shape: containers.Element, source: ast.expr, state: State
     ) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
-            parts = shape if isinstance(shape, tuple) else ()
+            parts = containers.parts_of(shape, len(target.elts))
             for index, each in enumerate(target.elts):
                 part = parts[index] if len(parts) == len(target.elts) else UNKNOWN_VALUE
                 self._bind_shape(each, part, source, state)
             return
-        value = shape if isinstance(shape, Value) else Value(kinds=OTHER)
+        value = containers.as_value(shape)
         if isinstance(target, ast.Starred):
             target, value = target.value, UNKNOWN_VALUE
         path = path_of(target)
@@ -353,8 +388,12 @@ _HANDLERS: dict[type[ast.expr], Callable[[Evaluator, Any, State], Value]] = {
     ast.SetComp: Evaluator._comprehension,
     ast.GeneratorExp: Evaluator._comprehension,
     ast.DictComp: Evaluator._comprehension,
+    ast.List: Evaluator._display,
+    ast.Tuple: Evaluator._display,
+    ast.Set: Evaluator._display,
     ast.Lambda: Evaluator._lambda,
     ast.Dict: Evaluator._dict,
     ast.Await: Evaluator._through,
     ast.Starred: Evaluator._through,
+    ast.Yield: Evaluator._yield,
 }

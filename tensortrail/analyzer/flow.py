@@ -41,6 +41,7 @@ class Flow(Evaluator):
         self.done = False
         self.end: State | None = None
         self.returns: list[tuple[ast.expr, Value]] = []
+        self.yields: list[Value] = []
 
     def run_function(self, function: FunctionNode, outer: State | None = None) -> None:
         state = outer.copy() if outer is not None else State()
@@ -52,6 +53,9 @@ class Flow(Evaluator):
         self._is_top = True
         self.end = self._block(body, State())
         self.done = True
+
+    def yielded(self, value: Value) -> None:
+        self.yields.append(value)
 
     # --- parameters ----------------------------------------------------------------------
     def _bind_parameters(self, function: FunctionNode, state: State) -> None:
@@ -96,7 +100,8 @@ class Flow(Evaluator):
             kinds, sure = known.kind_by_name(name), False
         if Kind.SETTINGS not in kinds and not kinds and _reads_like_settings(name, said.cls):
             kinds, sure = frozenset({Kind.SETTINGS}), bool(said.cls)
-        return self.by_use(Value(kinds, place, sure, said.cls, Owner.CALLER, name))
+        found = Value(kinds, place, sure, said.cls, Owner.CALLER, name, contents=said.contents)
+        return self.by_use(found)
 
     # --- statements ----------------------------------------------------------------------
     def _block(self, statements: Sequence[ast.stmt], state: State | None) -> State | None:
@@ -177,6 +182,8 @@ class Flow(Evaluator):
             value = replace(value, kinds=said.kinds, sure=True)
         if said.cls and not value.cls:
             value = replace(value, cls=said.cls)
+        if said.contents is not None:
+            value = replace(value, contents=said.contents)
         if node.value is not None:
             self.assign(node.target, value, node.value, state)
 

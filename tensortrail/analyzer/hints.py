@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tensortrail.rules.words import Kind
+from tensortrail.rules.words import Contents, Kind, Value
 
 _KINDS = {
     "torch.Tensor": Kind.TENSOR,
@@ -27,6 +27,10 @@ _OTHER = frozenset(
     "typing.Sequence collections.abc.Sequence torch.dtype torch.Size argparse.Namespace "
     "typing.Iterable typing.Mapping typing.Iterator torch.layout torch.memory_format".split()
 )
+_SEQUENCES = frozenset(
+    "list tuple set frozenset sequence iterable iterator deque collection mutablesequence".split()
+)
+_MAPPINGS = frozenset("dict mapping mutablemapping ordereddict defaultdict".split())
 _UNION = ("typing.Union", "Union")
 _TRANSPARENT = (
     "typing.Optional",
@@ -42,6 +46,12 @@ class Annotated:
     kinds: frozenset[Kind]
     """Empty: says nothing we know."""
     cls: str = ""
+    contents: Contents | None = None
+    """What the container it names holds."""
+
+    @property
+    def value(self) -> Value:
+        return Value(self.kinds, cls=self.cls, contents=self.contents)
 
 
 NOTHING_SAID = Annotated(frozenset())
@@ -76,7 +86,8 @@ def read(
         if outer in _TRANSPARENT:
             first = inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner
             return read(first, qualified, class_kind, name)
-        return Annotated(_container(outer, inner, qualified))
+        contents = _contents(outer, inner, qualified, class_kind)
+        return Annotated(_container(outer, inner, qualified), contents=contents)
     dotted = qualified(annotation)
     if dotted == "str":
         return Annotated(frozenset({Kind.DEVICE_STRING if "device" in name else Kind.OTHER}))
@@ -97,6 +108,30 @@ def _container(outer: str, inner: ast.expr, qualified: Callable[[ast.AST], str])
     return frozenset({Kind.OTHER}) if outer in _OTHER else frozenset()
 
 
+def _contents(
+    outer: str,
+    inner: ast.expr,
+    qualified: Callable[[ast.AST], str],
+    class_kind: Callable[[str], Kind | None],
+) -> Contents | None:
+    """`list[Tensor]`, `dict[str, Tensor]`, `tuple[Tensor, int]`."""
+    last = outer.rpartition(".")[2].lower()
+    parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+    by_key = last in _MAPPINGS
+    if by_key if len(parts) != 2 else not (by_key or last == "tuple"):
+        return None
+    if not by_key and last not in _SEQUENCES:
+        return None
+    if by_key:
+        parts = parts[1:]
+    endless = last == "tuple" and isinstance(parts[-1], ast.Constant) and parts[-1].value is ...
+    said = [read(each, qualified, class_kind).value for each in (parts[:1] if endless else parts)]
+    in_order = last == "tuple" and not endless
+    alike = all((each.kinds, each.cls) == (said[0].kinds, said[0].cls) for each in said)
+    each = said[0] if alike else Value()
+    return Contents(each, tuple(said) if in_order else (), by_key, declared=True)
+
+
 def _union(
     parts: list[ast.expr],
     qualified: Callable[[ast.AST], str],
@@ -105,6 +140,7 @@ def _union(
 ) -> Annotated:
     kinds: set[Kind] = set()
     classes: set[str] = set()
+    held: list[Contents | None] = []
     for part in parts:
         if isinstance(part, ast.Constant) and part.value is None:
             continue
@@ -113,4 +149,6 @@ def _union(
             return NOTHING_SAID
         kinds |= said.kinds
         classes.add(said.cls)
-    return Annotated(frozenset(kinds), classes.pop() if len(classes) == 1 else "")
+        held.append(said.contents)
+    contents = held[0] if len(held) == 1 else None
+    return Annotated(frozenset(kinds), classes.pop() if len(classes) == 1 else "", contents)

@@ -111,6 +111,18 @@ SUBMODULE_METHODS = frozenset(
     "get_base_model".split()
 )
 
+LAYERS = frozenset(
+    f"torch.nn.{name}"
+    for name in (
+        "Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d "
+        "BatchNorm1d BatchNorm2d BatchNorm3d LayerNorm GroupNorm RMSNorm InstanceNorm2d Embedding "
+        "EmbeddingBag Dropout Dropout2d ReLU GELU SiLU Sigmoid Tanh Softmax LogSoftmax Softplus "
+        "LeakyReLU ELU MaxPool2d AvgPool2d AdaptiveAvgPool2d Upsample Flatten PixelShuffle "
+        "CrossEntropyLoss MSELoss L1Loss BCEWithLogitsLoss"
+    ).split()
+)
+"""Modules whose result is one tensor."""
+
 CALL_KINDS: dict[str, Kind] = {
     "torch.device": Kind.DEVICE,
     "torch.get_default_device": Kind.DEVICE,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from tensortrail.analyzer import edits, functions, hints, known, signatures
+from tensortrail.analyzer import callers, edits, functions, hints, known, returned, signatures
 from tensortrail.analyzer.attributes import Attributes, joined
 from tensortrail.analyzer.call_index import CallIndex
 from tensortrail.analyzer.calls import argument_named
@@ -30,7 +30,6 @@ from tensortrail.analyzer.tree import SCOPES
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import (
-    TENSORS,
     UNKNOWN_VALUE,
     Branch,
     ClassFacts,
@@ -77,6 +76,8 @@ class PythonModule(Structure, AsksForPlaces):
         self._function_facts: dict[ast.AST, FunctionFacts | None] = {}
         self._attributes = Attributes(self)
         self._globals: dict[str, Value] = {}
+        self._results: dict[ast.AST, Value] = {}
+        self._callers_asked: set[ast.AST | None] = set()
         self._guards = Guards(self.tree, lambda name: self.value_of(name).origins)
         self._offload_settings = OffloadSettings(self)
         self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
@@ -136,14 +137,20 @@ class PythonModule(Structure, AsksForPlaces):
         self.tick()
         flow = self._flow_of(node)
         found = flow.seen.get(node, UNKNOWN_VALUE)
-        if flow.done and flow.used and not flow.believed and (not found.kinds or not found.sure):
-            found = self._run_again(flow).seen.get(node, UNKNOWN_VALUE)
+        if flow.done and (not found.kinds or not found.sure):
+            found = self._better_known(flow).seen.get(node, UNKNOWN_VALUE)
         return found
 
-    def _run_again(self, flow: Flow) -> Flow:
-        """The same code with what its first run saw used as tensors."""
-        assert flow.scope is not None
-        again = self._new_flow(flow.scope, frozenset(flow.used))
+    def _better_known(self, flow: Flow) -> Flow:
+        """The same code, run again if there are bindings that its first run saw used as tensors,
+        or that callers give tensors to."""
+        believed = flow.believed or frozenset(flow.used)
+        if self.project.depth == 0 and flow.scope not in self._callers_asked:
+            self._callers_asked.add(flow.scope)
+            believed |= callers.tensors_given(self, flow.scope)
+        if believed == flow.believed or flow.scope is None:
+            return flow
+        again = self._new_flow(flow.scope, believed)
         self._run(again, flow.scope)
         return again
 
@@ -290,10 +297,7 @@ class PythonModule(Structure, AsksForPlaces):
             found = self.project.definition(self, dotted)
             owner, target = found if found is not None else (None, None)
             node = target if isinstance(target, SCOPES) else None
-        if node is None or owner is None:
-            return ()
-        is_method = isinstance(owner.tree.parent(node), ast.ClassDef)
-        return functions.params_of(node, is_method)
+        return signatures.parameters(owner, node) if node is not None and owner is not None else ()
 
     def annotated_return(self, call: ast.Call) -> hints.Annotated:
         dotted = self.qualified(call.func)
@@ -305,22 +309,32 @@ class PythonModule(Structure, AsksForPlaces):
         module, node = found
         return hints.read(node.returns, module.qualified, module.kind_of_class_named)
 
+    def result_of(self, call: ast.Call, cls: str, method: str) -> Value:
+        """By the name of what is called, or as that method of that class."""
+        node = self._local_callee(call, self.qualified(call.func))
+        by_class = cls and method and node is None
+        found = returned.method_of(self, cls, method) if by_class else (self, node)
+        if found is None or found[1] is None:
+            return UNKNOWN_VALUE
+        if found[0] is not self:
+            self.needs.update((found[0].path, *found[0].needs))
+        return found[0].result_of_function(found[1])
+
+    def result_of_function(self, node: FunctionNode) -> Value:
+        if node not in self._results:
+            flow = self._flow(node) if self.tree.outermost_function_of(node) is node else None
+            if flow is None or not flow.done:
+                return UNKNOWN_VALUE  # it is part of another, or asks about itself
+            self._results[node] = returned.given_back(self, node, flow)
+        return self._results[node]
+
     def tensor_parameters(self, call: ast.Call) -> frozenset[int | str | None]:
         """Positions and names of the parameters that the called function annotates as tensors."""
         dotted = self.qualified(call.func)
         found = self._callee(call, dotted, known.RETURN_WORTH_READING) if dotted else None
         if found is None:
             return frozenset()
-        module, node = found
-        is_method = isinstance(module.tree.parent(node), ast.ClassDef)
-        wanted = functions.params_of(node, is_method)
-        said = {
-            each.arg: hints.read(each.annotation, module.qualified, module.kind_of_class_named)
-            for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-            if each.annotation is not None
-        }
-        tensors = [n for n in wanted if n in said and said[n].kinds and said[n].kinds <= TENSORS]
-        return frozenset([*tensors, *(wanted.index(name) for name in tensors)])
+        return signatures.tensor_parameters(*found)
 
     def kind_of_class_named(self, name: str) -> Kind | None:
         last = name.rpartition(".")[2]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.analyzer import hints
 from tensortrail.analyzer.functions import params_of
 from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.tree import SCOPES
+from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import TENSORS
 
 _MAKERS = ("__init__", "__new__")
 _ANCESTORS = 5
@@ -26,7 +29,24 @@ def parameters_of(file: ProjectFile, call: ast.Call) -> tuple[str, ...]:
             owner, node = _definition(owner, owner.qualified(node.bases[0]), None)
     if not isinstance(node, SCOPES) or node.args.vararg is not None:
         return ()
-    return params_of(node, isinstance(owner.tree.parent(node), ast.ClassDef))
+    return parameters(owner, node)
+
+
+def parameters(file: ProjectFile, function: FunctionNode) -> tuple[str, ...]:
+    return params_of(function, isinstance(file.tree.parent(function), ast.ClassDef))
+
+
+def tensor_parameters(file: ProjectFile, function: FunctionNode) -> frozenset[int | str | None]:
+    """Positions and names of the parameters that a function annotates as tensors."""
+    wanted = parameters(file, function)
+    given = function.args
+    said = {
+        each.arg: hints.read(each.annotation, file.qualified, file.kind_of_class_named)
+        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        if each.annotation is not None
+    }
+    tensors = [n for n in wanted if n in said and said[n].kinds and said[n].kinds <= TENSORS]
+    return frozenset([*tensors, *(wanted.index(name) for name in tensors)])
 
 
 def _definition(

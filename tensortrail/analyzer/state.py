@@ -10,6 +10,7 @@ from tensortrail.rules.words import (
     NOT_CONSTANT,
     NOWHERE,
     UNKNOWN_VALUE,
+    Contents,
     Owner,
     Placement,
     Value,
@@ -88,6 +89,26 @@ def join_values(one: Value, other: Value) -> Value:
         origins=_in_source_order(one.origins + other.origins),
         constant=one.constant if one.constant == other.constant else NOT_CONSTANT,
         asked=one.asked if one.asked == other.asked else _in_source_order(one.asked + other.asked),
+        contents=join_contents(one.contents, other.contents),
+    )
+
+
+def join_contents(one: Contents | None, other: Contents | None) -> Contents | None:
+    """What a container holds that is one or the other of two, or gets what the other holds."""
+    if one is other or one is None or other is None:
+        return one if one is other else None
+    if one.by_key is not other.by_key:
+        return None
+    if one.declared or other.declared:
+        return one if one.declared else other
+    if one.each is None or other.each is None:
+        held = one if other.each is None else other
+        return Contents(held.each, by_key=held.by_key)
+    alike = len(one.parts) == len(other.parts)
+    return Contents(
+        one.each if one.each is other.each else join_values(one.each, other.each),
+        tuple(map(join_values, one.parts, other.parts)) if alike else (),
+        one.by_key,
     )
 
 

@@ -66,6 +66,20 @@ NOT_CONSTANT = _NoConstant()
 
 
 @unchanging(frozen=True, slots=True)
+class Contents:
+    """What a container is believed to hold."""
+
+    each: Value | None = None
+    """Any of its items, of a mapping any of its values; None while nothing was put into it."""
+    parts: tuple[Value, ...] = ()
+    """The items in their order, where it is known."""
+    by_key: bool = False
+    """A mapping: going through it gives keys."""
+    declared: bool = False
+    """An annotation says so, whatever is put into it."""
+
+
+@unchanging(frozen=True, slots=True)
 class Value:
     """What is believed of one expression at the point where it stands."""
 
@@ -86,6 +100,8 @@ class Value:
     constant: object = NOT_CONSTANT
     asked: tuple[ast.expr, ...] = field(default=(), compare=False)
     """Conditions on the way here that ask what it is (`hasattr`, `isinstance`)."""
+    contents: Contents | None = field(default=None, compare=False)
+    """What it holds, if it is a container of this project's making."""
 
     def called(
         self, path: str, owner: Owner | None = None, origins: tuple[ast.expr, ...] | None = None
@@ -102,6 +118,7 @@ class Value:
             self.origins if origins is None else origins,
             self.constant,
             self.asked,
+            self.contents,
         )
 
     @property

@@ -1,0 +1,67 @@
+"""What the functions of a project give back, by what they return or yield."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.analyzer.attributes import joined
+from tensortrail.analyzer.containers import contents_of, holding
+from tensortrail.analyzer.flow import Flow
+from tensortrail.analyzer.project_file import ProjectFile
+from tensortrail.analyzer.tree import SCOPES
+from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import UNKNOWN_VALUE, Owner, Value
+
+_KEEP_THE_RESULT = frozenset(
+    (
+        "property staticmethod classmethod cached_property functools.cached_property "
+        "functools.wraps functools.lru_cache functools.cache torch.no_grad torch.inference_mode "
+        "torch.jit.script override typing.override typing_extensions.override"
+    ).split()
+)
+_ANCESTORS = 6
+"""How many classes are looked into for a method."""
+
+
+def given_back(file: ProjectFile, function: FunctionNode, flow: Flow) -> Value:
+    """The result of a function that was run; unknown if it returns different things."""
+    if not _keeps_the_result(file, function):
+        return UNKNOWN_VALUE
+    if flow.yields:
+        return holding(contents_of([joined(flow.yields)]))
+    values = [value for _, value in flow.returns]
+    if not values or all(each.constant is None for each in values):
+        return UNKNOWN_VALUE
+    found = joined(values)
+    sure = all(each.sure for each in values)
+    if not (found.kinds or found.cls):
+        return UNKNOWN_VALUE
+    return Value(found.kinds, sure=sure, cls=found.cls, owner=Owner.HERE, contents=found.contents)
+
+
+def _keeps_the_result(file: ProjectFile, function: FunctionNode) -> bool:
+    """Its decorators, if any, give back what the function returns."""
+    return all(
+        file.qualified(each.func if isinstance(each, ast.Call) else each) in _KEEP_THE_RESULT
+        for each in function.decorator_list
+    )
+
+
+def method_of(file: ProjectFile, cls: str, name: str) -> tuple[ProjectFile, FunctionNode] | None:
+    """The method of that name of a class, own or inherited, and the file it stands in."""
+    facts = file.class_facts(cls)
+    if facts is None or name not in facts.methods:
+        return None
+    for each in (cls, *facts.bases[:_ANCESTORS]):
+        own = file.class_facts(each)
+        owner = _owner(file, own.file) if own is not None and own.file else None
+        if own is None or owner is None:
+            continue
+        node = owner.definition_named(owner.local_name(f"{own.name}.{name}"))
+        if isinstance(node, SCOPES):
+            return owner, node
+    return None
+
+
+def _owner(file: ProjectFile, path: str) -> ProjectFile | None:
+    return file if path == file.path else file.project.module_at(path)
