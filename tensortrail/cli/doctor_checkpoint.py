@@ -9,12 +9,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.cli.console import counted, fail, say, wants_color, write_output, write_text
+from tensortrail.cli.console import counted, fail, say, wants_color
+from tensortrail.cli.doctor_report import (
+    checks_as_objects,
+    chosen_codes,
+    of_checks,
+    width,
+    write_report,
+)
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
-from tensortrail.config import Config
 
 if TYPE_CHECKING:
-    from tensortrail.doctor.checkpoint.examine import Check, Examination
+    from tensortrail.doctor.checkpoint.examine import Examination
     from tensortrail.findings import Report
 
 
@@ -31,7 +37,7 @@ def run(options: Namespace) -> int:
     if not found.ran:
         fail(f"no check could run on {options.path}", *_why(found))
         return FAILED
-    _write(options, _rendered(found, options))
+    write_report(options, _rendered(found, options))
     if options.repair and found.findings:
         return _repaired(found, options)
     if found.findings:
@@ -73,18 +79,11 @@ def _examined(options: Namespace) -> Examination:
     from tensortrail.cli.progress import LateProgress
     from tensortrail.doctor.checkpoint.examine import examine
 
-    codes, verify = _codes(options), options.manifest == "verify"
+    codes, verify = chosen_codes(options), options.manifest == "verify"
     if not sys.stderr.isatty():
         return examine(options.path, codes, None, options.model, options.values, verify)
     with LateProgress() as progress:
         return examine(options.path, codes, progress, options.model, options.values, verify)
-
-
-def _codes(options: Namespace) -> frozenset[str] | None:
-    from tensortrail.cli.request import listed
-    from tensortrail.cli.selection import selected
-
-    return selected(Config(select=listed(options.select), ignore=listed(options.ignore)))
 
 
 def _why(found: Examination) -> Iterator[str]:
@@ -111,12 +110,12 @@ def _rendered(found: Examination, options: Namespace) -> str:
         problems=found.problems,
         root=os.path.abspath("."),
         version=__version__,
-        notes=(_read(found), *_notes(found.checks)),
+        notes=(_read(found), *of_checks(found.checks, options.verbose)),
     )
     if options.format == "json":
         return _json(found, report)
     color = options.output is None and wants_color(options.color, sys.stdout)
-    return render(options.format, report, color=color, width=_width())
+    return render(options.format, report, color=color, width=width())
 
 
 def _read(found: Examination) -> str:
@@ -131,47 +130,14 @@ def _read(found: Examination) -> str:
     return f"read: {counted(tensors, 'tensor')} in {inside}"
 
 
-def _notes(checks: tuple[Check, ...]) -> Iterator[str]:
-    """The checks that ran; the others by the reason why not."""
-    from tensortrail.doctor.checkpoint.examine import NOT_SELECTED
-
-    reasons: dict[str, list[str]] = {}
-    for check in checks:
-        reasons.setdefault(check.left_out, []).append(check.name)
-    ran = reasons.pop("", [])
-    yield f"checks that ran ({len(ran)}): {', '.join(ran)}"
-    if chosen := reasons.pop(NOT_SELECTED, []):
-        yield f"did not run ({len(chosen)}): {NOT_SELECTED}"
-    for reason, names in reasons.items():
-        yield f"did not run ({len(names)}), {reason}: {', '.join(names)}"
-
-
 def _json(found: Examination, report: Report) -> str:
     from tensortrail.reporters.json import as_object
     from tensortrail.reporters.jsontext import to_json
 
-    checks = [
-        {"code": each.code, "name": each.name, "ran": not each.left_out, "why": each.left_out}
-        for each in found.checks
-    ]
     return to_json({
         "path": found.checkpoint.path,
         "files": report.files_checked,
-        "checks": checks,
+        "checks": checks_as_objects(found.checks),
         "findings": [as_object(each) for each in report.findings],
         "problems": list(report.problems),
     })  # fmt: skip
-
-
-def _write(options: Namespace, text: str) -> None:
-    if options.output is None:
-        write_text(text, sys.stdout)
-        return
-    write_output(text, options.output, "--output")
-    say(f"written to {options.output}")
-
-
-def _width() -> int:
-    from shutil import get_terminal_size
-
-    return get_terminal_size((200, 24)).columns

@@ -14,7 +14,7 @@ REPORT_FORMATS = (
 
 
 CHECKPOINT = "checkpoint"
-DOCTOR = (CHECKPOINT, "subclass")
+DOCTOR = (CHECKPOINT, "subclass", "settings")
 
 
 class _Command(argparse.ArgumentParser):
@@ -161,6 +161,8 @@ def _add_doctor(doctor: _Command) -> None:
     _add_checkpoint(commands.add_parser(CHECKPOINT, help=told, description=told))
     told = "what checkpoints, sharding and offloading need of a tensor subclass, and what it does"
     _add_subclass(commands.add_parser("subclass", help=told, description=told))
+    told = "settings of accelerate, DeepSpeed and transformers that disagree or do nothing"
+    _add_settings_files(commands.add_parser("settings", help=told, description=told))
 
 
 def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
@@ -174,12 +176,25 @@ def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
     add("--manifest", choices=("write", "verify"), help=manifest)
     add("--repair", metavar="OUT", help="mend what can be mended, into this new folder")
     add("--link", action="store_true", help="with --repair: link unchanged files, do not copy them")
+    _add_findings(checkpoint)
+
+
+def _add_settings_files(settings: argparse.ArgumentParser) -> None:
+    told = "files, or folders whose YAML and JSON files are read"
+    settings.add_argument("paths", nargs="+", metavar="FILE", help=told)
+    _add_findings(settings)
+
+
+def _add_findings(command: argparse.ArgumentParser) -> None:
+    """What every check of the doctor takes."""
+    add = command.add_argument
     add("--select", metavar="CODES", help="run only these checks: codes, prefixes, names, ALL")
     add("--ignore", metavar="CODES", help="do not run these")
     add("--format", choices=FORMATS, default="text", help="text is the default")
     add("-o", "--output", metavar="FILE", help="write the report there")
     add("--color", choices=("auto", "always", "never"), default="auto")
     add("--exit-zero", action="store_true", help="exit with 0 even if something is found")
+    add("--verbose", action="store_true", help="name the checks that ran, and why others did not")
 
 
 def _add_subclass(subclass: argparse.ArgumentParser) -> None:

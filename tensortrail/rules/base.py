@@ -27,6 +27,7 @@ from tensortrail.findings import (
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.examples import Bad, Good
 from tensortrail.rules.page import Facts, page
+from tensortrail.rules.settings_file import Given, SettingsFile, SettingsKind
 from tensortrail.rules.timeline import Event, Storage, Timeline
 from tensortrail.rules.view import Module
 
@@ -71,6 +72,10 @@ class Rule:
     good: ClassVar[Sequence[Good]] = ()
     reads: ClassVar[Part] = Part.FILES
     """Of a checkpoint: without this part its check cannot run."""
+    concerns: ClassVar[Sequence[SettingsKind]] = ()
+    """Whose settings it is about."""
+    read_in: ClassVar[str] = ""
+    """The release and the place of the code that says so, for a rule about settings."""
 
     def check(self, module: Module) -> Iterator[Finding]:
         """The static half: findings in one file."""
@@ -82,6 +87,10 @@ class Rule:
 
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         """The half about stored checkpoints: findings in one folder or file."""
+        return iter(())
+
+    def review(self, settings: SettingsFile) -> Iterator[Finding]:
+        """The half about settings: findings in one file of them."""
         return iter(())
 
     def finding(
@@ -174,6 +183,22 @@ class Rule:
             evidence={name: text for name, text in (evidence or {}).items() if text},
         )
 
+    def finding_in_settings(
+        self,
+        settings: SettingsFile,
+        given: Given,
+        message: str,
+        mend: str,
+        *,
+        severity: Severity | None = None,
+        read_in: str = "",
+    ) -> Finding:
+        """A finding at one setting; `mend` is the edit that mends it."""
+        evidence = {"in the code of": read_in or self.read_in}
+        return self.finding_in_file(
+            settings.path, message, mend, line=given.line, severity=severity, evidence=evidence
+        )
+
     @classmethod
     def reads_code(cls) -> bool:
         """It has a static half."""
@@ -190,6 +215,11 @@ class Rule:
         return cls.examine is not Rule.examine
 
     @classmethod
+    def reviews_settings(cls) -> bool:
+        """It has a half about settings."""
+        return cls.review is not Rule.review
+
+    @classmethod
     def page(cls) -> str:
         """The rule's page in Markdown."""
         facts = Facts(
@@ -201,6 +231,7 @@ class Rule:
             reads_code=cls.reads_code(),
             watches_runs=cls.watches_runs(),
             examines_checkpoints=cls.examines_checkpoints(),
+            reviews_settings=cls.reviews_settings(),
         )
         return page(facts, inspect.cleandoc(cls.__doc__ or ""), cls.bad, cls.good)
 

@@ -13,6 +13,7 @@ SEEN = "What you may see"
 """A section that is not on every page: messages that people search for, a line each."""
 SHORT = 16
 """Lines of an example that is shown without being asked for."""
+_LANGUAGES = {"yaml": "yaml", "json": "json"}
 
 
 class Facts(NamedTuple):
@@ -24,6 +25,7 @@ class Facts(NamedTuple):
     reads_code: bool
     watches_runs: bool
     examines_checkpoints: bool
+    reviews_settings: bool
 
 
 def page(facts: Facts, text: str, bad: Sequence[Bad], good: Sequence[Good]) -> str:
@@ -58,6 +60,7 @@ def _badges(facts: Facts, bad: Sequence[Bad]) -> str:
         *(["code (`tensortrail check`)"] if facts.reads_code else []),
         *(["recorded runs (`tensortrail trace`)"] if facts.watches_runs else []),
         *(["stored checkpoints (`tensortrail doctor`)"] if facts.examines_checkpoints else []),
+        *(["settings files (`tensortrail doctor settings`)"] if facts.reviews_settings else []),
     ]
     fixes = any(each.fixed is not None for each in bad)
     rows = (
@@ -73,18 +76,21 @@ def _examples(code: str, bad: Sequence[Bad], good: Sequence[Good]) -> list[str]:
     example = shown(bad)
     if example is None:
         return []
-    parts = ["## Example", _block(_marked(example, code))]
+    language = _LANGUAGES.get(example.path.rpartition(".")[2], "python")
+    parts = ["## Example", _block(_marked(example, code), language)]
     if example.better is not None:
-        parts += ["Use instead:", _block(example.better)]
+        parts += ["Use instead:", _block(example.better, language)]
     fine = [each.source for each in good if not each.files]
     fine = [each for each in fine if len(each.splitlines()) <= SHORT and each != example.better]
     if fine:
-        parts += ["Not reported:", _block(fine[0])]
+        parts += ["Not reported:", _block(fine[0], language)]
     return parts
 
 
 def _marked(example: Bad, code: str) -> str:
     """The source with the code of the rule on each line it flags."""
+    if example.path.endswith(".json"):
+        return example.source
     lines = example.source.splitlines()
     return "\n".join(
         f"{line}  # {code}" if number in example.lines else line
@@ -92,8 +98,8 @@ def _marked(example: Bad, code: str) -> str:
     )
 
 
-def _block(source: str) -> str:
-    return f"```python\n{source.strip()}\n```"
+def _block(source: str, language: str) -> str:
+    return f"```{language}\n{source.strip()}\n```"
 
 
 def _ignoring(code: str) -> str:

@@ -12,6 +12,8 @@ from tensortrail.analyzer.fixer import fix_file
 from tensortrail.analyzer.judge import judge
 from tensortrail.analyzer.module import open_project
 from tensortrail.analyzer.triggers import Triggers
+from tensortrail.doctor.settings.examine import review
+from tensortrail.doctor.settings.reading import read_settings
 from tensortrail.findings import Finding
 from tensortrail.rules.base import Rule
 from tensortrail.rules.examples import Bad
@@ -23,6 +25,9 @@ def check_examples(rule: type[Rule]) -> None:
 
     A rule that only watches runs has no examples of code: its page is checked."""
     check_page(rule)
+    if rule.reviews_settings():
+        check_settings(rule)
+        return
     if not rule.reads_code():
         assert rule.watches_runs() or rule.examines_checkpoints(), f"{rule.code} has no half"
         assert not [*rule.bad, *rule.good], f"{rule.code} has examples of code it never reads"
@@ -42,7 +47,7 @@ def check_page(rule: type[Rule]) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", rule.name), f"odd name {rule.name!r}"
     page = inspect.cleandoc(rule.__doc__ or "")
     # Examples of code are shown from `bad` and `good`.
-    example = () if rule.reads_code() else ("Example",)
+    example = () if rule.reads_code() or rule.reviews_settings() else ("Example",)
     sections = (*BEFORE_EXAMPLES, *example, *AFTER_EXAMPLES)
     at = [page.find(f"## {section}") for section in sections]
     assert -1 not in at, f"{rule.code}: its page lacks one of {sections}"
@@ -50,6 +55,29 @@ def check_page(rule: type[Rule]) -> None:
     for section in sections:
         said = f"{page.partition(f'## {section}')[2]}\n".partition("\n## ")[0]
         assert said.strip(), f"{rule.code}: the section {section!r} of its page is empty"
+
+
+def check_settings(rule: type[Rule]) -> None:
+    """The same for a rule about settings files, which offers no fixes."""
+    assert rule.bad, f"{rule.code} has no bad example"
+    assert rule.good, f"{rule.code} has no good example"
+    assert rule.read_in, f"{rule.code} cites no code"
+    assert shown(rule.bad), f"{rule.code}: no bad example has `instead` for the page"
+    for bad in rule.bad:
+        found = of_settings(rule, bad.source, bad.path)
+        lines = tuple(sorted({each.site.line for each in found}))
+        assert lines == bad.lines, f"{rule.code} flags {lines}: {_told(found)}\n{bad.source}"
+        assert bad.instead is None or not of_settings(rule, bad.instead, bad.path), bad.instead
+    for good in rule.good:
+        found = of_settings(rule, good.source, good.path)
+        assert not found, f"{rule.code} flags a good example: {_told(found)}\n{good.source}"
+
+
+def of_settings(rule: type[Rule], source: str, path: str) -> Sequence[Finding]:
+    """What the rule finds in one settings file."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = _laid_out(Path(folder), source, {}, path)
+        return review(read_settings(str(target)), (rule.code,))
 
 
 def check_bad(rule: type[Rule], bad: Bad) -> None:

@@ -8,18 +8,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tensortrail.doctor.checkpoint.folder import Progress, Read, read_checkpoint
+from tensortrail.doctor.checks import NOT_SELECTED, Check
 from tensortrail.findings import Finding
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.checkpoint import Checkpoint
-
-NOT_SELECTED = "not selected"
-
-
-class Check(NamedTuple):
-    code: str
-    name: str
-    left_out: str
-    """Why it did not run; "" if it did."""
 
 
 class Examination(NamedTuple):

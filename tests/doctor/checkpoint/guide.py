@@ -20,10 +20,23 @@ BLOCK = re.compile(
     r"(<!-- damage: ?(\w*) -->\n```sh\n(tensortrail [^\n]*)\n```\n\n```\n)(.*?)(?=```)", re.DOTALL
 )
 
+SETTINGS = re.compile(
+    r"(```yaml\n# (\S+)\n(.*?)```\n\n<!-- settings: \2 -->\n"
+    r"```sh\n(tensortrail [^\n]*)\n```\n\n```\n)(.*?)(?=```)",
+    re.DOTALL,
+)
+
 
 def current(page: str) -> str:
     """The page with what its commands print now."""
+    page = SETTINGS.sub(lambda found: found[1] + of_settings(found[2], found[3], found[4]), page)
     return BLOCK.sub(lambda found: found[1] + printed(found[2], found[3]), page)
+
+
+def of_settings(name: str, text: str, command: str) -> str:
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / name).write_text(text, encoding="utf-8")
+        return ran(command, place)
 
 
 def printed(name: str, command: str) -> str:
@@ -34,10 +47,13 @@ def printed(name: str, command: str) -> str:
         folder = copy(Path(place) / "whole" / base, Path(place) / "my-model")
         if damage is not None:
             damage.do(folder)
-        words = [sys.executable, "-m", *shlex.split(command)]
-        env = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-        done = subprocess.run(words, cwd=place, env=env, capture_output=True, text=True)
-    return done.stdout
+        return ran(command, place)
+
+
+def ran(command: str, place: str) -> str:
+    words = [sys.executable, "-m", *shlex.split(command)]
+    env = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.run(words, cwd=place, env=env, capture_output=True, text=True).stdout
 
 
 if __name__ == "__main__":

@@ -8,12 +8,13 @@ pytest.importorskip("torch")
 pytest.importorskip("huggingface_hub")
 
 from tests.doctor.checkpoint.damages import DAMAGES
-from tests.doctor.checkpoint.guide import BLOCK, PAGE, current
+from tests.doctor.checkpoint.guide import BLOCK, PAGE, SETTINGS, current
 
 
 def test_the_transcripts_are_current() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert len(BLOCK.findall(page)) == 5
+    assert len(SETTINGS.findall(page)) == 1
     assert current(page) == page, "python -m tests.doctor.checkpoint.guide writes it"
 
 

@@ -1,0 +1,60 @@
+"""What the checks of the doctor share: which of them to run, what is said of them, where to."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+
+from tensortrail.cli.console import counted, say, write_output, write_text
+from tensortrail.config import Config
+from tensortrail.doctor.checks import NOT_SELECTED, Check
+
+
+def chosen_codes(options: Namespace) -> frozenset[str] | None:
+    from tensortrail.cli.request import listed
+    from tensortrail.cli.selection import selected
+
+    return selected(Config(select=listed(options.select), ignore=listed(options.ignore)))
+
+
+def of_checks(checks: Sequence[Check], verbose: bool) -> Iterator[str]:
+    """How many checks ran and did not; with `verbose` which, and why not."""
+    reasons: dict[str, list[str]] = {}
+    for check in checks:
+        reasons.setdefault(check.left_out, []).append(check.name)
+    ran = reasons.pop("", [])
+    chosen = len(reasons.pop(NOT_SELECTED, []))
+    left = sum(len(names) for names in reasons.values())
+    if not verbose:
+        parts = [f"{counted(len(ran), 'check')} ran"]
+        parts += [f"{left} had nothing to look at (--verbose says why)"] if left else []
+        parts += [f"{chosen} not selected"] if chosen else []
+        yield ", ".join(parts)
+        return
+    yield f"checks that ran ({len(ran)}): {', '.join(ran)}"
+    if chosen:
+        yield f"did not run ({chosen}): {NOT_SELECTED}"
+    for reason, names in reasons.items():
+        yield f"did not run ({len(names)}), {reason}: {', '.join(names)}"
+
+
+def checks_as_objects(checks: Sequence[Check]) -> list[dict[str, object]]:
+    return [
+        {"code": each.code, "name": each.name, "ran": not each.left_out, "why": each.left_out}
+        for each in checks
+    ]
+
+
+def write_report(options: Namespace, text: str) -> None:
+    if options.output is None:
+        write_text(text, sys.stdout)
+        return
+    write_output(text, options.output, "--output")
+    say(f"written to {options.output}")
+
+
+def width() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size((200, 24)).columns

@@ -1,0 +1,77 @@
+"""`tensortrail doctor settings FILE...`: settings that contradict each other or do nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from tensortrail import __version__
+from tensortrail.cli.console import counted, fail, wants_color
+from tensortrail.cli.doctor_report import (
+    checks_as_objects,
+    chosen_codes,
+    of_checks,
+    width,
+    write_report,
+)
+from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+
+if TYPE_CHECKING:
+    from tensortrail.doctor.settings.examine import Examination
+    from tensortrail.findings import Report
+
+
+def run(options: Namespace) -> int:
+    from tensortrail.doctor.settings.examine import examine
+
+    found = examine(options.paths, chosen_codes(options))
+    if not found.ran:
+        whose = "settings of accelerate, DeepSpeed or transformers"
+        fail("no check could run", *found.problems or (f"there are no {whose} in it",))
+        return FAILED
+    write_report(options, _rendered(found, options))
+    if found.findings:
+        return CLEAN if options.exit_zero else FOUND
+    return FAILED if found.problems else CLEAN
+
+
+def _rendered(found: Examination, options: Namespace) -> str:
+    from tensortrail.findings import Report
+    from tensortrail.reporters import render
+    from tensortrail.rules import all_rules
+
+    rules = all_rules()
+    report = Report(
+        findings=found.findings,
+        rules={each.code: rules[each.code].info() for each in found.findings},
+        files_checked=len(found.files),
+        problems=found.problems,
+        root=os.path.abspath("."),
+        version=__version__,
+        notes=(_read(found), *of_checks(found.checks, options.verbose)),
+    )
+    if options.format == "json":
+        return _json(found, report)
+    color = options.output is None and wants_color(options.color, sys.stdout)
+    return render(options.format, report, color=color, width=width())
+
+
+def _read(found: Examination) -> str:
+    """Whose settings there were to judge."""
+    kinds = dict.fromkeys(file.kind.value for file in found.files)
+    others = f"; {counted(found.others, 'other file')} left out" if found.others else ""
+    return f"read: {', '.join(kinds)}{others}"
+
+
+def _json(found: Examination, report: Report) -> str:
+    from tensortrail.reporters.json import as_object
+    from tensortrail.reporters.jsontext import to_json
+
+    return to_json({
+        "files": [{"path": each.path, "kind": each.kind.value} for each in found.files],
+        "checks": checks_as_objects(found.checks),
+        "findings": [as_object(each) for each in report.findings],
+        "problems": list(report.problems),
+    })  # fmt: skip

@@ -1,0 +1,1 @@
+"""Settings files of accelerate, DeepSpeed and transformers: read, and judged against each other."""

@@ -1,0 +1,1 @@
+"""Settings of accelerate, DeepSpeed and transformers that contradict each other or do nothing."""

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.examples import Bad, Good
+from tensortrail.rules.settings._zero import ZERO_KINDS, device_of, zero_of
+from tensortrail.rules.settings_file import SettingsFile
+
+
+class NvmeBelowStage3(Rule):
+    """The optimizer is to go to NVMe, and the ZeRO stage only knows the CPU.
+
+    ## What it does
+    Reports `offload_optimizer` to nvme at ZeRO stage 1 or 2.
+
+    ## Why is this bad?
+    Stages 1 and 2 ask only whether the device is `none`; for any other they keep the states in
+    the memory of the CPU, and nothing is written to the drive. A machine whose memory was to be
+    spared runs out of it.
+
+    ## Fix safety
+    No fix is offered: stage 3 uses the drive.
+
+    ## References
+    - DeepSpeed 0.19.6: `runtime/zero/stage_1_and_2.py`, `DeepSpeedZeroOptimizer.__init__`
+    """
+
+    code = "CFG906"
+    name = "nvme-below-stage-3"
+    severity = Severity.WARNING
+    concerns = ZERO_KINDS
+    read_in = "DeepSpeed 0.19.6, runtime/zero/stage_1_and_2.py, DeepSpeedZeroOptimizer.__init__"
+    bad = (
+        Bad(
+            """\
+distributed_type: DEEPSPEED
+deepspeed_config:
+  zero_stage: 2
+  offload_optimizer_device: nvme
+  offload_optimizer_nvme_path: /nvme
+""",
+            lines=(4,),
+            path="accelerate.yaml",
+            instead="""\
+distributed_type: DEEPSPEED
+deepspeed_config:
+  zero_stage: 2
+  offload_optimizer_device: cpu
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+distributed_type: DEEPSPEED
+deepspeed_config:
+  zero_stage: 3
+  offload_optimizer_device: nvme
+  offload_optimizer_nvme_path: /nvme
+""",
+            path="accelerate.yaml",
+        ),
+    )
+
+    def review(self, settings: SettingsFile) -> Iterator[Finding]:
+        zero = zero_of(settings)
+        device = device_of(zero, "offload_optimizer") if zero and zero.stage in (1, 2) else None
+        if zero and device and str(device.value).lower() == "nvme":
+            yield self.finding_in_settings(
+                settings,
+                device,
+                f"{device.told} means the memory of the CPU with {zero.told}",
+                "set the stage to 3, or the device to cpu",
+            )
