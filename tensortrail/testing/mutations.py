@@ -1,5 +1,5 @@
-"""Good examples made bad by one small change: a guard removed, a condition turned, a keyword left
-out. A rule whose good example holds by that one thing must notice."""
+"""Good examples made bad by one small change: a guard removed, a condition turned, a keyword, a
+statement or a move left out. A rule whose good example holds by that one thing must notice."""
 
 from __future__ import annotations
 
@@ -73,6 +73,29 @@ def _halved(node: ast.AST) -> bool:
     return False
 
 
+def _without_statement(node: ast.AST) -> bool:
+    """`stream.synchronize()` as a statement is not there."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        node.value = ast.Constant(value=None)
+        return True
+    return False
+
+
+def _unmoved(node: ast.AST) -> bool:
+    """`x.to(d)` -> `x`."""
+    for name, field in ast.iter_fields(node):
+        for at, each in enumerate(field if isinstance(field, list) else [field]):
+            func = each.func if isinstance(each, ast.Call) else None
+            if not (isinstance(func, ast.Attribute) and func.attr in _MOVES):
+                continue
+            if isinstance(field, list):
+                field[at] = func.value
+            else:
+                setattr(node, name, func.value)
+            return True
+    return False
+
+
 def _compiles(source: str) -> bool:
     try:
         compile(source, "mutant", "exec")
@@ -81,9 +104,12 @@ def _compiles(source: str) -> bool:
     return True
 
 
+_MOVES = ("to", "cpu", "cuda")
 _CHANGES: dict[str, Callable[[ast.AST], bool]] = {
     "guard removed": _unguarded,
     "condition turned": _turned,
     "keyword left out": _without_keyword,
     "half a condition": _halved,
+    "statement left out": _without_statement,
+    "move left out": _unmoved,
 }
