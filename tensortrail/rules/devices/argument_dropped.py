@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, optional, parameters
-from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
+from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, parameters
+from tensortrail.rules.devices._customs import is_explained, may_be_given_anything
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -29,8 +29,7 @@ class ArgumentDropped(Rule):
     A call of code that is not known is taken for one that accepts it if two other parameters are
     passed on to it by their names, one of them of this sort.
 
-    It is a note if callers can leave the parameter out and none in the file gives it, and for
-    `dtype`.
+    It is a note: many such parameters are there for the sake of a common signature.
 
     ## Why is this bad?
     The caller has said where the result is to be, and gets it somewhere else.
@@ -44,7 +43,7 @@ class ArgumentDropped(Rule):
 
     code = "DEV527"
     name = "argument-dropped"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     triggers = (
         ("torch", "device"),
         ("torch", "dtype"),
@@ -90,39 +89,21 @@ class ArgumentDropped(Rule):
                 calls = list(accepting(module, function, name))
                 if name == "device":
                     calls = [each for each in calls if not is_explained(module, each)]
-                severity = None if _is_relied_on(module, function, name) else Severity.NOTE
                 if calls:
-                    yield self._reported(module, calls[0], name, "accepts it", severity)
+                    yield self._reported(module, calls[0], name, "accepts it")
                     continue
                 for call, others in _passing_on(module, function, name):
                     given = ", ".join(f"`{each}`" for each in others)
-                    yield self._reported(module, call, name, f"passes {given} on", severity)
+                    yield self._reported(module, call, name, f"passes {given} on")
                     break
 
-    def _reported(
-        self, module: Module, call: ast.Call, name: str, what: str, severity: Severity | None
-    ) -> Finding:
+    def _reported(self, module: Module, call: ast.Call, name: str, what: str) -> Finding:
         return self.finding(
             module,
             call,
             f"`{name}` is never read in this function, and this call {what}",
-            severity=severity,
             fixes=(_fix(module, call, name),),
         )
-
-
-def _is_relied_on(module: Module, function: FunctionNode, name: str) -> bool:
-    """Callers have to say it, or one in this file does; or the function itself found it out."""
-    if "dtype" in name:
-        return False
-    given = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    if name not in optional(function):
-        return True
-    position = given.index(name) if name in given else len(given)
-    position -= given[:1] in (["self"], ["cls"])
-    return any(
-        name in named(call) or len(call.args) > position for call in module.calls(function.name)
-    )
 
 
 def _passing_on(

@@ -96,6 +96,17 @@ class DefaultOnOneReturn(Rule):
     )
     good = (
         Good(
+            """\
+import torch
+
+def dropped(self, x: torch.Tensor = None, shape=None):
+    if x is not None:
+        return torch.ones_like(x) * self.scale
+    else:
+        return torch.ones(shape)
+"""
+        ),
+        Good(
             "import torch\n\n\ndef areas(boxes: torch.Tensor):\n    if not boxes.is_cuda:\n"
             "        return torch.zeros(0, 4)\n"
             "    scale = torch.ones(4, device=boxes.device)\n    return boxes * scale\n"
@@ -129,6 +140,8 @@ class DefaultOnOneReturn(Rule):
             for node, held in answers:
                 found = _on_one_path(held) or _on_the_default(held, other)
                 if found is None or _is_chosen(module, node) or found[0] in reported:
+                    continue
+                if _has_none_of(module, node, found[2]):
                     continue
                 reported.add(found[0])
                 yield self._reported(module, function, places, node, held, *found)
@@ -239,6 +252,16 @@ def _is_chosen(module: Module, node: ast.expr) -> bool:
     """A condition about devices leads here, or one about the type of an argument."""
     by_device = any(_ABOUT_DEVICES.search(each.text) for each in module.guards_of(node))
     return by_device or _asks_for_the_type(module, node)
+
+
+def _has_none_of(module: Module, node: ast.expr, place: Place) -> bool:
+    """The tensor that the other answer follows is None where this one is given."""
+    return any(
+        isinstance(each.test, ast.Compare)
+        and isinstance(each.test.ops[0], ast.Is if each.holds else ast.IsNot)
+        and module.text(each.test.left) == place.subject
+        for each in module.guards_of(node)
+    )
 
 
 def _asks_for_the_type(module: Module, node: ast.expr) -> bool:

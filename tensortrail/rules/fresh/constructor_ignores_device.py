@@ -3,7 +3,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.fresh._meetings import under_device, with_device
 from tensortrail.rules.shared.in_tests import in_tests
@@ -22,8 +22,9 @@ class ConstructorIgnoresDevice(Rule):
     ## What it does
     Looks at the constructors of modules that have a `device` parameter. Reports parameters and
     buffers that `torch.empty`, `torch.zeros` and the like make there without a device, where the
-    constructor makes others on the device it was given, or uses the parameter for nothing at all.
-    Nothing is reported where the device is stored, or the module is moved at the end.
+    constructor makes others on the device it was given, or, as a note, uses the parameter for
+    nothing at all. Nothing is reported where the device is stored, where the module is moved at
+    the end, or where other methods move the parameter.
 
     ## Why is this bad?
     Whoever builds the module on a GPU, or on `meta` to save memory, gets one that lies on two
@@ -54,7 +55,7 @@ class Packed(nn.Module):
         self.register_buffer("weight", torch.empty((rows, columns)))
         self.scale = nn.Parameter(torch.ones(rows))
 """,
-            lines=(7, 8),
+            lines=(7,),
             fixed="""\
 import torch
 from torch import nn
@@ -150,15 +151,33 @@ class Table:
         for function in module.nodes(ast.FunctionDef):
             if function.name == "__init__":
                 device = _device_given(module, function)
-                for made in _kept_without_device(module, function) if device else ():
-                    yield self.finding(
-                        module,
-                        made,
-                        f"`{one_line(module, made)}` becomes a part of the module and is made "
-                        f"without the `{device}` that the constructor is given",
-                        confidence=Confidence.HIGH,
-                        fixes=[with_device(module, made, device)],
-                    )
+                made = list(_kept_without_device(module, function)) if device else []
+                if made:
+                    yield self._reported(module, function, device, made)
+
+    def _reported(
+        self, module: Module, function: FunctionNode, device: str, made: list[ast.Call]
+    ) -> Finding:
+        """One of a constructor: what is left out once is mostly left out everywhere."""
+        used = any(each.id == device for each in module.nodes(ast.Name, function))
+        return self.finding(
+            module,
+            made[0],
+            f"`{one_line(module, made[0])}` becomes a part of the module and is made "
+            f"without the `{device}` that the constructor is given",
+            severity=None if used else Severity.NOTE,
+            confidence=Confidence.HIGH,
+            trail=[(each, "made without it too") for each in made[1:]],
+            fixes=[_fix(module, made, device)],
+        )
+
+
+def _fix(module: Module, made: list[ast.Call], device: str) -> Fix | None:
+    """All of them on the device."""
+    edits = [
+        edit for each in made if (fix := with_device(module, each, device)) for edit in fix.edits
+    ]
+    return module.fix("make it on the device that is given", Safety.UNSAFE, *edits)
 
 
 def _device_given(module: Module, function: FunctionNode) -> str:
@@ -202,8 +221,24 @@ def _kept_without_device(module: Module, function: FunctionNode) -> Iterator[ast
         named = {each.arg for each in call.keywords}
         if {"device", None} & named or under_device(module, call) or not _is_kept(module, call):
             continue
-        if not module.qualified(call.func).rpartition(".")[2][:1].isupper():
+        if module.qualified(call.func).rpartition(".")[2][:1].isupper():
+            continue
+        if not _is_moved_later(module, call):
             yield call
+
+
+def _is_moved_later(module: Module, made: ast.Call) -> bool:
+    """Another method asks for `self.scale.to(x.device)`."""
+    assign = module.statement_of(made)
+    target = assign.targets[0] if isinstance(assign, ast.Assign) else None
+    if not isinstance(target, ast.Attribute):
+        return False
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Attribute)
+        and call.func.value.attr == target.attr
+        for call in module.calls(*_MOVES, inside=module.class_of(made))
+    )
 
 
 def _is_kept(module: Module, made: ast.expr) -> bool:
