@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Fix, Safety, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.shared.device_maps import placements, rows, with_map
+from tensortrail.rules.shared.device_maps import placements, rows, split, with_map
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.refused_memory import Growth, Shortage, filled_of, growing, shortage
@@ -91,9 +91,9 @@ def _offloaded(timeline: Timeline, lack: Shortage) -> Iterator[Setting]:
     if event is None or event.facts.get("more_rows"):
         return
     moved: list[tuple[str, int]] = []
-    for row in reversed(list(rows(event))):
-        name, nbytes = str(row.get("module")), row.get("nbytes")
-        there = row.get("declared") == lack.device and isinstance(nbytes, int)
+    entries = [entry for row in rows(event) for entry in split(row)]
+    for name, declared, nbytes in reversed(entries):
+        there = declared == lack.device
         if there and _BLOCK.search(name) and (not moved or _frees(moved) < lack.missing):
             moved.append((name, nbytes))
     if not moved or _frees(moved) < lack.missing:

@@ -91,12 +91,26 @@ def corrected(
 
 
 def with_map(timeline: Timeline, event: Event, changes: Mapping[str, str], why: str) -> Setting:
-    """The device map with these entries changed."""
-    return _given(timeline, event, {**_declared(event), **changes}, why)
+    """The device map with these entries changed, which may be parts of one that it has."""
+    return _given(timeline, event, {**_declared(event, changes), **changes}, why)
 
 
-def _declared(event: Event) -> dict[str, Any]:
-    return {str(row.get("module")): row.get("declared") for row in rows(event)}
+def split(row: Mapping[str, Any]) -> list[tuple[str, Any, int]]:
+    """Module, device and bytes of the entry, or of the blocks and other parts that it is for."""
+    parts, declared, nbytes = row.get("parts"), row.get("declared"), row.get("nbytes")
+    if isinstance(parts, Mapping) and parts:
+        return [(str(name), declared, size) for name, size in parts.items()]
+    return [(str(row.get("module")), declared, nbytes if isinstance(nbytes, int) else 0)]
+
+
+def _declared(event: Event, changes: Mapping[str, str] | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for row in rows(event):
+        parts = [name for name, _, _ in split(row)]
+        inside = any(each in (changes or {}) for each in parts)
+        names = parts if inside else [str(row.get("module"))]
+        found.update((each, row.get("declared")) for each in names)
+    return found
 
 
 def _given(timeline: Timeline, event: Event, wanted: Mapping[str, Any], why: str) -> Setting:

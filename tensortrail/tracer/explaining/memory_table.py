@@ -10,6 +10,7 @@ from tensortrail.rules.shared.sizes import memory
 from tensortrail.tracer.reading.sentences import short
 
 MOST = 8
+IN_THREAD = "in a thread of a library"
 
 
 class Row(NamedTuple):
@@ -57,7 +58,9 @@ def _row(each: Mapping[str, Any]) -> Row:
     many = f"{count} x {what}" if what else f"{count} tensors"
     function = str(each.get("function") or "")
     inside = f" in {function}" if function and function != "<module>" else ""
-    where = f"{short(str(each['file']))}:{each.get('line')}{inside}" if each.get("file") else "?"
+    where = (
+        f"{short(str(each['file']))}:{each.get('line')}{inside}" if each.get("file") else IN_THREAD
+    )
     return Row(
         each["bytes"], kind, what if what and count == 1 else many, where, each["each_step"], keeper
     )

@@ -39,6 +39,8 @@ class Row:
     lies: list[str]
     nbytes: int
     hooks: list[str] = field(default_factory=list)
+    parts: dict[str, int] = field(default_factory=dict)
+    """Bytes of the entries it could be split into: a block each, and what stands beside blocks."""
 
 
 @dataclass
@@ -58,7 +60,7 @@ def placement(model: Module, declared: Any, chosen: Any, onloads: OnloadHooks) -
     """The facts of the event. `chosen` is the map that the library made of the declared one."""
     effective = _as_map(getattr(model, "hf_device_map", None) or chosen or declared)
     weights = list(_weights(model, onloads))
-    rows = [_row(module, place, weights) for module, place in effective.items()]
+    rows = [_row(model, module, place, weights) for module, place in effective.items()]
     differences = [
         *_unknown(model, effective),
         *_elsewhere(model, effective, weights),
@@ -129,7 +131,7 @@ def _place(name: str, tensor: Any, hooks: Mapping[str, Bringer]) -> tuple[str, s
     return ("" if kept is None else DISK if kept else "cpu"), hook.hook
 
 
-def _row(module: str, declared: str, weights: list[Lies]) -> Row:
+def _row(model: Module, module: str, declared: str, weights: list[Lies]) -> Row:
     own = [each for each in weights if any(_below(name, module) for name in each.names)]
     return Row(
         module,
@@ -137,7 +139,33 @@ def _row(module: str, declared: str, weights: list[Lies]) -> Row:
         list(dict.fromkeys(each.place for each in own)),
         sum(each.nbytes for each in own),
         list(dict.fromkeys(each.hook for each in own if each.hook)),
+        {each: _bytes_below(each, own) for each in list(_parts(model, module))[:MOST_ROWS]},
     )
+
+
+def _bytes_below(module: str, weights: list[Lies]) -> int:
+    return sum(each.nbytes for each in weights if any(_below(name, module) for name in each.names))
+
+
+def _parts(model: Module, path: str) -> Iterator[str]:
+    """The parts of a module that has blocks, down to the blocks; nothing for one without any."""
+    module = dict(model.named_modules()).get(path)
+    if module is None or not any(map(_is_block, dict(module.named_modules()))):
+        return
+    for tensors in (module._parameters, module._buffers):
+        yield from (_joined(path, key) for key, each in tensors.items() if each is not None)
+    for name, child in module.named_children():
+        below = _joined(path, name)
+        split = list(_parts(model, below)) if not _is_block(below) else []
+        yield from split or ([below] if any(True for _ in child.parameters()) else [])
+
+
+def _is_block(path: str) -> bool:
+    return path.rpartition(".")[2].isdigit()
+
+
+def _joined(*names: str) -> str:
+    return ".".join(filter(None, names))
 
 
 def _unknown(model: Module, effective: Mapping[str, str]) -> Iterator[Difference]:
