@@ -65,7 +65,9 @@ def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
 
 def _fingerprint(request: CheckRequest) -> str:
     selected = sorted(request.codes) if request.codes is not None else None
-    return fingerprint(__version__, selected, request.report_unused, request.use_triggers)
+    return fingerprint(
+        __version__, selected, request.report_unused, request.use_triggers, request.syntax
+    )
 
 
 def _results(

@@ -46,7 +46,7 @@ def judge_files(
             done.append(unopened(path, error))
             continue
         rules = judge.rules_for(data)
-        if rules or _may_suppress(data):
+        if rules or request.syntax or _may_suppress(data):
             todo.append(_Job(path, data, rules))
         else:
             done.append(FileResult(path))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tensortrail.analyzer.limits import MOST_SECONDS, TooMuch
 from tensortrail.analyzer.module import PythonModule, open_project
 from tensortrail.analyzer.own import CRASHED, IN_PART, OWN, UNREADABLE, own_finding
+from tensortrail.analyzer.parsing import parsed
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.request import CheckRequest, FileResult, digest_of
 from tensortrail.analyzer.source import Unreadable
@@ -68,6 +69,8 @@ class Judge:
     def _judged(self, path: str, data: bytes, rules: Sequence[type[Rule]]) -> FileResult:
         if len(data) > _LARGEST:
             raise Unreadable(f"larger than {_LARGEST // 1_000_000} MB: not judged")
+        if self._request.syntax:
+            parsed(data)
         self._project.trim()
         self._project.limit.begin(MOST_SECONDS)
         module = PythonModule(path, data, self._project)

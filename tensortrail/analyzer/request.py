@@ -30,6 +30,8 @@ class CheckRequest:
     """Report suppressions that suppress nothing."""
     use_triggers: bool = True
     """False runs every rule on every file: to prove that the filter loses nothing."""
+    syntax: bool = False
+    """Parse every file, also those without a trigger, to report what is no valid Python."""
     stdin: tuple[str, bytes] | None = None
     """One buffer with its file name, instead of paths."""
     root: str = "."

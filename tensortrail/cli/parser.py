@@ -88,6 +88,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     files = check.add_argument_group("files").add_argument
     files("--stdin-filename", metavar="NAME", help="what to call standard input")
     files("--exclude", metavar="PATTERNS", help="leave these out")
+    files("--syntax", action="store_true", help="parse files without a risky word too")
     files("--allow-empty", action="store_true", help="do not fail when there are no files")
     files("--no-respect-gitignore", action="store_true", help="check ignored files too")
     run = check.add_argument_group("run").add_argument

@@ -70,6 +70,7 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
         cache_dir=None if fresh else _cache_dir(config, options),
         jobs=1 if options.profile_rules else config.jobs,
         siblings=config.siblings,
+        syntax=options.syntax,
         stdin=stdin,
         root=config.root,
         profile=_profile() if options.profile_rules else None,

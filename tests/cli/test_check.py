@@ -219,3 +219,16 @@ def test_a_diff_counts_what_is_left_in_each_file(
 ) -> None:
     (project / "latin.py").write_bytes(b"# coding: latin-1\n# \xe9\n" + BAD.encode())
     assert "1 finding would be fixed, 1 left" in run(capsys, "--diff", "--unsafe-fixes")[2]
+
+
+def test_syntax_parses_files_without_a_trigger_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    assert run(capsys, "broken.py")[0] == 0
+    code, out, _ = run(capsys, "--syntax", "broken.py")
+    assert code == 1
+    assert "TTR001" in out
+    assert "no valid Python" in out
+    assert run(capsys, "broken.py")[0] == 0
