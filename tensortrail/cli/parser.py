@@ -14,7 +14,7 @@ REPORT_FORMATS = (
 
 
 CHECKPOINT = "checkpoint"
-DOCTOR = (CHECKPOINT, "subclass", "settings")
+DOCTOR = (CHECKPOINT, "subclass", "settings", "placement")
 
 
 class _Command(argparse.ArgumentParser):
@@ -164,6 +164,8 @@ def _add_doctor(doctor: _Command) -> None:
     _add_subclass(commands.add_parser("subclass", help=told, description=told))
     told = "settings of accelerate, DeepSpeed and transformers that disagree or do nothing"
     _add_settings_files(commands.add_parser("settings", help=told, description=told))
+    told = "where each module of a model would go, what is offloaded and why"
+    _add_placement(commands.add_parser("placement", help=told, description=told))
 
 
 def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
@@ -184,6 +186,23 @@ def _add_settings_files(settings: argparse.ArgumentParser) -> None:
     told = "files, or folders whose YAML and JSON files are read"
     settings.add_argument("paths", nargs="+", metavar="FILE", help=told)
     _add_findings(settings)
+
+
+def _add_placement(placement: argparse.ArgumentParser) -> None:
+    add = placement.add_argument
+    add("model", metavar="MODEL", help="a config.json or its folder; quantized: with its weights")
+    gpu = "what each GPU may hold: 24GiB, 24GiB x2, 24GiB 40GiB"
+    add("--gpu", action="append", nargs="+", default=[], metavar="SIZE", help=gpu)
+    add("--cpu", default="", metavar="SIZE", help="what the memory of the CPU may hold")
+    add("--disk", action="store_true", help="the rest may go to a folder")
+    strategies = ("auto", "balanced", "balanced_low_0", "sequential")
+    add("--device-map", choices=strategies, default="auto", help="as from_pretrained takes it")
+    add("--dtype", default="", metavar="TYPE", help="of the weights; that of the configuration")
+    add("--bandwidth", default="25GB", metavar="SIZE", help="from the CPU to a GPU in a second")
+    add("--disk-bandwidth", default="3GB", metavar="SIZE", help="from the disk in a second")
+    add("--run", default="", metavar="RUN", help="beside it, where a recorded run had them")
+    add("--format", choices=("text", "json"), default="text", help="text is the default")
+    add("-o", "--output", metavar="FILE", help="write there")
 
 
 def _add_findings(command: argparse.ArgumentParser) -> None:

@@ -7,11 +7,11 @@ from the weight files, and no code of the checkpoint is run."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from tensortrail.doctor.library_models import NoModel, class_of, quietly, settings_of
 from tensortrail.rules.checkpoint import (
     ADAPTER_CONFIG,
     Checkpoint,
@@ -40,8 +40,11 @@ def compare(checkpoint: Checkpoint, config: str) -> ModelComparison:
         raise CannotCompare("there are no weight files that can be read whole")
     shapes = {each.name: each for file in files for each in file.tensors.values()}
     folder = checkpoint.path if not checkpoint.single else os.path.dirname(checkpoint.path) or "."
-    with _quietly():
-        return _compared(folder if config == OWN else config, shapes, files[0].path)
+    try:
+        with quietly():
+            return _compared(folder if config == OWN else config, shapes, files[0].path)
+    except NoModel as error:
+        raise CannotCompare(str(error)) from error
 
 
 def _loaded(checkpoint: Checkpoint) -> list[WeightFile]:
@@ -60,18 +63,11 @@ def _loaded(checkpoint: Checkpoint) -> list[WeightFile]:
 
 def _compared(config: str, stored: Mapping[str, Any], path: str) -> ModelComparison:
     import torch
-    from transformers import AutoConfig
 
-    try:
-        settings = AutoConfig.from_pretrained(
-            config, local_files_only=True, trust_remote_code=False
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        told = str(error).strip().partition("\n")[0]
-        raise CannotCompare(f"there is no configuration that transformers knows: {told}") from error
+    settings = settings_of(config)
     if getattr(settings, "quantization_config", None):
         raise CannotCompare("the weights are quantized, and their names depend on the quantizer")
-    kind = _class_of(settings)
+    kind = class_of(settings)
     names = without_wrapper(stored)
     tensors = {
         name: torch.empty(
@@ -105,34 +101,3 @@ def _compared(config: str, stored: Mapping[str, Any], path: str) -> ModelCompari
         tuple(sorted(told["unexpected_keys"])),
         mismatched,
     )
-
-
-def _class_of(settings: Any) -> Any:
-    import transformers
-
-    for name in getattr(settings, "architectures", None) or ():
-        kind = getattr(transformers, name, None) if isinstance(name, str) else None
-        if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
-            return kind
-    raise CannotCompare("the configuration names no class of transformers in `architectures`")
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """What the library logs and draws is not part of the report."""
-    import logging
-    import sys
-
-    from transformers.utils import logging as library
-
-    before = library.get_verbosity()
-    bars = library.is_progress_bar_enabled()
-    library.set_verbosity(logging.CRITICAL)
-    library.disable_progress_bar()
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    finally:
-        library.set_verbosity(before)
-        if bars:
-            library.enable_progress_bar()
