@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, parameters
-from tensortrail.rules.devices._customs import is_explained, may_be_given_anything
+from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -15,6 +15,10 @@ from tensortrail.rules.view import FunctionNode
 _PASSED_ON = re.compile("device|dtype|map_location|offload")
 
 
+_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
+_OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
+"""Factories that make indices and counts as seldom as the function that calls them."""
+_PLAIN_BASES = frozenset({"object", "torch.nn.Module"})
 _ENOUGH = 2
 """Parameters that a call of unknown code passes on, beside the one that is dropped."""
 
@@ -29,7 +33,11 @@ class ArgumentDropped(Rule):
     A call of code that is not known is taken for one that accepts it if two other parameters are
     passed on to it by their names, one of them of this sort.
 
-    It is a note: many such parameters are there for the sake of a common signature.
+    It is a note for a call of code that is not known, and where the parameters may be there for
+    the sake of a common signature: in a function with a decorator, in a method of a class with
+    bases of the project, and where another function of the file has the same name or this one is
+    passed on as a value. Nothing is reported for a `dtype` where the call is given one, or its
+    result is cast.
 
     ## Why is this bad?
     The caller has said where the result is to be, and gets it somewhere else.
@@ -43,7 +51,7 @@ class ArgumentDropped(Rule):
 
     code = "DEV527"
     name = "argument-dropped"
-    severity = Severity.NOTE
+    severity = Severity.WARNING
     triggers = (
         ("torch", "device"),
         ("torch", "dtype"),
@@ -89,21 +97,66 @@ class ArgumentDropped(Rule):
                 calls = list(accepting(module, function, name))
                 if name == "device":
                     calls = [each for each in calls if not is_explained(module, each)]
+                if "dtype" in name:
+                    calls = [each for each in calls if not _is_typed(module, each)]
                 if calls:
-                    yield self._reported(module, calls[0], name, "accepts it")
+                    severity = Severity.NOTE if _is_shared(module, function) else None
+                    yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
                 for call, others in _passing_on(module, function, name):
                     given = ", ".join(f"`{each}`" for each in others)
-                    yield self._reported(module, call, name, f"passes {given} on")
+                    what = f"passes {given} on"
+                    yield self._reported(module, call, name, what, Severity.NOTE)
                     break
 
-    def _reported(self, module: Module, call: ast.Call, name: str, what: str) -> Finding:
+    def _reported(
+        self, module: Module, call: ast.Call, name: str, what: str, severity: Severity | None
+    ) -> Finding:
         return self.finding(
             module,
             call,
             f"`{name}` is never read in this function, and this call {what}",
+            severity=severity,
             fixes=(_fix(module, call, name),),
         )
+
+
+def _is_shared(module: Module, function: FunctionNode) -> bool:
+    """Its parameters may not be its own choice: it is registered, or called in place of another."""
+    decorators = {getattr(each, "id", "") for each in function.decorator_list}
+    if decorators - {"staticmethod", "classmethod"}:
+        return True
+    cls = module.parent(function)
+    if function.name == "__init__":
+        return False
+    if isinstance(cls, ast.ClassDef) and set(map(module.qualified, cls.bases)) - _PLAIN_BASES:
+        return True
+    return _has_a_namesake(module, function) or _is_a_value(module, function.name)
+
+
+def _has_a_namesake(module: Module, function: FunctionNode) -> bool:
+    return any(each.name == function.name and each is not function for each in functions(module))
+
+
+def _is_a_value(module: Module, name: str) -> bool:
+    """The function is passed on or stored."""
+    for kind in (ast.Name, ast.Attribute):
+        for node in module.nodes(kind):
+            named = getattr(node, "id", getattr(node, "attr", "")) == name
+            above = module.parent(node)
+            called = isinstance(above, ast.Call) and above.func is node
+            if named and not called and isinstance(getattr(node, "ctx", None), ast.Load):
+                return True
+    return False
+
+
+def _is_typed(module: Module, call: ast.Call) -> bool:
+    """It is given a type, or its result is cast."""
+    above = module.parent(call)
+    cast = isinstance(above, ast.Attribute) and above.attr in _CASTS
+    name = module.qualified(call.func).rpartition(".")[2]
+    typed = "dtype" in named(call) or name not in _OF_NUMBERS
+    return cast or (is_maker(module, call) and typed)
 
 
 def _passing_on(

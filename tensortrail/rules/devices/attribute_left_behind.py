@@ -46,6 +46,7 @@ class AttributeLeftBehind(Rule):
     code = "DEV525"
     name = "attribute-left-behind"
     severity = Severity.WARNING
+    explains = ("DEV530",)
     triggers = tuple(("torch", "self.", name) for name in FACTORIES)
     bad = (
         Bad(

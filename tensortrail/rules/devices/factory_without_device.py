@@ -54,6 +54,7 @@ class FactoryWithoutDevice(Rule):
     code = "DEV521"
     name = "factory-without-device"
     severity = Severity.WARNING
+    explains = ("DEV526", "DEV528", "DEV532")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (
         re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import sets_up
-from tensortrail.rules.places import What, Where
+from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
@@ -20,11 +20,13 @@ class PlainBesideBuffers(Rule):
     """A module keeps a tensor as a plain attribute, and its methods use it as it is.
 
     ## What it does
-    Notes `self.name = tensor` where an `nn.Module` is set up, if another method reads the attribute
-    and nothing in the class moves it or compares its device. The message counts the tensors of the
-    class that are buffers.
+    Reports `self.name = tensor` where an `nn.Module` is set up, if another method reads the
+    attribute and nothing in the class moves it or compares its device. The message counts the
+    tensors of the class that are buffers. A tensor that was put on a device, or came from the
+    caller, is a note unless others of the class are buffers: the module may never move.
 
-    A parameter, a tensor without a dimension, and what is set to None again are left alone.
+    A parameter, also one of another module, a tensor without a dimension, and
+    what is set to None again are left alone.
 
     ## Why is this bad?
     `module.to(device)` moves parameters, buffers and submodules, and nothing else.
@@ -39,9 +41,8 @@ class PlainBesideBuffers(Rule):
 
     code = "DEV530"
     name = "plain-beside-buffers"
-    severity = Severity.NOTE
+    severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    default = False
     triggers = (("torch", "self.", "Module"),)
     bad = (
         Bad(
@@ -97,10 +98,17 @@ class Rotary(nn.Module):
                 continue
             kept = [each for each in stores if _is_kept_tensor(module, cls, each)]
             if len(kept) == len(stores) and _is_used(module, cls, name, stores):
-                yield self._reported(module, kept[0], name, buffers)
+                sure = buffers or all(_is_made_here(module, each) for each in kept)
+                severity = None if sure else Severity.NOTE
+                yield self._reported(module, kept[0], name, buffers, severity)
 
     def _reported(
-        self, module: Module, store: ast.Attribute, name: str, buffers: Sequence[ast.Call]
+        self,
+        module: Module,
+        store: ast.Attribute,
+        name: str,
+        buffers: Sequence[ast.Call],
+        severity: Severity | None,
     ) -> Finding:
         lines = " and ".join(f"line {each.lineno}" for each in buffers[:2])
         others = f"; {len(buffers)} of the class are buffers, see {lines}" if buffers else ""
@@ -108,6 +116,7 @@ class Rotary(nn.Module):
             module,
             module.statement_of(store),
             f"`self.{name}` is a tensor in a plain attribute, which `.to()` does not move{others}",
+            severity=severity,
             trail=tuple((each, "registered as a buffer") for each in buffers[:2]),
         )
 
@@ -129,12 +138,36 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
     function = module.function_of(store)
     if function is None or function.name not in module.once(_setting_up, cls):
         return False
-    held = module.places(function).seen.get(store)
+    held = _held(module, store)
     if held is None or held.what is not What.TENSOR or held.may_be_scalar:
+        return False
+    if _is_of_another_module(module, store):
         return False
     return all(
         each.where in _MADE and each.subject not in ("parameter", "buffer") for each in held.places
     )
+
+
+def _held(module: Module, store: ast.Attribute) -> Held | None:
+    function = module.function_of(store)
+    return module.places(function).seen.get(store) if function is not None else None
+
+
+def _is_made_here(module: Module, store: ast.Attribute) -> bool:
+    """On the default device on every path: a move of the module is to change that."""
+    held = _held(module, store)
+    return (
+        held is not None
+        and bool(held.places)
+        and all(each.where is Where.DEFAULT for each in held.places)
+    )
+
+
+def _is_of_another_module(module: Module, store: ast.Attribute) -> bool:
+    """`layer.weight`: who registered it moves it."""
+    statement = module.statement_of(store)
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    return isinstance(value, ast.Attribute) and value.attr in ("weight", "bias", "data")
 
 
 def _setting_up(module: Module, cls: ast.ClassDef) -> set[str]:

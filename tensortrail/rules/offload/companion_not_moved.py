@@ -62,7 +62,7 @@ class CompanionNotMoved(Rule):
     code = "OFF107"
     name = "companion-not-moved"
     severity = Severity.ERROR
-    explains = ("DEV502", "DEV525")
+    explains = ("DEV502", "DEV525", "DEV530")
     triggers = (
         ("self.", "torch", "def forward("),
         ("self.", "torch", "register_buffer"),

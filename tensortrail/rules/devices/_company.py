@@ -1,0 +1,156 @@
+"""What a fresh tensor goes together with: operations and calls that take it beside another one,
+the tensor it was modelled on, and the factories around it that are given a device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from tensortrail.rules.devices._customs import MAKERS, is_factory_of_torch, named
+from tensortrail.rules.devices._lying import certainly, excluded, is_legal, outermost
+from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where
+from tensortrail.rules.view import FunctionNode, Module
+
+_FOLLOWS = frozenset({Where.OF, Where.DEVICE, Where.SELF})
+_TAKES_ANYTHING = frozenset(
+    "print zip dict len isinstance log info debug warning format enumerate save tuple list set "
+    "append extend setattr update add_noise allclose assert_close all_reduce".split()
+)
+"""Calls that take tensors of any device, or move them themselves."""
+Beside = tuple[ast.expr, Place]
+"""Where it is taken together with another tensor, and the place of that one."""
+
+
+def taken_beside(
+    module: Module, function: FunctionNode, places: FunctionPlaces, made: ast.Call
+) -> Beside | None:
+    """The first operation or call that takes the tensor together with one that lies elsewhere."""
+    return _met(function, places, made) or _passed(module, function, places, made)
+
+
+def _met(function: FunctionNode, places: FunctionPlaces, made: ast.Call) -> Beside | None:
+    for meeting in places.meetings:
+        for odd, other in meeting.pairs:
+            place = certainly(odd, function, Where.DEFAULT) or _at_first(odd, meeting)
+            if place is None or place.by is not made or is_legal(meeting, odd):
+                continue
+            there = _elsewhere(other)
+            if there is not None and not excluded(meeting, place):
+                return meeting.node, there
+    return None
+
+
+def _at_first(held: Held, meeting: Meeting) -> Place | None:
+    """Its place in the first round of a loop, if nothing but the loop leads to the meeting."""
+    found = [each for each in held.in_order if each.where is Where.DEFAULT]
+    sure = len(found) == 1 and not found[0].given and not meeting.conditions
+    others = [each for each in held.places if each.where is not Where.DEFAULT]
+    return found[0] if sure and all(each.where in _FOLLOWS for each in others) else None
+
+
+def _passed(
+    module: Module, function: FunctionNode, places: FunctionPlaces, made: ast.Call
+) -> Beside | None:
+    for call in module.nodes(ast.Call, outermost_of(module, function)):
+        given = [places.seen.get(each) for each in _given(call)]
+        if not any(_is_from(each, function, made) for each in given) or _takes_anything(call):
+            continue
+        if module.qualified(call.func).startswith("torch."):
+            continue  # what these take together is known
+        for other in given:
+            there = _elsewhere(other) if other is not None else None
+            if there is not None:
+                return call, there
+    return None
+
+
+def _given(call: ast.Call) -> Iterator[ast.expr]:
+    yield from call.args
+    yield from (each.value for each in call.keywords if each.arg is not None)
+
+
+def _is_from(held: Held | None, function: FunctionNode, made: ast.Call) -> bool:
+    place = certainly(held, function, Where.DEFAULT) if held is not None else None
+    return place is not None and place.by is made
+
+
+def _elsewhere(held: Held) -> Place | None:
+    """Its place, if it goes where the caller wants it on every path."""
+    return held.in_order[0] if held.what is What.TENSOR and _goes_along(held) else None
+
+
+def _goes_along(held: Held) -> bool:
+    known = held.what in (What.TENSOR, What.UNKNOWN) and bool(held.places)
+    return known and all(each.where in _FOLLOWS for each in held.places)
+
+
+def _takes_anything(call: ast.Call) -> bool:
+    func = call.func
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return name in _TAKES_ANYTHING
+
+
+def outermost_of(module: Module, node: ast.AST) -> ast.AST:
+    return next(outermost(module, [node]), node)
+
+
+def given_a_device(module: Module, function: FunctionNode, made: ast.Call) -> Sequence[ast.Call]:
+    """The other factories of the function that are given a device which is a value."""
+    return [
+        each
+        for each in module.calls(*MAKERS, inside=function)
+        if each is not made and is_factory_of_torch(module, each) and _device_of(each) is not None
+    ]
+
+
+def _device_of(call: ast.Call) -> ast.expr | None:
+    for each in call.keywords:
+        if each.arg == "device" and not isinstance(each.value, ast.Constant):
+            return each.value
+    return None
+
+
+def whose_dtype(places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
+    """`x` of `dtype=x.dtype`, if it is a tensor: only these have a dtype that torch takes."""
+    for each in made.keywords:
+        value = each.value
+        if each.arg == "dtype" and isinstance(value, ast.Attribute) and value.attr == "dtype":
+            held = places.seen.get(value.value)
+            follows = held is not None and _goes_along(held)
+            return value.value if follows else None
+    return None
+
+
+def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
+    """`x` of `x.shape` or `x.size()` among the sizes, if it is a tensor."""
+    for argument in made.args:
+        for node in (argument, *module.nodes(ast.Attribute, argument)):
+            asked = isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
+            if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
+                return node.value
+    return None
+
+
+def _is_tensor(places: FunctionPlaces, node: ast.expr) -> bool:
+    held = places.seen.get(node)
+    return held is not None and held.what is What.TENSOR and _elsewhere(held) is not None
+
+
+def is_returned(
+    module: Module, function: FunctionNode, places: FunctionPlaces, made: ast.Call
+) -> bool:
+    """A `return` gives it back, or a tuple that it is a member of."""
+    for statement in module.nodes(ast.Return, function):
+        value = statement.value
+        members = value.elts if isinstance(value, ast.Tuple) else [value]
+        held = [places.seen.get(each) for each in members if each is not None]
+        if any(each is not None and each.only and each.only.by is made for each in held):
+            return module.function_of(statement) is function
+    return False
+
+
+def may_be_given_a_device(module: Module, call: ast.Call) -> bool:
+    """A factory that makes its tensor anew, wherever it is asked to, and was not asked."""
+    name = module.qualified(call.func).rpartition(".")[2]
+    keeps = name in ("as_tensor", "asarray")
+    return is_factory_of_torch(module, call) and not keeps and not {"device", None} & named(call)

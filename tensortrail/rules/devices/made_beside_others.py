@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._company import (
+    Beside,
+    given_a_device,
+    is_returned,
+    may_be_given_a_device,
+    taken_beside,
+    whose_dtype,
+    whose_shape,
+)
+from tensortrail.rules.devices._customs import is_explained
+from tensortrail.rules.devices._lying import FACTORIES, described, sets_up
+from tensortrail.rules.places import Where
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+
+_CHOSEN = re.compile(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
+"""Words of conditions under which the CPU is meant, or there is no tensor beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why the tensor belongs where others are."""
+
+    model: ast.expr | None
+    """The tensor whose dtype or shape it has."""
+    others: Sequence[ast.Call]
+    """Factories of the function that are given a device."""
+    beside: Beside | None
+
+
+class MadeBesideOthers(Rule):
+    """A tensor is made without a device, and goes together with tensors that have one.
+
+    ## What it does
+    Reports a factory without `device` where two things say that one is missing. The tensor is
+    passed to a call, or taken by an operation, together with a tensor that lies where the caller
+    wants it; or the function returns it. And other factories of the function are given a device,
+    or it has the dtype or the shape of such a tensor (`torch.zeros(n, dtype=x.dtype)`).
+
+    Nothing is reported for a tensor without a dimension or one that is an index, is moved or is
+    copied later, where a condition about devices or types leads to the factory, and while an
+    object is set up.
+
+    ## Why is this bad?
+    The tensor lies on the default device, usually the CPU. The others are on a GPU as soon as
+    somebody passes tensors from there.
+
+    ## Fix safety
+    The fix is unsafe: where several devices are at hand, another may be meant.
+
+    ## References
+    - pytorch documentation, "Tensor attributes", `torch.device`
+    """
+
+    code = "DEV532"
+    name = "made-beside-others"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    explains = ("DEV526", "DEV528")
+    triggers = tuple(("torch", name) for name in FACTORIES)
+    shape = (
+        re.compile(
+            rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))"
+            % "|".join(FACTORIES).encode()
+        ),
+    )
+    bad = (
+        Bad(
+            "import torch\n\n\ndef generated(flow, z: torch.Tensor, n: int, device):\n"
+            "    z = z.to(device)\n    noise = torch.rand(n, device=device)\n"
+            "    start = torch.zeros(n)\n    return flow(z, start, noise)\n",
+            lines=(7,),
+            fixed="import torch\n\n\n"
+            "def generated(flow, z: torch.Tensor, n: int, device):\n"
+            "    z = z.to(device)\n    noise = torch.rand(n, device=device)\n"
+            "    start = torch.zeros(n, device=device)\n    return flow(z, start, noise)\n",
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Tiled(nn.Module):\n"
+            "    def forward(self, x):\n        y = torch.zeros(4, len(x), dtype=x.dtype)\n"
+            "        for i in range(4):\n            y[i] = x[i]\n        return y\n",
+            lines=(7,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass Tiled(nn.Module):\n"
+            "    def forward(self, x):\n"
+            "        y = torch.zeros(4, len(x), dtype=x.dtype, device=x.device)\n"
+            "        for i in range(4):\n            y[i] = x[i]\n        return y\n",
+        ),
+    )
+    good = (
+        Good(
+            "import torch\n\n\ndef generated(flow, z: torch.Tensor, n: int, device):\n"
+            "    z = z.to(device)\n    noise = torch.rand(n, device=device)\n"
+            "    start = torch.zeros(n)\n    return flow(z, start.to(device), noise)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef logged(log, z: torch.Tensor, n: int):\n"
+            "    noise = torch.rand(n, device=z.device)\n    sizes = torch.ones(n)\n"
+            "    log.info(z, sizes)\n    return noise\n"
+        ),
+        Good(
+            "import torch\n\n\ndef indexed(flow, z: torch.Tensor, n: int):\n"
+            "    noise = torch.rand(n, device=z.device)\n    order = torch.randperm(n)\n"
+            "    return flow(z[order], noise, 2)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef packed(flow, z: torch.Tensor, n: int):\n"
+            "    noise = torch.rand(n, device=z.device)\n    if z.device.type == 'cpu':\n"
+            "        z = flow(z, torch.ones(n))\n    return z, noise\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls(*FACTORIES):
+            function = module.function_of(call)
+            if function is None or sets_up(function) or not may_be_given_a_device(module, call):
+                continue
+            evidence = _evidence(module, function, call)
+            if evidence is not None and not is_explained(module, call):
+                yield self._reported(module, function, call, evidence)
+
+    def _reported(
+        self, module: Module, function: FunctionNode, call: ast.Call, why: Evidence
+    ) -> Finding:
+        return self.finding(
+            module,
+            call,
+            f"this is on the default device, and {_use(why)}; {_reason(module, why)}",
+            trail=(
+                (call, "made without a device"),
+                *((each, "given a device") for each in why.others[:2]),
+                *([(why.beside[0], f"meets a tensor {described(why.beside[1])}")]
+                  if why.beside else []),
+            ),
+            fixes=(_fix(module, function, call, why),),
+        )  # fmt: skip
+
+
+def _evidence(module: Module, function: FunctionNode, call: ast.Call) -> Evidence | None:
+    places = module.places(function)
+    held = places.seen.get(call)
+    place = held.only if held is not None else None
+    if held is None or place is None or place.where is not Where.DEFAULT or held.rank == 0:
+        return None
+    if any(_CHOSEN.search(each.text) for each in module.guards_of(call)):
+        return None
+    others = given_a_device(module, function, call)
+    like = whose_dtype(places, call)
+    if like is None and not held.may_be_scalar:
+        like = whose_shape(module, places, call)
+    if not others and like is None:
+        return None
+    beside = taken_beside(module, function, places, call)
+    if beside is None and (like is None or not is_returned(module, function, places, call)):
+        return None
+    return Evidence(like, others, beside)
+
+
+def _use(why: Evidence) -> str:
+    if why.beside is None:
+        return "it is returned"
+    line = getattr(why.beside[0], "lineno", 0)
+    return f"line {line} takes it together with a tensor {described(why.beside[1])}"
+
+
+def _reason(module: Module, why: Evidence) -> str:
+    if why.model is not None:
+        return f"it is made like `{module.text(why.model)}`, whose device it does not take"
+    lines = " and ".join(f"line {each.lineno}" for each in why.others[:2])
+    count = len(why.others)
+    others = "another factory" if count == 1 else f"{count} other factories"
+    return f"{others} of this function {'is' if count == 1 else 'are'} given one, see {lines}"
+
+
+def _fix(module: Module, function: FunctionNode, call: ast.Call, why: Evidence) -> Fix | None:
+    device = _device(module, function, why)
+    last = [*call.args, *(each.value for each in call.keywords)][-1:]
+    if not device or not last or isinstance(last[0], ast.GeneratorExp):
+        return None
+    if module.qualified(call.func).endswith("Tensor"):
+        return None
+    edit = module.insert_after(last[0], f", device={device}")
+    return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit)
+
+
+def _device(module: Module, function: FunctionNode, why: Evidence) -> str:
+    """An expression for the device that has a value from the first line on."""
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    if why.model is not None:
+        text = module.text(why.model)
+        return f"{text}.device" if text.partition(".")[0] in given else ""
+    for other in why.others:
+        said = next(module.text(each.value) for each in other.keywords if each.arg == "device")
+        if said.partition(".")[0] in given and "(" not in said:
+            return said
+    return ""
