@@ -25,7 +25,10 @@ def taken_beside(
     module: Module, function: FunctionNode, places: FunctionPlaces, made: ast.Call
 ) -> Beside | None:
     """The first operation or call that takes the tensor together with one that lies elsewhere."""
-    return _met(function, places, made) or _passed(module, function, places, made)
+    held = places.seen.get(made)
+    met = _met(function, places, made)
+    may_be_passed = met is None and held is not None and not held.may_be_scalar
+    return _passed(module, function, places, made) if may_be_passed else met
 
 
 def _met(function: FunctionNode, places: FunctionPlaces, made: ast.Call) -> Beside | None:
@@ -95,12 +98,15 @@ def outermost_of(module: Module, node: ast.AST) -> ast.AST:
 
 
 def given_a_device(module: Module, function: FunctionNode, made: ast.Call) -> Sequence[ast.Call]:
-    """The other factories of the function that are given a device which is a value."""
-    return [
+    """The other factories of the function, if all of them are given a device that is a value."""
+    others = [
         each
         for each in module.calls(*MAKERS, inside=function)
-        if each is not made and is_factory_of_torch(module, each) and _device_of(each) is not None
+        if each is not made and is_factory_of_torch(module, each)
     ]
+    given = [each for each in others if _device_of(each) is not None]
+    without = [each for each in others if not {"device", None} & named(each)]
+    return [] if without else given
 
 
 def _device_of(call: ast.Call) -> ast.expr | None:

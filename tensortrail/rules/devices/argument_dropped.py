@@ -93,13 +93,17 @@ class ArgumentDropped(Rule):
         if in_tests(module):
             return
         for function in functions(module):
+            reported: set[ast.Call] = set()
             for name in _unread(module, function):
                 calls = list(accepting(module, function, name))
                 if name == "device":
                     calls = [each for each in calls if not is_explained(module, each)]
                 if "dtype" in name:
                     calls = [each for each in calls if not _is_typed(module, each)]
+                if calls and calls[0] in reported:
+                    continue
                 if calls:
+                    reported.add(calls[0])
                     severity = Severity.NOTE if _is_shared(module, function) else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue

@@ -17,7 +17,7 @@ from tensortrail.rules.devices._company import (
     whose_shape,
 )
 from tensortrail.rules.devices._customs import is_explained
-from tensortrail.rules.devices._lying import FACTORIES, described, sets_up
+from tensortrail.rules.devices._lying import FACTORIES, described, goes_along, sets_up
 from tensortrail.rules.places import Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -43,8 +43,8 @@ class MadeBesideOthers(Rule):
     ## What it does
     Reports a factory without `device` where two things say that one is missing. The tensor is
     passed to a call, or taken by an operation, together with a tensor that lies where the caller
-    wants it; or the function returns it. And other factories of the function are given a device,
-    or it has the dtype or the shape of such a tensor (`torch.zeros(n, dtype=x.dtype)`).
+    wants it; or the function returns it. And all other factories of the function are given a
+    device, or it has the dtype or the shape of such a tensor (`torch.zeros(n, dtype=x.dtype)`).
 
     Nothing is reported for a tensor without a dimension or one that is an index, is moved or is
     copied later, where a condition about devices or types leads to the factory, and while an
@@ -155,15 +155,22 @@ def _evidence(module: Module, function: FunctionNode, call: ast.Call) -> Evidenc
     if any(_CHOSEN.search(each.text) for each in module.guards_of(call)):
         return None
     others = given_a_device(module, function, call)
-    like = whose_dtype(places, call)
+    like = typed = whose_dtype(places, call)
     if like is None and not held.may_be_scalar:
         like = whose_shape(module, places, call)
     if not others and like is None:
         return None
     beside = taken_beside(module, function, places, call)
+    if beside is None and like is not typed and not _follows(module, function, like):
+        return None
     if beside is None and (like is None or not is_returned(module, function, places, call)):
         return None
     return Evidence(like, others, beside)
+
+
+def _follows(module: Module, function: FunctionNode, like: ast.expr | None) -> bool:
+    """What the caller passes for it may be on a GPU, as far as can be seen."""
+    return like is not None and goes_along(module, function, module.text(like), strict=True)
 
 
 def _use(why: Evidence) -> str:
