@@ -14,7 +14,7 @@ REPORT_FORMATS = (
 
 
 CHECKPOINT = "checkpoint"
-DOCTOR = (CHECKPOINT, "subclass", "settings", "placement")
+DOCTOR = (CHECKPOINT, "plan-save", "subclass", "settings", "placement")
 
 
 class _Command(argparse.ArgumentParser):
@@ -160,6 +160,8 @@ def _add_doctor(doctor: _Command) -> None:
     commands = doctor.add_subparsers(dest="doctor", required=True, metavar="PATH | WHAT")
     told = "whether a stored checkpoint is whole and would load; `doctor PATH` is short for it"
     _add_checkpoint(commands.add_parser(CHECKPOINT, help=told, description=told))
+    told = "what a save_pretrained of transformers will do: files, groups it cuts, memory, disk"
+    _add_plan_save(commands.add_parser("plan-save", help=told, description=told))
     told = "what checkpoints, sharding and offloading need of a tensor subclass, and what it does"
     _add_subclass(commands.add_parser("subclass", help=told, description=told))
     told = "settings of accelerate, DeepSpeed and transformers that disagree or do nothing"
@@ -210,11 +212,26 @@ def _add_findings(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--select", metavar="CODES", help="run only these checks: codes, prefixes, names, ALL")
     add("--ignore", metavar="CODES", help="do not run these")
+    add("--verbose", action="store_true", help="name the checks that ran, and why others did not")
+    _add_findings_output(command)
+
+
+def _add_plan_save(plan: argparse.ArgumentParser) -> None:
+    add = plan.add_argument
+    add("path", metavar="PATH", help="the folder of a model, or its config.json")
+    size = "what the save will be given: a number of bytes, or 300KB, 5MB, 2GB (50GB)"
+    add("--max-shard-size", default="50GB", metavar="SIZE", help=size)
+    memory = "no weight is offloaded: all are converted before they are cut"
+    add("--in-memory", action="store_true", help=memory)
+    _add_findings_output(plan)
+
+
+def _add_findings_output(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
     add("--format", choices=FORMATS, default="text", help="text is the default")
     add("-o", "--output", metavar="FILE", help="write the report there")
     add("--color", choices=("auto", "always", "never"), default="auto")
     add("--exit-zero", action="store_true", help="exit with 0 even if something is found")
-    add("--verbose", action="store_true", help="name the checks that ran, and why others did not")
 
 
 def _add_subclass(subclass: argparse.ArgumentParser) -> None:

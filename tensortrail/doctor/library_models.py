@@ -1,10 +1,11 @@
-"""Models of transformers by their configuration, without weights and without a word from it."""
+"""Models of transformers on meta: by their configuration, or as the loader makes them of stored
+names and shapes. No weight is read, and the library prints nothing."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
 from typing import Any
@@ -14,17 +15,29 @@ class NoModel(Exception):
     """There is no model to build: why."""
 
 
-def settings_of(config: str) -> Any:
-    """The configuration of a folder or file. Code of the checkpoint is never run."""
+def need_transformers() -> None:
     if find_spec("transformers") is None or find_spec("torch") is None:
         raise NoModel("transformers is not installed here")
+
+
+def settings_of(config: str) -> Any:
+    """The configuration of a folder or file. Code of the checkpoint is never run."""
+    need_transformers()
     from transformers import AutoConfig
 
     try:
         return AutoConfig.from_pretrained(config, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        told = str(error).strip().partition("\n")[0]
+        told = first_line(error)
         raise NoModel(f"there is no configuration that transformers knows: {told}") from error
+
+
+def unquantized(config: str) -> Any:
+    """The configuration, if its names and shapes do not depend on a quantizer."""
+    settings = settings_of(config)
+    if getattr(settings, "quantization_config", None):
+        raise NoModel("the weights are quantized, and their names depend on the quantizer")
+    return settings
 
 
 def class_of(settings: Any) -> Any:
@@ -35,6 +48,40 @@ def class_of(settings: Any) -> Any:
         if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
             return kind
     raise NoModel("the configuration names no class of transformers in `architectures`")
+
+
+def loaded(settings: Any, tensors: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The model as the library's own loader makes it of tensors without values, and what the
+    loader says of them."""
+    kind = class_of(settings)
+    try:
+        model, told = kind.from_pretrained(
+            None,
+            config=settings,
+            state_dict=dict(tensors),
+            device_map="meta",
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+        )
+    except Exception as error:  # whatever the model class does with such a configuration
+        raise NoModel(f"{kind.__name__} cannot be built: {first_line(error)}") from error
+    return model, told
+
+
+def made(settings: Any) -> Any:
+    """The model as its class makes it, without stored weights."""
+    import torch
+
+    kind = class_of(settings)
+    try:
+        with torch.device("meta"):
+            return kind._from_config(settings)
+    except Exception as error:
+        raise NoModel(f"{kind.__name__} cannot be built: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 @contextmanager

@@ -97,11 +97,12 @@ def _with_manifest(read: Read, progress: Progress | None) -> Read:
 
 
 def _with_comparison(read: Read, model: str) -> Read:
-    from tensortrail.doctor.checkpoint.model_keys import CannotCompare, compare
+    from tensortrail.doctor.checkpoint.model_keys import compare
+    from tensortrail.doctor.library_models import NoModel
 
     try:
         compared = replace(read.checkpoint, comparison=compare(read.checkpoint, model))
-    except CannotCompare as error:
+    except NoModel as error:
         told = f"the names were not compared with a model: {error}"
         return read._replace(problems=(*read.problems, told))
     return read._replace(checkpoint=compared)

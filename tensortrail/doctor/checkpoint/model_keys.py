@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
-from tensortrail.doctor.library_models import NoModel, class_of, quietly, settings_of
+from tensortrail.doctor import library_models
+from tensortrail.doctor.library_models import NoModel, quietly
 from tensortrail.rules.checkpoint import (
     ADAPTER_CONFIG,
     Checkpoint,
     Format,
     ModelComparison,
+    StoredTensor,
     WeightFile,
 )
 from tensortrail.rules.shared.wrapped_names import without_wrapper
@@ -25,30 +26,28 @@ OWN = "own"
 _INTEGERS = {"I64": "int64", "I32": "int32", "BOOL": "bool", "int64": "int64", "bool": "bool"}
 
 
-class CannotCompare(Exception):
-    """There is no model to compare with: why."""
-
-
 def compare(checkpoint: Checkpoint, config: str) -> ModelComparison:
     """`config`: a configuration file or its folder, or `own`: the one beside the weights."""
-    if find_spec("transformers") is None or find_spec("torch") is None:
-        raise CannotCompare("transformers is not installed here")
+    library_models.need_transformers()
     if ADAPTER_CONFIG in checkpoint.names:
-        raise CannotCompare("an adapter holds a part of a model")
-    files = _loaded(checkpoint)
-    if not files or any(file.flaws or not file.whole for file in files):
-        raise CannotCompare("there are no weight files that can be read whole")
+        raise NoModel("an adapter holds a part of a model")
+    files = loaded_files(checkpoint)
     shapes = {each.name: each for file in files for each in file.tensors.values()}
     folder = checkpoint.path if not checkpoint.single else os.path.dirname(checkpoint.path) or "."
-    try:
-        with quietly():
-            return _compared(folder if config == OWN else config, shapes, files[0].path)
-    except NoModel as error:
-        raise CannotCompare(str(error)) from error
+    with quietly():
+        return _compared(folder if config == OWN else config, shapes, files[0].path)
+
+
+def loaded_files(checkpoint: Checkpoint) -> list[WeightFile]:
+    """The files that `from_pretrained` takes, all of them whole."""
+    files = _loaded(checkpoint)
+    if not files or any(file.flaws or not file.whole for file in files):
+        raise NoModel("there are no weight files that can be read whole")
+    return files
 
 
 def _loaded(checkpoint: Checkpoint) -> list[WeightFile]:
-    """The files that `from_pretrained` takes: one that is alone before shards."""
+    """One that is alone goes before shards."""
     if checkpoint.single:
         return list(checkpoint.files)
     for name in ("model.safetensors", "pytorch_model.bin"):
@@ -61,39 +60,15 @@ def _loaded(checkpoint: Checkpoint) -> list[WeightFile]:
     return [file for file in checkpoint.files if file.format is Format.SAFETENSORS]
 
 
-def _compared(config: str, stored: Mapping[str, Any], path: str) -> ModelComparison:
-    import torch
-
-    settings = settings_of(config)
-    if getattr(settings, "quantization_config", None):
-        raise CannotCompare("the weights are quantized, and their names depend on the quantizer")
-    kind = class_of(settings)
-    names = without_wrapper(stored)
-    tensors = {
-        name: torch.empty(
-            stored[old].shape,
-            dtype=getattr(torch, _INTEGERS.get(stored[old].dtype, "float32")),
-            device="meta",
-        )
-        for name, old in names.items()
-    }
-    try:
-        model, told = kind.from_pretrained(
-            None,
-            config=settings,
-            state_dict=tensors,
-            device_map="meta",
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,
-        )
-    except Exception as error:  # whatever the model class does with such a configuration
-        told = str(error).strip().partition("\n")[0]
-        raise CannotCompare(f"{kind.__name__} cannot be built: {told}") from error
+def _compared(config: str, stored: Mapping[str, StoredTensor], path: str) -> ModelComparison:
+    settings = library_models.unquantized(config)
+    tensors = on_meta(stored)
+    model, told = library_models.loaded(settings, tensors)
     mismatched = {
         key: (tuple(one), tuple(two)) for key, one, two in sorted(told["mismatched_keys"])
     }
     return ModelComparison(
-        kind.__name__,
+        type(model).__name__,
         path,
         len(model.state_dict()),
         len(tensors),
@@ -101,3 +76,18 @@ def _compared(config: str, stored: Mapping[str, Any], path: str) -> ModelCompari
         tuple(sorted(told["unexpected_keys"])),
         mismatched,
     )
+
+
+def on_meta(stored: Mapping[str, StoredTensor], types: Mapping[str, str] = _INTEGERS) -> Any:
+    """Tensors without values of these names and shapes. `types`: the name that torch has for the
+    element type of a file; float32 for all others."""
+    import torch
+
+    return {
+        name: torch.empty(
+            stored[old].shape,
+            dtype=getattr(torch, types.get(stored[old].dtype, "float32")),
+            device="meta",
+        )
+        for name, old in without_wrapper(stored).items()
+    }

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.shards._call import filled_with_dicts, keep_whole
+from tensortrail.rules.shards._call import filled_with_dicts, keep_whole, limits
 from tensortrail.rules.shards._saving import (
     KEEP_GROUPS_WHOLE,
     conversions_in_shard_loops,
@@ -13,6 +14,7 @@ from tensortrail.rules.shards._saving import (
     shard_loop_around,
 )
 from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.shared.shard_plan import ShardPlan
 
 
 class GroupSplitAcrossShards(Rule):
@@ -24,7 +26,8 @@ class GroupSplitAcrossShards(Rule):
 
     In a recorded run: says which weights of an offloaded model of transformers belong together,
     in which files `save_pretrained` put them, and with which `max_shard_size` none is cut.
-    `tensortrail trace --guard` stops the program before it touches a file.
+    `tensortrail trace --guard` stops the program before it touches a file, and
+    `tensortrail doctor plan-save` says it of a save that is still to come.
 
     ## Why is this bad?
     Where several weights become one (experts stacked, q/k/v fused), the members of a group may
@@ -102,6 +105,28 @@ def save(split, state_dict):
                 continue
             if (event.site, event.thread) not in failed:  # else no file was written
                 yield self._cut(timeline, event, groups)
+
+    def planned(
+        self, file: str, plan: ShardPlan, asked: str, wrong: Sequence[str]
+    ) -> Iterator[Finding]:
+        """Of a save that is still to come. `wrong`: what its files will hold and should not."""
+        if not plan.cut and not wrong:
+            return
+        limit = next(limits(plan, asked), None)
+        settings = tuple(each for each in (limit, KEEP_GROUPS_WHOLE[0]) if each)
+        first = settings[0]
+        yield replace(
+            self.finding_in_file(
+                file,
+                _told(plan.cut, len(plan.cut)) if plan.cut else f"with this limit {wrong[0]}",
+                f"save with `{first.name}={first.value}`",
+                severity=Severity.ERROR if wrong else Severity.WARNING,
+                evidence={"max_shard_size": asked, "groups": str(len(plan.cut))}
+                | ({"in the files": wrong[0]} if wrong else {}),
+            ),
+            confidence=Confidence.HIGH,
+            settings=settings,
+        )
 
     def _cut(self, timeline: Timeline, event: Event, groups: dict[str, dict[str, str]]) -> Finding:
         count = int(event.facts.get("count", len(groups)))

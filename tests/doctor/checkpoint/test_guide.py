@@ -8,7 +8,16 @@ pytest.importorskip("torch")
 pytest.importorskip("huggingface_hub")
 
 from tests.doctor.checkpoint.damages import DAMAGES
-from tests.doctor.checkpoint.guide import BLOCK, PAGE, SETTINGS, current
+from tests.doctor.checkpoint.guide import (
+    BLOCK,
+    PAGE,
+    PLAN,
+    SETTINGS,
+    TABLE,
+    current,
+    planned,
+)
+from tests.doctor.saves.families import FAMILIES
 
 
 def test_the_transcripts_are_current() -> None:
@@ -23,3 +32,18 @@ def test_the_table_has_every_damage_with_its_check() -> None:
     for damage in DAMAGES:
         words = damage.name.replace("_", " ")
         assert f"| {damage.base}: {words} | {damage.code} |" in page
+
+
+def test_the_table_of_plans_has_every_family_and_no_plan_that_was_wrong() -> None:
+    (found,) = TABLE.findall(PAGE.read_text(encoding="utf-8"))
+    assert "(wrong)" not in found[1]
+    for family in FAMILIES:
+        assert f"\n| {family} |" in found[1]
+
+
+@pytest.mark.complete
+@pytest.mark.real
+def test_the_transcript_of_a_plan_is_current() -> None:
+    pytest.importorskip("transformers")
+    ((_, command, shown),) = PLAN.findall(PAGE.read_text(encoding="utf-8"))
+    assert planned(command) == shown, "python -m tests.doctor.checkpoint.guide writes it"

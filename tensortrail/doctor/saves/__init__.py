@@ -1,0 +1,1 @@
+"""What `save_pretrained` of transformers will do with a model: files, groups, memory, disk."""
