@@ -118,7 +118,7 @@ def test_the_command_reports_a_finding_with_settings(
     assert main([*asked, "--exit-zero"]) == 0
     assert main([*asked, "--in-memory"]) == 0
     assert main([*asked[:-1], "120KB"]) == 0
-    assert "All clear" in capsys.readouterr().out
+    assert "No findings: 1 file checked" in capsys.readouterr().out
     assert main([*asked[:-1], "much"]) == 2
     assert main(["doctor", "plan-save", str(folder / "nowhere")]) == 2
 
