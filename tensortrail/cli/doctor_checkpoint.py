@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.cli.console import counted, fail, say, wants_color
+from tensortrail.cli.console import counted, fail, say, wants_color, write_output
 from tensortrail.cli.doctor_report import (
     checks_as_objects,
     chosen_codes,
@@ -27,22 +28,39 @@ if TYPE_CHECKING:
 def run(options: Namespace) -> int:
     from tensortrail.doctor.checkpoint.folder import NothingHere
 
+    paths = _paths(options)
+    if len(paths) > 1 and (told := _one_only(options)):
+        fail(f"{told} takes one folder or file, and {len(paths)} are named")
+        return FAILED
+    options.path = paths[0]
     if options.manifest == "write":
         return _listed(options)
     try:
-        found = _examined(options)
+        found = _examined(options, paths)
     except (NothingHere, OSError) as error:
         fail(str(error))
         return FAILED
     if not found.ran:
-        fail(f"no check could run on {options.path}", *_why(found))
+        fail(f"no check could run on {', '.join(paths)}", *_why(found))
         return FAILED
     write_report(options, _rendered(found, options))
+    if options.html:
+        _drawn(found, options.html)
     if options.repair and found.findings:
         return _repaired(found, options)
     if found.findings:
         return CLEAN if options.exit_zero else FOUND
     return FAILED if found.problems else CLEAN
+
+
+def _drawn(found: Examination, to: str) -> None:
+    from importlib.resources import files
+
+    from tensortrail.doctor.checkpoint.picture import page
+
+    style = files("tensortrail.tracer.exports") / "page" / "page.css"
+    write_output(page(found, style.read_text(encoding="utf-8")), to, "--html")
+    say(f"the picture was written to {to}")
 
 
 def _listed(options: Namespace) -> int:
@@ -75,15 +93,31 @@ def _repaired(found: Examination, options: Namespace) -> int:
     return CLEAN
 
 
-def _examined(options: Namespace) -> Examination:
+def _paths(options: Namespace) -> list[str]:
+    """Of several files in one folder, the folder once."""
+    if not options.folders:
+        return list(options.paths)
+    folders = (path if os.path.isdir(path) else os.path.dirname(path) for path in options.paths)
+    return list(dict.fromkeys(folder or "." for folder in folders))
+
+
+def _one_only(options: Namespace) -> str:
+    """The option that can be about one checkpoint alone."""
+    given = {"--repair": options.repair, "--manifest": options.manifest, "--model": options.model}
+    return next((name for name, value in {**given, "--html": options.html}.items() if value), "")
+
+
+def _examined(options: Namespace, paths: Sequence[str]) -> Examination:
+    from functools import reduce
+
     from tensortrail.cli.progress import LateProgress
-    from tensortrail.doctor.checkpoint.examine import examine
+    from tensortrail.doctor.checkpoint.examine import examine, together
 
     codes, verify = chosen_codes(options), options.manifest == "verify"
-    if not sys.stderr.isatty():
-        return examine(options.path, codes, None, options.model, options.values, verify)
-    with LateProgress() as progress:
-        return examine(options.path, codes, progress, options.model, options.values, verify)
+    show = LateProgress() if sys.stderr.isatty() else nullcontext()
+    with show as progress:
+        more = (progress, options.model, options.values, verify)
+        return reduce(together, [examine(path, codes, *more) for path in paths])
 
 
 def _why(found: Examination) -> Iterator[str]:

@@ -172,13 +172,15 @@ def _add_doctor(doctor: _Command) -> None:
 
 def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
     add = checkpoint.add_argument
-    add("path", metavar="PATH", help="a folder, a weight file or an index")
+    add("paths", nargs="+", metavar="PATH", help="a folder, a weight file or an index")
+    add("--folders", action="store_true", help="check the folders that the files named lie in")
     model = "compare names and shapes with the model of this config.json; own: the one beside them"
     add("--model", default="", metavar="CONFIG", help=model)
     values = "read every tensor: NaN, infinite, constant and repeated values; this takes its time"
     add("--values", action="store_true", help=values)
     manifest = "write the SHA-256 of every file into SHA256SUMS, or compare the files with it"
     add("--manifest", choices=("write", "verify"), help=manifest)
+    add("--html", metavar="FILE", help="draw the files by size, with what is damaged, there")
     add("--repair", metavar="OUT", help="mend what can be mended, into this new folder")
     add("--link", action="store_true", help="with --repair: link unchanged files, do not copy them")
     _add_findings(checkpoint)

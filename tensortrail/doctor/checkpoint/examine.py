@@ -41,7 +41,7 @@ def examine(
     The components of a pipeline are examined too, and what is found in them is found in it."""
     found = _examined(path, codes, progress, model, values, manifest)
     for name in sorted(found.checkpoint.components):
-        found = _together(found, _examined(os.path.join(path, name), codes, progress, "", values))
+        found = together(found, _examined(os.path.join(path, name), codes, progress, "", values))
     return found
 
 
@@ -108,7 +108,7 @@ def _with_comparison(read: Read, model: str) -> Read:
     return read._replace(checkpoint=compared)
 
 
-def _together(whole: Examination, part: Examination) -> Examination:
+def together(whole: Examination, part: Examination) -> Examination:
     """A check ran if it ran on the whole or on some part."""
     return whole._replace(
         checkpoint=replace(
