@@ -118,8 +118,8 @@ def _contents(
     last = outer.rpartition(".")[2].lower()
     parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     by_key = last in _MAPPINGS
-    if by_key if len(parts) != 2 else not (by_key or last == "tuple"):
-        return None
+    if not parts or (by_key if len(parts) != 2 else not (by_key or last == "tuple")):
+        return None  # `tuple[()]`, or not as such containers are written
     if not by_key and last not in _SEQUENCES:
         return None
     if by_key:

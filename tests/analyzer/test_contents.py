@@ -130,6 +130,11 @@ def f(given: {annotation}):
     assert kinds(body) == TENSOR
 
 
+@pytest.mark.parametrize("annotation", ["tuple[()]", "dict[str]", "list[int, Tensor]", "list[0]"])
+def test_containers_annotated_in_another_way(annotation: str) -> None:
+    assert kinds(f"def f(given: {annotation}):\n    found = given[0]\n    found\n") == UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("made", "taken"),
     [
