@@ -53,6 +53,7 @@ NOTICED = {
     "STO205": {"guard removed": 1},
     "STO208": {"guard removed": 1, "condition turned": 1},
     "STO210": {"move left out": 1},
+    "STO211": {"statement left out": 1},
     "XFR601": {"move left out": 1, "statement left out": 1},
     "XFR605": {"statement left out": 4},
 }
