@@ -12,7 +12,9 @@ from tensortrail.rules import all_rules
 
 def _head() -> str:
     """Imports, and a text with the words that every rule waits for: so all rules look at it."""
-    examples = "".join(bad.source for rule in all_rules().values() for bad in rule.bad)
+    examples = "".join(
+        bad.source for rule in all_rules().values() if rule.reads_code() for bad in rule.bad
+    )
     return f"import torch\nfrom torch import nn\n_ = {examples!r}\n".replace("\\n", "\\n\\\n")
 
 

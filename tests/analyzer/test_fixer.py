@@ -117,6 +117,7 @@ def test_previews_and_diffs() -> None:
 EXAMPLES = [
     example.source
     for rule in all_rules().values()
+    if rule.reads_code()
     for example in [*rule.bad, *rule.good]
     if isinstance(example, (Bad, Good)) and not example.files
 ]

@@ -64,7 +64,7 @@ def parses(data: bytes) -> bool:
 def sources() -> Iterator[str]:
     yield from [PLACES] * 10
     for rule in all_rules().values():
-        for bad in rule.bad:
+        for bad in rule.bad if rule.reads_code() else ():
             yield bad.source
 
 
