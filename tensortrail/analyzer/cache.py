@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from typing import Any
 from zlib import crc32
 
 from tensortrail.analyzer.codec import from_data, to_data
+from tensortrail.analyzer.installed import own_files, packages
 from tensortrail.analyzer.request import FileResult
 from tensortrail.files import leads_out, read, replace
 
@@ -146,35 +146,9 @@ def refused(folder: str, root: str) -> str:
 
 def fingerprint(*parts: object) -> str:
     """Of the installed tool's own files and whatever else decides about findings."""
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    stamps = []
-    for name in ("findings.py", "analyzer", "rules"):
-        stamps += sorted(_stamps_below(os.path.join(own, name)))
-    return json.dumps([stamps, _installed(), *map(repr, parts)])
-
-
-def _installed() -> list[list[object]]:
-    """Changes when a package is installed or removed: it may bring rules by entry point."""
-    return [
-        [folder, os.stat(folder).st_mtime_ns]
-        for folder in sys.path
-        if folder.endswith(("site-packages", "dist-packages")) and os.path.isdir(folder)
-    ]
-
-
-def _stamps_below(path: str) -> list[list[object]]:
-    if not os.path.isdir(path):
-        status = os.stat(path)
-        return [[os.path.basename(path), status.st_size, status.st_mtime_ns]]
-    found: list[list[object]] = []
-    with os.scandir(path) as scan:
-        for entry in scan:
-            if entry.is_dir():
-                found += _stamps_below(entry.path) if entry.name != "__pycache__" else []
-            elif entry.name.endswith(".py"):
-                status = entry.stat()
-                found.append([entry.name, status.st_size, status.st_mtime_ns])
-    return found
+    return json.dumps(
+        [own_files("findings.py", "analyzer", "rules"), packages(), *map(repr, parts)]
+    )
 
 
 def _prepare(folder: str) -> None:

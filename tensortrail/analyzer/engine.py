@@ -43,7 +43,7 @@ def checker(request: CheckRequest) -> Callable[[str, bytes], Sequence[Finding]]:
 
     def check_bytes(name: str, data: bytes) -> Sequence[Finding]:
         judge.forget(name)
-        return _reported(request, judge.file(name, data, judge.rules_for(data)).findings)
+        return _reported(request, judge.file(name, data, judge.chosen.rules_for(data)).findings)
 
     return check_bytes
 

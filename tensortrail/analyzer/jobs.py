@@ -8,14 +8,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tensortrail.analyzer.judge import Judge, ended, unopened
+from tensortrail.analyzer.chosen import Chosen
+from tensortrail.analyzer.own import ended, unopened
 from tensortrail.analyzer.request import CheckRequest, FileResult, Progress
 from tensortrail.files import read
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
-    from tensortrail.rules import Rule
+    from tensortrail.analyzer.judge import Judge
+    from tensortrail.analyzer.rule_index import Listed
 
 _WORTH_PROCESSES = 4_000_000
 """Bytes to be judged, beside those of the largest file, from which other processes pay."""
@@ -27,14 +29,14 @@ _MOST_PER_PROCESSOR = 4
 class _Job(NamedTuple):
     path: str
     data: bytes
-    rules: Sequence[type[Rule]]
+    rules: Sequence[Listed]
 
 
 def judge_files(
     request: CheckRequest, paths: Sequence[str], progress: Progress | None
 ) -> list[FileResult]:
     """Read each file once; one without any rule's trigger words is clean without being parsed."""
-    judge = Judge(request)
+    chosen = Chosen(request)
     done: list[FileResult] = []
     todo: list[_Job] = []
     for number, path in enumerate(paths):
@@ -45,7 +47,7 @@ def judge_files(
         except OSError as error:
             done.append(unopened(path, error))
             continue
-        rules = judge.rules_for(data)
+        rules = chosen.rules_for(data)
         if rules or request.syntax or _may_suppress(data):
             todo.append(_Job(path, data, rules))
         else:
@@ -58,7 +60,7 @@ def judge_files(
     jobs = _jobs(request)
     if jobs > 1 and _besides_the_largest(todo) > _WORTH_PROCESSES:
         return done + _in_processes(request, todo, jobs, tick)
-    return done + _here(judge, todo, tick)
+    return done + (_here(_judge(request), todo, tick) if todo else [])
 
 
 def _jobs(request: CheckRequest) -> int:
@@ -149,10 +151,17 @@ def _chunk(request: CheckRequest, files: Sequence[tuple[str, bytes]]) -> list[Fi
     """Runs in another process; one Judge lives there for all its chunks."""
     key = repr(request)
     if key not in _judges:
-        _judges[key] = Judge(request)
+        _judges[key] = _judge(request)
     judge = _judges[key]
-    todo = [_Job(path, data, judge.rules_for(data)) for path, data in files]
+    todo = [_Job(path, data, judge.chosen.rules_for(data)) for path, data in files]
     return _here(judge, todo, lambda count: None)
 
 
 _judges: dict[str, Judge] = {}
+
+
+def _judge(request: CheckRequest) -> Judge:
+    """Imported where a file has to be judged: most checks of a few files find none that has."""
+    from tensortrail.analyzer.judge import Judge
+
+    return Judge(request)

@@ -5,21 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 
+from tensortrail.analyzer.chosen import LARGEST, Chosen
 from tensortrail.analyzer.limits import MOST_SECONDS, TooMuch
 from tensortrail.analyzer.module import PythonModule, open_project
-from tensortrail.analyzer.own import CRASHED, IN_PART, OWN, UNREADABLE, own_finding
+from tensortrail.analyzer.own import CRASHED, IN_PART, OWN, UNREADABLE, only, own_finding
 from tensortrail.analyzer.parsing import parsed
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.request import CheckRequest, FileResult, digest_of
+from tensortrail.analyzer.rule_index import Listed, listed
 from tensortrail.analyzer.source import Unreadable
 from tensortrail.analyzer.suppress import apply_suppressions
-from tensortrail.analyzer.triggers import Triggers
 from tensortrail.findings import Finding, Site
-from tensortrail.rules import Rule, all_rules
+from tensortrail.rules import Rule
 from tensortrail.rules.explained import without_explained
-
-_LARGEST = 20_000_000
-"""Bytes of a file that is judged; parsing takes a hundred times as much memory."""
 
 OnCrash = Callable[[Rule, Exception], Finding]
 """What to report of a rule that raises."""
@@ -29,46 +27,36 @@ class Judge:
     """Judges files one after another, keeping what it learned of the project."""
 
     def __init__(self, request: CheckRequest) -> None:
-        rules = all_rules()
+        rules = listed()
         self._request = request
-        self._selected = [
-            rule
-            for code, rule in rules.items()
-            if (rule.default if request.codes is None else code in request.codes)
-        ]
+        self.chosen = Chosen(request)
         self._codes = rules.keys() | OWN.keys()
-        self._of_runs = {code for code, rule in rules.items() if rule.watches_runs()}
-        self._triggers = Triggers(self._selected)
-        self._project = open_project(self._triggers.words)
-
-    def rules_for(self, data: bytes) -> list[type[Rule]]:
-        """Those whose trigger words the file has; all for one that is too large to look at."""
-        filtered = self._request.use_triggers and len(data) <= _LARGEST
-        return self._triggers.rules_for(data) if filtered else self._selected
+        self._of_runs = {code for code, rule in rules.items() if rule.watches_runs}
+        self._project = open_project(self.chosen.words)
 
     def forget(self, path: str) -> None:
         """The file is about to change."""
         self._project.forget(path)
 
-    def file(self, path: str, data: bytes, rules: Sequence[type[Rule]]) -> FileResult:
+    def file(self, path: str, data: bytes, rules: Sequence[Listed]) -> FileResult:
         """Whatever the file holds, it costs no other file its findings."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the compiler's, about the code that is read
                 return self._judged(path, data, rules)
         except Unreadable as error:
-            return _only(UNREADABLE, str(error), Site(path, error.line, error.column))
+            return only(UNREADABLE, str(error), Site(path, error.line, error.column))
         except TooMuch as why:
-            return _only(IN_PART, f"{why}, so it was not checked", Site(path, 1))
+            return only(IN_PART, f"{why}, so it was not checked", Site(path, 1))
         except (RecursionError, MemoryError):
-            return _only(UNREADABLE, "nested too deeply to be judged", Site(path, 1))
+            return only(UNREADABLE, "nested too deeply to be judged", Site(path, 1))
         except Exception as error:
             what = f"this file could not be judged: {type(error).__name__}: {error}"
-            return _only(CRASHED, what, Site(path, 1))
+            return only(CRASHED, what, Site(path, 1))
 
-    def _judged(self, path: str, data: bytes, rules: Sequence[type[Rule]]) -> FileResult:
-        if len(data) > _LARGEST:
-            raise Unreadable(f"larger than {_LARGEST // 1_000_000} MB: not judged")
+    def _judged(self, path: str, data: bytes, rules: Sequence[Listed]) -> FileResult:
+        if len(data) > LARGEST:
+            raise Unreadable(f"larger than {LARGEST // 1_000_000} MB: not judged")
         if self._request.syntax:
             parsed(data)
         self._project.trim()
@@ -76,7 +64,8 @@ class Judge:
         module = PythonModule(path, data, self._project)
         profile = self._request.profile
         findings_of = profile.findings if profile else _findings_of
-        found = _found(module, [rule() for rule in rules], _crashed(path), findings_of)
+        made = [rule.load()() for rule in rules]
+        found = _found(module, made, _crashed(path), findings_of)
         unused = self._request.report_unused and not self._project.limit.notes
         kept = apply_suppressions(
             found, module.source, self._codes, unused, self._of_runs, module.kept
@@ -89,19 +78,6 @@ def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> Fi
     goes on. Raises Unreadable for bytes that are no Python source."""
     module = PythonModule(path, data, project)
     return FileResult(path, _found(module, rules, None), _needs(module))
-
-
-def unopened(path: str, error: OSError) -> FileResult:
-    message = f"cannot be opened: {error.strerror or error}"
-    return _only(UNREADABLE, message, Site(path, 1))
-
-
-def ended(path: str) -> FileResult:
-    return _only(CRASHED, "the process that judged this file was ended by it", Site(path, 1))
-
-
-def _only(code: str, message: str, site: Site) -> FileResult:
-    return FileResult(site.file, (own_finding(code, message, site),))
 
 
 def _findings_of(rule: Rule, module: PythonModule) -> Iterable[Finding]:

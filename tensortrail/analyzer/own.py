@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensortrail.analyzer.request import FileResult
 from tensortrail.findings import Confidence, Finding, RuleInfo, Severity, Site
 
 UNREADABLE = "TTR001"
@@ -53,3 +54,16 @@ OWN = {
 def own_finding(code: str, message: str, site: Site) -> Finding:
     info = OWN[code]
     return Finding(code, info.name, message, info.severity, info.confidence, site)
+
+
+def only(code: str, message: str, site: Site) -> FileResult:
+    return FileResult(site.file, (own_finding(code, message, site),))
+
+
+def unopened(path: str, error: OSError) -> FileResult:
+    message = f"cannot be opened: {error.strerror or error}"
+    return only(UNREADABLE, message, Site(path, 1))
+
+
+def ended(path: str) -> FileResult:
+    return only(CRASHED, "the process that judged this file was ended by it", Site(path, 1))

@@ -2,49 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from tensortrail.rules.base import Near, Rule, Trigger
+if TYPE_CHECKING:
+    from tensortrail.rules.base import Rule
+    from tensortrail.rules.base import Trigger as Written
 
 _WINDOW = 2000
-"""Bytes from the start of a line that a `Near` pattern may look at."""
+"""Bytes from the start of a line that a pattern near a word may look at."""
 
-Test = Callable[[bytes], bool]
+R = TypeVar("R")
 
 
-class Triggers:
+class Pattern:
+    """A regular expression that is compiled when the first file needs it."""
+
+    def __init__(self, text: bytes, flags: int) -> None:
+        self.text, self.flags = text, flags
+
+    @cached_property
+    def compiled(self) -> re.Pattern[bytes]:
+        return re.compile(self.text, self.flags)
+
+
+class Trigger(NamedTuple):
+    """All words have to occur, and the pattern on a line with the first of them."""
+
+    words: tuple[bytes, ...]
+    near: Pattern | None = None
+
+
+class Filter(NamedTuple):
+    """What a file has to hold for a rule to look at it: a trigger, and one of the shapes."""
+
+    triggers: tuple[Trigger, ...]
+    shape: tuple[Pattern, ...]
+
+    def passes(self, data: bytes, present: set[bytes]) -> bool:
+        if self.triggers and not any(_fits(each, data, present) for each in self.triggers):
+            return False
+        return not self.shape or any(each.compiled.search(data) for each in self.shape)
+
+    def to_data(self) -> Any:
+        triggers = [
+            [[word.decode() for word in each.words], _pattern_data(each.near)]
+            for each in self.triggers
+        ]
+        return [triggers, [_pattern_data(each) for each in self.shape]]
+
+    @classmethod
+    def from_data(cls, data: Any) -> Filter:
+        triggers, shape = data
+        return cls(
+            tuple(Trigger(tuple(w.encode() for w in words), _pattern(n)) for words, n in triggers),
+            tuple(Pattern(text.encode("latin-1"), flags) for text, flags in shape),
+        )
+
+
+def filter_of(rule: type[Rule]) -> Filter:
+    shape = tuple(Pattern(each.pattern, each.flags) for each in rule.shape)
+    return Filter(tuple(map(_trigger, rule.triggers)), shape)
+
+
+class Triggers(Generic[R]):
     """One scan for each distinct word, shared by all rules."""
 
-    def __init__(self, rules: Iterable[type[Rule]]) -> None:
-        self._rules = [
-            (rule, [_words(trigger) for trigger in rule.triggers], _places(rule))
-            for rule in rules
-            if rule.reads_code()
-        ]
+    def __init__(self, rules: Iterable[tuple[R, Filter]]) -> None:
+        self._rules = list(rules)
         self._stems = _stems(self.words)
 
     @property
     def words(self) -> frozenset[bytes]:
         """All the words that any rule waits for; the empty one if a rule waits for none."""
         found: set[bytes] = set()
-        for _, triggers, _ in self._rules:
-            found.update(*triggers or [frozenset({b""})])
+        for _, each in self._rules:
+            found.update(*(trigger.words for trigger in each.triggers) if each.triggers else [b""])
         return frozenset(found)
 
-    def rules_for(self, data: bytes) -> list[type[Rule]]:
+    def rules_for(self, data: bytes) -> list[R]:
         present = self._present(data)
-        return [
-            rule
-            for rule, triggers, places in self._rules
-            if (
-                not triggers
-                or any(
-                    words <= present and (place is None or place(data))
-                    for words, place in zip(triggers, places, strict=True)
-                )
-            )
-            and (not rule.shape or any(shape.search(data) for shape in rule.shape))
-        ]
+        return [rule for rule, each in self._rules if each.passes(data, present)]
 
     def _present(self, data: bytes) -> set[bytes]:
         """Of the words those that occur: where a part of one is missing, it is not looked for."""
@@ -53,6 +93,11 @@ class Triggers:
             if stem in found and word in data:
                 found.add(word)
         return found
+
+
+def may_flag(rule: type[Rule], data: bytes) -> bool:
+    """Whether the rule would look at a file of these bytes."""
+    return bool(Triggers([(rule, filter_of(rule))]).rules_for(data))
 
 
 def _stems(words: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
@@ -64,31 +109,37 @@ def _stems(words: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def _words(trigger: Trigger) -> frozenset[bytes]:
-    """All of them have to occur."""
-    if isinstance(trigger, Near):
-        return frozenset(each.encode() for each in (trigger.word, *trigger.also))
-    return frozenset(
-        each.encode() for each in ((trigger,) if isinstance(trigger, str) else trigger)
-    )
+def _trigger(written: Written) -> Trigger:
+    if isinstance(written, str):
+        return Trigger((written.encode(),))
+    pattern = getattr(written, "pattern", None)
+    if pattern is None:
+        return Trigger(tuple(str(each).encode() for each in written))
+    words = (written.word, *written.also)  # type: ignore[union-attr]
+    return Trigger(tuple(each.encode() for each in words), Pattern(pattern.pattern, pattern.flags))
 
 
-def _places(rule: type[Rule]) -> list[Test | None]:
-    return [_near(each) if isinstance(each, Near) else None for each in rule.triggers]
-
-
-def _near(trigger: Near) -> Test:
-    """Whether the pattern is found on a line with the word."""
-    word = trigger.word.encode()
-    match = trigger.pattern.match
-
-    def test(data: bytes) -> bool:
-        at = data.find(word)
-        while at >= 0:
-            start = data.rfind(b"\n", 0, at) + 1
-            if match(data[start : start + _WINDOW]):
-                return True
-            at = data.find(word, at + len(word))
+def _fits(trigger: Trigger, data: bytes, present: set[bytes]) -> bool:
+    if not present.issuperset(trigger.words):
         return False
+    return trigger.near is None or _is_near(trigger.near, trigger.words[0], data)
 
-    return test
+
+def _is_near(pattern: Pattern, word: bytes, data: bytes) -> bool:
+    """Whether the pattern is found on a line with the word."""
+    match = pattern.compiled.match
+    at = data.find(word)
+    while at >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        if match(data[start : start + _WINDOW]):
+            return True
+        at = data.find(word, at + len(word))
+    return False
+
+
+def _pattern_data(pattern: Pattern | None) -> Any:
+    return None if pattern is None else [pattern.text.decode("latin-1"), pattern.flags]
+
+
+def _pattern(data: Any) -> Pattern | None:
+    return None if data is None else Pattern(data[0].encode("latin-1"), data[1])

@@ -101,10 +101,10 @@ def _report(
         return
     from tensortrail.analyzer.fixer import with_previews
     from tensortrail.analyzer.own import OWN
+    from tensortrail.analyzer.rule_index import listed
     from tensortrail.files import read as read_file
     from tensortrail.findings import Report
     from tensortrail.reporters import render
-    from tensortrail.rules import all_rules
 
     @lru_cache(maxsize=1)
     def read(path: str) -> bytes:
@@ -112,7 +112,8 @@ def _report(
             return request.stdin[1]
         return read_file(path)
 
-    infos = {code: rule.info() for code, rule in all_rules().items()} | OWN
+    codes = {each.code for each in findings}
+    infos = {code: rule.load().info() for code, rule in listed().items() if code in codes} | OWN
     report = Report(
         findings=tuple(with_previews(findings, read)),
         rules=infos,

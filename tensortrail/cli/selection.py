@@ -17,9 +17,9 @@ def selected(config: Config) -> frozenset[str] | None:
 
 def codes_of(selectors: Iterable[str]) -> set[str]:
     from tensortrail.analyzer.own import OWN
-    from tensortrail.rules import all_rules
+    from tensortrail.analyzer.rule_index import listed
 
-    rules = all_rules()
+    rules = listed()
     found: set[str] = set()
     for selector in selectors:
         if selector == "ALL":

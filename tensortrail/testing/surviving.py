@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensortrail.analyzer.triggers import Triggers
+from tensortrail.analyzer.triggers import may_flag
 from tensortrail.rules.base import Rule
 from tensortrail.rules.examples import Bad, Good
 from tensortrail.testing.examples import run
@@ -35,7 +35,7 @@ def outcomes(rule: type[Rule]) -> Iterator[Outcome]:
 
 
 def _outcome(rule: type[Rule], number: int, example: Bad | Good, other: Paraphrase) -> Outcome:
-    read = rule in Triggers([rule]).rules_for(other.source.encode())
+    read = may_flag(rule, other.source.encode())
     found = run(rule, other.source, other.files, other.path) if read else ()
     wanted = len(example.lines) if isinstance(example, Bad) else 0
     kept = len(found) >= wanted if wanted else not found

@@ -17,6 +17,7 @@ from tensortrail.analyzer.judge import Judge
 from tensortrail.analyzer.module import PythonModule
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.request import CheckRequest, CheckResult
+from tensortrail.analyzer.rule_index import listed, listed_as
 from tensortrail.rules import Module, Rule, all_rules
 
 BAD = 'def f(t):\n    return t.weight.device == "meta"\n'
@@ -97,8 +98,9 @@ class Crashing(Rule):
 def test_a_rule_that_crashes_ends_only_its_own_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = {"ZZZ901": Crashing, **all_rules()}
-    monkeypatch.setattr("tensortrail.analyzer.judge.all_rules", lambda: rules)
+    rules = {"ZZZ901": listed_as(Crashing), **listed()}
+    for user in ("judge", "chosen"):
+        monkeypatch.setattr(f"tensortrail.analyzer.{user}.listed", lambda: rules)
     (tmp_path / "bad.py").write_text(BAD)
     result = run(tmp_path)
     assert [code for _, code, _ in codes(result)] == ["TTR003", "DEV501"]
@@ -181,8 +183,8 @@ def test_files_that_were_judged_are_let_go_without_the_collector(
     gc.disable()
     try:
         data = using.read_bytes()
-        found = judge.file(str(using), data, judge.rules_for(data)).findings
-        judge.file("empty.py", b"", judge.rules_for(b""))
+        found = judge.file(str(using), data, judge.chosen.rules_for(data)).findings
+        judge.file("empty.py", b"", judge.chosen.rules_for(b""))
         alive = [each for each in made if each() is not None]
     finally:
         gc.enable()

@@ -31,7 +31,7 @@ COUNTS = {
 def judged(source: str, path: str = "shape.py") -> list[Finding]:
     judge = Judge(CheckRequest())
     data = source.encode()
-    return list(judge.file(path, data, judge.rules_for(data)).findings)
+    return list(judge.file(path, data, judge.chosen.rules_for(data)).findings)
 
 
 def work_of(source: str) -> tuple[int, list[Finding]]:

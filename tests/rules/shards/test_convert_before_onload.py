@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensortrail.analyzer.triggers import Triggers
+from tensortrail.analyzer.triggers import may_flag
 from tensortrail.findings import Severity
 from tensortrail.rules.shards.convert_before_onload import ConvertBeforeOnload
 from tensortrail.testing import run
@@ -32,7 +32,7 @@ def test_converted_before_it_is_loaded(condition: str) -> None:
     assert "line 5" in finding.message
     assert [step.site.line for step in finding.trail] == [5]
     assert [each.name for each in finding.settings] == ["save_original_format"]
-    assert ConvertBeforeOnload in Triggers([ConvertBeforeOnload]).rules_for(source.encode())
+    assert may_flag(ConvertBeforeOnload, source.encode())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensortrail.analyzer.triggers import Triggers
+from tensortrail.analyzer.triggers import may_flag
 from tensortrail.findings import Confidence, Severity
 from tensortrail.rules.shards.index_not_from_written import IndexNotFromWritten
 from tensortrail.testing import fixed, run
@@ -24,7 +24,7 @@ def test_dicts_become_one_dict(given: str, mended: str) -> None:
     source = f"def save(weight_map, keys, f):\n    weight_map.update{given}\n"
     [finding] = run(IndexNotFromWritten, source)
     assert finding.severity is Severity.ERROR
-    assert IndexNotFromWritten in Triggers([IndexNotFromWritten]).rules_for(source.encode())
+    assert may_flag(IndexNotFromWritten, source.encode())
     assert fixed(IndexNotFromWritten, source).endswith(f"weight_map.update{mended}\n")
 
 
@@ -117,7 +117,7 @@ def test_a_weight_left_out_stays_in_the_mapping() -> None:
     assert finding.site.line == 9
     assert finding.severity is Severity.WARNING
     assert "`head`" in finding.message
-    assert IndexNotFromWritten in Triggers([IndexNotFromWritten]).rules_for(source.encode())
+    assert may_flag(IndexNotFromWritten, source.encode())
 
 
 @pytest.mark.parametrize(
