@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -13,6 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 TITLE = "tensortrail: what was where"
+PRELOADED = (
+    "numpy", "PIL.Image", "pytest", "regex", "requests", "safetensors.torch", "torch._dynamo",
+    "torch._inductor.config", "torch.distributed.fsdp", "torch.onnx", "torch.utils.data", "yaml",
+    "tensortrail.tracer.entrances.rehearsed_tests",
+)  # fmt: skip
 RANK = {"passed": 0, "skipped": 1, "failed": 2}
 
 
@@ -58,42 +64,40 @@ def _message(report: Any) -> str:
 
 
 def preload() -> None:
-    import numpy
-    import pytest
-    import safetensors.torch
-    import torch._dynamo
-
-    from tensortrail.tracer.entrances import rehearsed_tests
-
-    assert all((numpy, pytest, safetensors.torch, torch._dynamo, rehearsed_tests))
+    for name in PRELOADED:
+        importlib.import_module(name)
 
 
 def run(
-    source: Path,
+    paths: Sequence[Path],
     package: str,
     folder: Path,
     arguments: Sequence[str],
     seconds: float,
     without: Sequence[str] = (),
 ) -> Outcomes:
-    """Of pytest in `folder`, with the package that lies in `source`, as if others were missing."""
+    """Of pytest in `folder`, with packages in `paths`, as if those in `without` were missing.
+
+    `package` has to be the one that lies in the first of the paths."""
     with tempfile.TemporaryDirectory() as written:
         result = Path(written) / "found.json"
         child = os.fork()
         if child == 0:
             sys.modules.update(dict.fromkeys(without))  # type: ignore[arg-type]
-            _run_here(source, package, folder, arguments, result)
+            _run_here(paths, package, folder, arguments, result)
         ended = _wait(child, seconds)
         if not result.is_file():
             return Outcomes({}, "took too long" if not ended else "the process died")
         found, imported = json.loads(result.read_text(encoding="utf-8"))
-        if not Path(imported).is_relative_to(source):
-            return Outcomes({}, f"another {package} was imported, or none")
+        ran = any(word != "skipped" for word, *_ in found.values())
+        if not Path(imported).is_relative_to(paths[0]) and (imported or ran):
+            said = next((message for word, message, _ in found.values() if word == "failed"), "")
+            return Outcomes({}, f"cannot be imported: {said[-160:]}")
         return Outcomes({name: Outcome(*each) for name, each in found.items()})
 
 
 def _run_here(
-    source: Path, package: str, folder: Path, arguments: Sequence[str], result: Path
+    paths: Sequence[Path], package: str, folder: Path, arguments: Sequence[str], result: Path
 ) -> None:
     try:
         os.setpgid(0, 0)
@@ -103,13 +107,14 @@ def _run_here(
         import pytest
 
         os.chdir(folder)
-        sys.path.insert(0, str(source))
-        os.environ["PYTHONPATH"] = str(source)
+        sys.path[:0] = map(str, paths)
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(str, paths))
         collector = _Collector()
-        options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "--tb=short"]
+        options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={folder}"]
+        options += ["-o", "markers=fix", "--tb=short"]
         pytest.main([*options, *arguments], plugins=[collector])
         partial = result.with_suffix(".part")
-        imported = getattr(sys.modules.get(package), "__file__", None) or ""
+        imported = str((getattr(sys.modules.get(package), "__path__", None) or [""])[0])
         partial.write_text(json.dumps([collector.found, imported]), encoding="utf-8")
         partial.rename(result)
     finally:

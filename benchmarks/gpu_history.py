@@ -1,31 +1,38 @@
-"""Fixes of other projects as the judge: their tests, rehearsed before the fix and after it.
+"""Fixes of other projects as the judge: tests, rehearsed before the fix and after it, and plainly.
 
     python -m benchmarks.gpu_history --mirrors FOLDER --work FOLDER [--since DATE] [PROJECT...]
+    python -m benchmarks.gpu_history --mirrors FOLDER --work FOLDER --ours [--again] [PROJECT...]
+    python -m benchmarks.gpu_history --write
 
-The tests that a fix changed run rehearsed with the code before it and with the code after it, and
-plainly. A fix is told apart if one of them fails before and passes after, where the plain run shows
-no such difference. Each fix adds a line to `gpu_history.jsonl`; those that are there are left out.
+The tests are those that a fix changed, or with `--ours` those in `device_bugs/`, which we wrote
+for fixes without one. The other packages are those of the time (`eras.py`). A fix is told apart if
+a test fails before and passes after it, where a plain run gives the same twice. Each fix adds a
+line to `gpu_history.jsonl`, and those that are there are left out; `--write` puts the tables into
+the guide.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import datetime
 import json
 import re
 import shutil
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks import forked_tests
+from benchmarks.eras import packages
 from benchmarks.forked_tests import Outcomes
+from benchmarks.gpu_history_table import RESULTS, recorded, summary, write_guide
 from benchmarks.history_fixes import Fix, Repository
 
-RESULTS = Path(__file__).parent / "gpu_history.jsonl"
+OURS = Path(__file__).parent / "device_bugs"
 LINE = re.compile(r"([\w./+-]+\.py):(\d+)")
+DEVICES = ("--rehearse", "cuda:2")
 
 
 @dataclass(frozen=True)
@@ -34,16 +41,36 @@ class Layout:
 
     mirror: str
     folders: tuple[str, ...]
-    source: str
+    """The last has its tests."""
+    source: str = "."
+    package: str = ""
     without: tuple[str, ...] = ()
     """Packages that its old releases cannot be imported with, as they are today."""
 
 
 LAYOUTS = {
-    "accelerate": Layout("huggingface+accelerate", ("src", "tests"), "src"),
-    "diffusers": Layout("huggingface+diffusers", ("src", "tests"), "src", ("torchao",)),
-    "peft": Layout("huggingface+peft", ("src", "tests"), "src"),
-    "torchao": Layout("pytorch+ao", ("torchao", "test"), "."),
+    "accelerate": Layout("huggingface+accelerate", ("src", "tests"), "src", without=("torchao",)),
+    "compressed-tensors": Layout(
+        "vllm-project+compressed-tensors", ("src", "tests"), "src", "compressed_tensors"
+    ),
+    "diffusers": Layout("huggingface+diffusers", ("src", "tests"), "src", without=("torchao",)),
+    "peft": Layout("huggingface+peft", ("src", "tests"), "src", without=("torchao",)),
+    "torchao": Layout("pytorch+ao", ("torchao", "test")),
+    "torchtune": Layout("pytorch+torchtune", ("torchtune", "tests")),
+    "deepspeed": Layout("deepspeedai+DeepSpeed", ("deepspeed", "accelerator", "tests")),
+    "llm-compressor": Layout(
+        "vllm-project+llm-compressor", ("src", "tests"), "src", "llmcompressor"
+    ),
+    "megatron-core": Layout("NVIDIA+Megatron-LM", ("megatron", "tests"), package="megatron"),
+    "bitsandbytes": Layout("bitsandbytes-foundation+bitsandbytes", ("bitsandbytes", "tests")),
+    "quanto": Layout("huggingface+optimum-quanto", ("quanto", "optimum", "test")),
+    "sd-scripts": Layout(
+        "kohya-ss+sd-scripts", ("library", "networks", "tests"), package="library"
+    ),
+    "musubi-tuner": Layout("kohya-ss+musubi-tuner", ("src", "tests"), "src", "musubi_tuner"),
+    "gptqmodel": Layout("ModelCloud+GPTQModel", ("gptqmodel", "tests")),
+    "torchmetrics": Layout("Lightning-AI+torchmetrics", ("src", "torchmetrics", "tests"), "src"),
+    "torchtitan": Layout("pytorch+torchtitan", ("torchtitan", "tests")),
 }
 
 
@@ -56,57 +83,71 @@ class Verdict:
     """The error before the fix, or why the fix is not told apart."""
     tests: tuple[str, ...] = ()
     """Which fail before and pass after it."""
+    plain: str = ""
+    """What a plain run says of the first of them, before the fix and after it."""
     names_the_line: bool = False
     """The explanation names a line that the fix changed, or one of the three around it."""
     explained: bool = False
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A fix and the tests to try it with."""
+
+    fix: Fix
+    files: Sequence[str]
+    names: Sequence[str] = ()
+    """Functions in them, if not all are wanted."""
+    ours: bool = False
+
+
+@dataclass
 class Judge:
-    def __init__(self, layout: Layout, repository: Repository, fix: Fix, work: Path, bound: float):
-        self._layout, self._repository, self._fix, self._bound = layout, repository, fix, bound
-        self._after, self._before = work / "after", work / "before"
-        repository.unpack(fix.commit, layout.folders, self._after)
-        repository.unpack(f"{fix.commit}^", layout.folders[:1], self._before)
-        repository.unpack(fix.commit, layout.folders[1:], self._before)
-        self._names = repository.changed_tests(fix)
+    layout: Layout
+    repository: Repository
+    trial: Trial
+    work: Path
+    bound: float
+    others: Sequence[Path] = field(default_factory=tuple)
 
     def verdict(self) -> Verdict:
-        if not self._names:
+        fix, folders = self.trial.fix, self.layout.folders
+        if not self.trial.files:
             return Verdict(False, "no test function was changed")
-        before = self._run(self._before, rehearsed=True)
+        self.repository.unpack(fix.commit, folders, self.work / "after")
+        self.repository.unpack(f"{fix.commit}^", folders[:-1], self.work / "before")
+        self.repository.unpack(fix.commit, folders[-1:], self.work / "before")
+        before = self._run("before", rehearsed=True)
         failed = _named(before, "failed")
         if not failed:
             return Verdict(False, before.trouble or _nothing_failed(before))
-        after = self._run(self._after, rehearsed=True)
+        after = self._run("after", rehearsed=True)
         told = [name for name in failed if _word(after, name) == "passed"]
         if not told:
-            message = next(
-                (after.tests[name].message for name in failed if name in after.tests), ""
-            )
-            return Verdict(False, after.trouble or f"fails at the fix, too: {_first(message)}")
+            messages = (after.tests[name].message for name in failed if name in after.tests)
+            reason = f"fails at the fix, too: {_first(next(messages, ''))}"
+            return Verdict(False, after.trouble or reason)
         return self._against_plain(before, told)
 
     def _against_plain(self, before: Outcomes, told: Sequence[str]) -> Verdict:
-        plain = self._run(self._before, rehearsed=False)
-        hidden = [name for name in told if _word(plain, name) != "failed"]
+        plain = [self._run(state, rehearsed=False) for state in ("before", "after")]
+        words = {name: [_word(each, name) for each in plain] for name in told}
+        hidden = [name for name in told if len(set(words[name])) == 1]
         if not hidden:
-            after = self._run(self._after, rehearsed=False)
-            hidden = [name for name in told if _word(after, name) != "passed"]
-        if not hidden:
-            return Verdict(
-                False, f"a plain run tells, too: {_first(before.tests[told[0]].message)}"
-            )
+            message = _first(before.tests[told[0]].message)
+            return Verdict(False, f"a plain run tells, too: {message}")
         explanations = [before.tests[name].explanation for name in hidden]
         return Verdict(
             True,
             _first(before.tests[hidden[0]].message),
-            tuple(hidden[:5]),
+            tuple(Path(name).name for name in hidden[:5]),
+            words[hidden[0]][0],
             any(map(self._names_a_line, explanations)),
             any(explanations),
         )
 
     def _names_a_line(self, explanation: str) -> bool:
-        old = self._repository.old_lines(self._fix)
+        old = self.repository.old_lines(self.trial.fix)
         for file, line in LINE.findall(explanation):
             for path, ranges in old.items():
                 same = path.endswith(file.removeprefix("../")) or file.endswith(path)
@@ -114,15 +155,20 @@ class Judge:
                     return True
         return False
 
-    def _run(self, state: Path, rehearsed: bool) -> Outcomes:
-        names = " or ".join(self._names[:40])
-        files = [path for path in self._fix.tests if (self._after / path).is_file()]
-        options = ["--rehearse", "cuda:2"] if rehearsed else []
-        package = state / self._layout.source
-        arguments = [*options, "-k", names, *files]
-        return forked_tests.run(
-            package, self._fix.project, state, arguments, self._bound, self._layout.without
-        )
+    def _run(self, state: str, rehearsed: bool) -> Outcomes:
+        folder = self.work / state
+        chosen = ["-k", " or ".join(self.trial.names[:40])] if self.trial.names else []
+        files = [each for each in self.trial.files if (folder / each.partition("::")[0]).is_file()]
+        arguments = [*(DEVICES if rehearsed else ()), *chosen, *files]
+        package = self.layout.package or self.trial.fix.project
+        source = folder / self.layout.source
+        paths = [source if (source / package).is_dir() else folder, *self.others]
+        found = forked_tests.run(paths, package, folder, arguments, self.bound, self.layout.without)
+        for name, each in found.tests.items():
+            if each.explanation:
+                said = self.work.parent / f"{self.work.name}-{state}-{Path(name).name[-60:]}.txt"
+                said.write_text(f"{each.message}\n\n{each.explanation}\n", encoding="utf-8")
+        return found
 
 
 def _word(outcomes: Outcomes, name: str) -> str:
@@ -144,65 +190,90 @@ def _first(message: str) -> str:
     return (message.splitlines() or [""])[0][:200]
 
 
-def record(fix: Fix, verdict: Verdict) -> None:
-    about = {
+def ours_of(project: str) -> Iterator[tuple[str, str]]:
+    """Commits, and the tests that we wrote for them."""
+    file = OURS / f"test_{project.replace('-', '_')}.py"
+    if not file.is_file():
+        return
+    for function in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(function, ast.FunctionDef):
+            for mark in function.decorator_list:
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.fix":
+                    yield ast.literal_eval(mark.args[0]), f"{file}::{function.name}"
+
+
+def trials(project: str, repository: Repository, ours: bool, since: str) -> Iterator[Trial]:
+    if ours:
+        tests: dict[str, list[str]] = {}
+        for commit, test in ours_of(project):
+            tests.setdefault(commit, []).append(test)
+        for commit, files in tests.items():
+            yield Trial(repository.fix(project, commit), files, ours=True)
+        return
+    for fix in repository.fixes(project, since):
+        names = repository.changed_tests(fix)
+        yield Trial(fix, fix.tests if names else (), names)
+
+
+def record(trial: Trial, verdict: Verdict) -> None:
+    fix = trial.fix
+    row = {
         "project": fix.project,
         "fix": fix.commit[:12],
-        "date": datetime.date.fromtimestamp(fix.date).isoformat(),
+        "date": _day(fix),
         "subject": fix.subject,
+        "test": "ours" if trial.ours else "theirs",
+        **asdict(verdict),
     }
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({**about, **asdict(verdict)}) + "\n")
+    others = [each for each in recorded() if not _same(each, row)]
+    text = "".join(json.dumps(each) + "\n" for each in [*others, row])
+    RESULTS.write_text(text, encoding="utf-8")
 
 
-def recorded() -> list[dict[str, Any]]:
-    if not RESULTS.is_file():
-        return []
-    return [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one[key] == other[key] for key in ("project", "fix", "test"))
 
 
-def summary() -> str:
-    rows = recorded()
-    lines = ["| project | fixes with a test | told apart | of those explained | line named |",
-             "| --- | --- | --- | --- | --- |"]  # fmt: skip
-    for project in sorted({row["project"] for row in rows}):
-        of_it = [row for row in rows if row["project"] == project]
-        told = [row for row in of_it if row["told_apart"]]
-        explained = sum(row["explained"] for row in told)
-        named = sum(row["names_the_line"] for row in told)
-        lines.append(f"| {project} | {len(of_it)} | {len(told)} | {explained} | {named} |")
-    reasons = Counter(kind(row["why"]) for row in rows if not row["told_apart"])
-    return "\n".join([*lines, "", *(f"{count} x {why}" for why, count in reasons.most_common())])
+def _day(fix: Fix) -> str:
+    return datetime.date.fromtimestamp(fix.date).isoformat()
 
 
-def kind(why: str) -> str:
-    return why.partition(":")[0]
+def judge(project: str, options: argparse.Namespace) -> None:
+    layout = LAYOUTS[project]
+    repository = Repository(options.mirrors / layout.mirror / "repo")
+    test = "ours" if options.ours else "theirs"
+    known = {row["fix"] for row in recorded() if row["test"] == test and not options.again}
+    for trial in trials(project, repository, options.ours, options.since):
+        commit = trial.fix.commit
+        wanted = not options.only or commit.startswith(tuple(options.only.split(",")))
+        if not wanted or commit[:12] in known:
+            continue
+        work = options.work / commit[:12]
+        others = packages(_day(trial.fix), options.work / "eras")
+        found = Judge(layout, repository, trial, work, options.seconds, others).verdict()
+        record(trial, found)
+        print(project, commit[:9], trial.fix.subject[:60], found, flush=True)
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("projects", nargs="*", metavar="PROJECT")
-    parser.add_argument("--mirrors", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--mirrors", type=Path)
+    parser.add_argument("--work", type=Path)
     parser.add_argument("--since", default="2025-01-01")
     parser.add_argument("--only", help="commits, with commas between")
     parser.add_argument("--seconds", type=float, default=240, help="for one run")
+    parser.add_argument("--ours", action="store_true", help="the tests in device_bugs/")
+    parser.add_argument("--again", action="store_true", help="also those with a verdict")
+    parser.add_argument("--write", action="store_true", help="write the tables, run nothing")
     options = parser.parse_args()
-    forked_tests.preload()
-    known = {row["fix"] for row in recorded()}
-    for project in options.projects or LAYOUTS:
-        layout = LAYOUTS[project]
-        repository = Repository(options.mirrors / layout.mirror / "repo")
-        for fix in repository.fixes(project, options.since):
-            wanted = not options.only or fix.commit.startswith(tuple(options.only.split(",")))
-            if not wanted or fix.commit[:12] in known:
-                continue
-            work = options.work / fix.commit[:12]
-            found = Judge(layout, repository, fix, work, options.seconds).verdict()
-            record(fix, found)
-            print(fix.project, fix.commit[:9], found, flush=True)
-            shutil.rmtree(work, ignore_errors=True)
-    print(summary())
+    if not options.write:
+        forked_tests.preload()
+        for project in options.projects or LAYOUTS:
+            judge(project, options)
+        print(summary())
+    write_guide()
 
 
 if __name__ == "__main__":

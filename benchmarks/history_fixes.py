@@ -57,6 +57,16 @@ class Repository:
             if fix is not None and OF_DEVICES.search(self._changed(fix)):
                 yield fix
 
+    def fix(self, project: str, commit: str) -> Fix:
+        """Of one commit, whatever it changes."""
+        told = self.git("show", "--format=%H %ct %s", "--name-only", commit).decode()
+        head, *files = told.splitlines()
+        whole, date, subject = head.split(" ", 2)
+        python = [path for path in files if path.endswith(".py")]
+        tests = tuple(path for path in python if TEST.search(path))
+        sources = tuple(path for path in python if not NO_SOURCE.search(path))
+        return Fix(project, whole, int(date), subject, sources, tests)
+
     def _changed(self, fix: Fix) -> str:
         diff = self.git("show", "--format=", "-U0", fix.commit, "--", *fix.sources)
         lines = diff.decode(errors="replace").splitlines()
