@@ -21,6 +21,8 @@ HEAD = (
     "| of all tests fail through the rehearsal | seconds |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
+DOLLARS_A_MINUTE = 0.008
+"""An assumption: what a small Linux machine of a CI service costs."""
 Found = Mapping[str, Any]
 
 
@@ -77,6 +79,25 @@ def total(all_found: Mapping[str, Found]) -> str:
     return "| all | " + " | ".join(map(str, sums)) + f" | {share} | |"
 
 
+def in_ci(all_found: Mapping[str, Found]) -> str:
+    plain, rehearsed = (sum(found["seconds"][i] for found in all_found.values()) for i in (0, 1))
+    tests = sum(found["tests"] for found in all_found.values())
+    cost = rehearsed / 60 * DOLLARS_A_MINUTE
+    return (
+        f"In CI: the {tests} tests take {plain / 60:.0f} minutes plainly and {rehearsed / 60:.0f} "
+        f"minutes rehearsed, where {share_run(all_found)} % of them are not skipped. At "
+        f"{DOLLARS_A_MINUTE} $ a minute for a machine with two cores all projects together cost "
+        f"{cost:.2f} $ a run; for public repositories such machines are free."
+    )
+
+
+def share_run(all_found: Mapping[str, Found]) -> int:
+    tests, lacking, skipped = (
+        sum(found[name] for found in all_found.values()) for name in ("tests", "lacking", "skipped")
+    )
+    return round(100 * (tests - lacking - skipped) / max(1, tests))
+
+
 def failures(all_found: Mapping[str, Found]) -> Iterator[str]:
     """Of each reading, how many tests failed so."""
     count: dict[Reading, int] = {}
@@ -103,6 +124,7 @@ def tables() -> str:
         f"{versions}, `--rehearse {devices}`. Seconds are those of the whole command, plain and "
         "rehearsed, on two cores shared with other programs.",
         "\n".join([HEAD, *(row(project, each) for project, each in found.items()), total(found)]),
+        in_ci(found),
     ]
     if rows := list(failures(found)):
         head = "| project | tests | which | whose | why |\n| --- | --- | --- | --- | --- |"

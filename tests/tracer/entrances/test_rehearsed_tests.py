@@ -325,3 +325,16 @@ def test_files_that_compare_types(source: str, asks: bool) -> None:
     from tensortrail.tracer.rehearsal.asked_types import compares_types
 
     assert compares_types(source) is asks
+
+
+def test_our_own_files_keep_their_type() -> None:
+    """Also where tensortrail itself lies below the folder of the tests."""
+    from tensortrail.tracer.rehearsal.asked_types import OURS, AskedTypes
+
+    ours = {name: each for name, each in sys.modules.items() if name.startswith("tensortrail")}
+    types = AskedTypes(OURS.parent)
+    try:
+        types.answer(ours)
+        assert not [name for name, each in ours.items() if "type" in vars(each)]
+    finally:
+        types.end()
