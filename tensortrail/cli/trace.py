@@ -40,6 +40,8 @@ def parser() -> argparse.ArgumentParser:
     add("--max-size", default="1GB", metavar="SIZE", help="of each process's trail (1GB)")
     add("--check", action="store_true", help="exit with 1 if the run shows a risk")
     add("--guard", action="store_true", help="stop it (exit 3) before a step that destroys data")
+    verify = "judge each checkpoint when it was written, as tensortrail doctor does"
+    add("--verify-saves", action="store_true", help=verify)
     add("--select", default="", metavar="CODES", help="with --check: only these rules")
     add("--quiet", action="store_true", help="no summary at the end")
     add("--color", choices=("auto", "always", "never"), default="auto")
@@ -77,6 +79,7 @@ def main(arguments: Sequence[str]) -> int:
 def _start(options: argparse.Namespace, program: list[str]) -> int:
     from tensortrail.cli.report import chosen
     from tensortrail.config import ConfigError
+    from tensortrail.doctor.checkpoint.after_save import judged
     from tensortrail.tracer.entrances import script as programs
     from tensortrail.tracer.events.focus import FocusError, parse_focus, parse_size, parse_steps
     from tensortrail.tracer.recording import session
@@ -99,6 +102,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
             steps=steps,
             rehearse=spec,
             guard=options.guard,
+            verify=judged if options.verify_saves else None,
         )
     except (ConfigError, FocusError, SpecError, programs.NoProgram) as error:
         fail(str(error))
@@ -187,6 +191,7 @@ class Ending:
         from tensortrail.reporters import render
         from tensortrail.tracer.exports.closing import closing
         from tensortrail.tracer.reading.timeline import open_run
+        from tensortrail.tracer.reading.verified_saves import told_of_saves
         from tensortrail.tracer.trail.reader import NotATrail
 
         try:
@@ -196,6 +201,9 @@ class Ending:
             say(f"tensortrail: {error}")
             return 0
         color = wants_color(self._options.color, sys.stderr)
+        if self._options.verify_saves and not self._options.quiet:
+            for line in told_of_saves(timeline):
+                say(f"tensortrail: {line}")
         if not self._options.quiet:
             shown = os.path.relpath(self._running.directory)
             sys.stderr.write(closing(timeline, report.findings, shown, color))

@@ -12,6 +12,7 @@ import pytest
 
 from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
+from tensortrail.tracer.noticing.written_checkpoints import Judge
 from tensortrail.tracer.reading.findings_of_run import findings
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tensortrail.tracer.recording import session
@@ -73,14 +74,14 @@ class Seen:
 
 
 def record(
-    folder: Path, source: str, rehearse: str = ""
+    folder: Path, source: str, rehearse: str = "", verify: Judge | None = None
 ) -> tuple[Path, RunTimeline, BaseException | None]:
     program = folder / "program.py"
     program.write_text(dedent(source), encoding="utf-8")
     code = compile(program.read_bytes(), str(program), "exec")
     error: BaseException | None = None
     spec = parse_spec(rehearse) if rehearse else None
-    running = session.begin(folder / "run", rehearse=spec)
+    running = session.begin(folder / "run", rehearse=spec, verify=verify)
     try:
         exec(code, {"__name__": "program", "folder": str(folder)})
     except Exception as raised:

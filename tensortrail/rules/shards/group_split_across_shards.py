@@ -44,7 +44,7 @@ class GroupSplitAcrossShards(Rule):
 
     code = "SHD402"
     name = "group-split-across-shards"
-    explains = ("SHD403",)
+    explains = ("SHD403", "CKP826", "CKP830")
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = ("filename_to_tensors", ("state_dict", "shards"))

@@ -67,7 +67,7 @@ class MetaSaved(Rule):
 
     code = "SHD405"
     name = "meta-saved"
-    explains = ("DEV507", "OFF105")
+    explains = ("DEV507", "OFF105", "CKP814")
     severity = Severity.ERROR
     triggers = (
         ("init_empty_weights", "save"),

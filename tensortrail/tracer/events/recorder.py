@@ -23,6 +23,7 @@ from tensortrail.tracer.noticing.fresh_memory import FreshMemory
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
+from tensortrail.tracer.noticing.written_checkpoints import WrittenCheckpoints
 from tensortrail.tracer.patching.signals import let_through
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.writer import TrailWriter
@@ -90,6 +91,8 @@ class Recorder:
         """The rehearsal that is on."""
         self.may_stop: MayStop | None = None
         """Whom hooks ask before a step that may destroy data."""
+        self.written: WrittenCheckpoints | None = None
+        """What judges checkpoints that were just written, if somebody asked for it."""
         self.joined: Callable[[int], None] = lambda rank: None
         """Called when a process that the program started by itself learns its rank."""
         self.in_child: Callable[[Run, str], Run] = lambda run, name: run

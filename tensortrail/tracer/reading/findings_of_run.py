@@ -13,6 +13,7 @@ from tensortrail.rules.explained import without_explained
 from tensortrail.tracer.reading import rank_comparison, source_lines
 from tensortrail.tracer.reading.roots import with_their_roots
 from tensortrail.tracer.reading.timeline import RunTimeline
+from tensortrail.tracer.reading.verified_saves import found_in_saves
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def _of_rank(timeline: RunTimeline, rules: Sequence[Rule]) -> Judged:
             found += list(rule.watch(timeline))
         except Exception as error:
             problems.append(f"{rule.code} failed on this run: {type(error).__name__}: {error}")
+    found += found_in_saves(timeline, rules)
     alone = [_dressed(each, timeline) for each in without_explained(found, rules)]
     unique = {(each.code, each.site, each.message): each for each in alone}
     ordered = sorted(unique.values(), key=lambda each: each.sort_key)

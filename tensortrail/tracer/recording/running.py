@@ -14,6 +14,7 @@ from tensortrail.tracer.events.focus import Focus
 from tensortrail.tracer.events.names_at_end import name_what_lives
 from tensortrail.tracer.events.recorder import FORK, Recorder
 from tensortrail.tracer.hooks import all_hooks
+from tensortrail.tracer.noticing.written_checkpoints import Judge, WrittenCheckpoints
 from tensortrail.tracer.patching.late_imports import LateHooks
 from tensortrail.tracer.patching.patches import Patches
 from tensortrail.tracer.recording.libraries import loaded_versions
@@ -47,6 +48,7 @@ class Session:
         steps: range = range(0),
         rehearse: Spec | None = None,
         guard: bool = False,
+        verify: Judge | None = None,
     ) -> None:
         self.directory = directory
         self.header = dict(header)
@@ -59,6 +61,9 @@ class Session:
         if guard:
             self.header["guard"] = True
             self._may_stop()
+        self.verify = verify
+        if verify is not None:
+            self.recorder.written = WrittenCheckpoints(self.recorder, verify)
         self._rehearse = rehearse
         self._patches = Patches(self.recorder)
         self.recorder.at_fork.append(self._patches.forked)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.events.focus import Focus
+from tensortrail.tracer.noticing.written_checkpoints import Judge
 from tensortrail.tracer.recording.running import Session, running
 from tensortrail.tracer.recording.spawned_process import follow
 from tensortrail.tracer.rehearsal.devices.spec import Spec
@@ -37,11 +38,13 @@ def begin(
     steps: range = range(0),
     rehearse: Spec | None = None,
     guard: bool = False,
+    verify: Judge | None = None,
     run: str = "",
     worker: str = "",
 ) -> Session:
     """Start recording in this process. Raises OSError if the directory cannot be written.
 
+    `verify` judges what was just written; it is pickled with the processes that are spawned.
     Processes that give the same name for `run` record one run, as `worker`s of it."""
     if (already := running()) is not None:
         raise AlreadyRecording(f"this process is recorded already, in {already.directory}")
@@ -52,7 +55,7 @@ def begin(
         keep_out_of_git(Path(DEFAULT_DIRECTORY))
     devices = rehearse.text if rehearse is not None else ""
     header = {**_header(run, argv), "worker": worker, "rehearse": devices}
-    session = Session(chosen, header, focus or Focus(), limit, steps, rehearse, guard)
+    session = Session(chosen, header, focus or Focus(), limit, steps, rehearse, guard, verify)
     follow(session)
     session.start()
     return session

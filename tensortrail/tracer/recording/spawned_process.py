@@ -14,17 +14,26 @@ from tensortrail.tracer.patching.late_imports import LateHooks
 
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Run
+    from tensortrail.tracer.noticing.written_checkpoints import Judge
     from tensortrail.tracer.recording.running import Session
 
 
 class Armed:
     """Stands in for the `run` of a process."""
 
-    def __init__(self, run: Any, directory: str, header: dict[str, Any], focus: Focus) -> None:
+    def __init__(
+        self,
+        run: Any,
+        directory: str,
+        header: dict[str, Any],
+        focus: Focus,
+        verify: Judge | None = None,
+    ) -> None:
         self.run = run
         self.directory = directory
         self.header = header
         self.focus = focus
+        self.verify = verify
         self.session: Any = None
 
     def __call__(self) -> None:
@@ -39,10 +48,12 @@ class Armed:
                 self.session.stop()
 
     def begin(self) -> None:
-        self.session = resume(self.directory, self.header, self.focus)
+        self.session = resume(self.directory, self.header, self.focus, self.verify)
 
 
-def resume(directory: str, header: Mapping[str, Any], focus: Focus) -> Session | None:
+def resume(
+    directory: str, header: Mapping[str, Any], focus: Focus, verify: Judge | None = None
+) -> Session | None:
     """A spawned child records into the parent's run."""
     from tensortrail.rules.timeline import Did
     from tensortrail.tracer.identity.sites import LIBRARY, OWNERS
@@ -53,7 +64,15 @@ def resume(directory: str, header: Mapping[str, Any], focus: Focus) -> Session |
         own = {**header, "pid": os.getpid()}
         spec = parse_spec(own["rehearse"]) if own.get("rehearse") else None
         guard = bool(own.get("guard"))
-        session = Session(directory, own, focus, int(header["limit"]), rehearse=spec, guard=guard)
+        session = Session(
+            directory,
+            own,
+            focus,
+            int(header["limit"]),
+            rehearse=spec,
+            guard=guard,
+            verify=verify,
+        )
         OWNERS["<string>"] = LIBRARY  # what starts a spawned child is no line of the user's
         session.recorder.of_thread.started_by = own.pop("started_by")
         follow(session)
@@ -68,6 +87,6 @@ def follow(session: Session) -> None:
 
     def in_child(run: Run, name: str) -> Run:
         header = session.child_header(name)
-        return Armed(run, session.directory, header, session.recorder.focus)
+        return Armed(run, session.directory, header, session.recorder.focus, session.verify)
 
     session.recorder.in_child = in_child

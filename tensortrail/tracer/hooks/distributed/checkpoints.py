@@ -7,9 +7,10 @@ from typing import Any
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.distributed.load_plans import Planned
-from tensortrail.tracer.hooks.distributed.pending_saves import OP, Pending
+from tensortrail.tracer.hooks.distributed.pending_saves import OP, Pending, Save
 from tensortrail.tracer.hooks.distributed.stagers import Stagers
 from tensortrail.tracer.hooks.torch.save_and_load import WITHIN, note_loaded, note_saved, path_of
+from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch.distributed.checkpoint"
@@ -48,8 +49,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _saving(recorder: Recorder, call: Call) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        with recorder.phase("checkpoint"):
-            call.op, call.path = "dcp.save", _place(kwargs)
+        path = _place(kwargs)
+        with recorder.phase("checkpoint"), writing(recorder, path, "dcp.save"):
+            call.op, call.path = "dcp.save", path
             try:
                 return original(*args, **kwargs)
             finally:
@@ -71,9 +73,15 @@ def _saving_later(recorder: Recorder, call: Call, pending: Pending, stagers: Sta
                 call.op, pending.current = "", None
         if save is not None:
             recorder.guarded(lambda _: pending.add(save, answer))
+            recorder.guarded(_goes_on, save)
         return answer
 
     return around
+
+
+def _goes_on(recorder: Recorder, save: Save) -> None:
+    if recorder.written is not None and save.future is not None:
+        recorder.written.goes_on(save.path, save.site, save.future)
 
 
 def _gathering(recorder: Recorder, call: Call) -> Around:

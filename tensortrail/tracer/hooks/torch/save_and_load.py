@@ -14,6 +14,7 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import MayStop, Recorder
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
@@ -55,7 +56,7 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
             return original(*args, **kwargs)
         data = args[what] if len(args) > what else _first(kwargs, "obj", "tensors", "model")
         path = args[where] if len(args) > where else _first(kwargs, "f", "filename")
-        with recorder.phase("checkpoint"):
+        with recorder.phase("checkpoint"), writing(recorder, path_of(path), op):
             empty = recorder.guarded(note_saved, data, path, op)
             if recorder.may_stop is not None and op == "torch.save":
                 _ask(recorder, recorder.may_stop, path_of(path), bool(empty))

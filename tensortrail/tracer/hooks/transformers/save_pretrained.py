@@ -13,6 +13,7 @@ from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.torch.save_and_load import path_of
 from tensortrail.tracer.hooks.transformers import one_save
 from tensortrail.tracer.hooks.transformers.one_save import Save, Saves
+from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "transformers.modeling_utils"
@@ -41,7 +42,7 @@ def _saving(recorder: Recorder, saves: Saves) -> Around:
         if save is None:
             return original(model, *args, **kwargs)
         facts = {"path": save.folder, "max_shard_size": save.limit}
-        with recorder.phase("checkpoint", facts):
+        with recorder.phase("checkpoint", facts), writing(recorder, save.folder, SAVE):
             saves.open.append(save)
             try:
                 return original(model, *args, **kwargs)

@@ -1,0 +1,1 @@
+"""What a recording sees of peft."""

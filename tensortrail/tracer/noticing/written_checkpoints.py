@@ -1,0 +1,110 @@
+"""What a program has just written is judged once its writer has returned, if somebody asked for it.
+
+Who judges is given from outside. Nothing the judge does reaches the program: what it raises, the
+judgement says."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch.distributed as dist
+
+from tensortrail.rules.timeline import Did
+
+VERIFIED = "doctor.verified"
+Judge = Callable[[str], Mapping[str, Any]]
+"""From the path of a file or folder to plain values for the trail; `found` lists the findings."""
+
+
+class WrittenCheckpoints:
+    def __init__(self, recorder: Any, judge: Judge) -> None:
+        self._recorder = recorder
+        self._judge = judge
+        self._local = threading.local()
+        self._later: dict[str, tuple[int, Any]] = {}
+        """Saves that go on after their call has returned: its line, and what is done at the end."""
+        recorder.at_close.append(self._at_end)
+        recorder.at_fork.append(self._later.clear)
+
+    @contextmanager
+    def around(self, path: str, op: str) -> Iterator[None]:
+        """A writer runs. Of writers within writers the outermost has written it all."""
+        depth = getattr(self._local, "depth", 0)
+        self._local.depth = depth + 1
+        try:
+            yield
+        finally:
+            self._local.depth = depth
+        if not depth and path and os.path.exists(path) and not _another_rank_judges(path):
+            site, _ = self._later.pop(path, (0, None))
+            self._note(path, op, self._judged(path), site)
+
+    def goes_on(self, path: str, site: int, future: Any) -> None:
+        """It is judged where its writer ends, or at the end of the recording."""
+        if path and not _another_rank_judges(path) and not future.done():
+            self._later[path] = site, future
+
+    def _at_end(self) -> None:
+        for path, (site, future) in self._later.items():
+            if not future.done():
+                told: Mapping[str, Any] = {"problem": "it was still being written at the end"}
+            elif not os.path.exists(path):
+                told = {"problem": "it was not there any more at the end"}
+            else:
+                told = self._judged(path)
+            self._note(path, "dcp.async_save", told, site)
+
+    def _judged(self, path: str) -> Mapping[str, Any]:
+        before = _state(path)
+        try:
+            found = self._judge(path)
+        except Exception as error:
+            return {"problem": f"the doctor failed: {type(error).__name__}: {error}"[:500]}
+        if _state(path) != before:
+            return {"problem": "it was changed while it was read"}
+        return found
+
+    def _note(self, path: str, op: str, told: Mapping[str, Any], site: int) -> None:
+        count = len(told.get("found", ()))
+        said = told.get("problem") or f"{count} finding{'s' * (count != 1)}"
+        facts = {"said": f"{path}: {said}", "path": path, "writer": op, **told}
+
+        def note(recorder: Any) -> None:
+            if site:
+                recorder.note_at(site, Did.HOOK, op=VERIFIED, facts=facts)
+            else:
+                recorder.note(Did.HOOK, op=VERIFIED, facts=facts)
+
+        self._recorder.guarded(note)
+
+
+def writing(recorder: Any, path: str, op: str) -> AbstractContextManager[None]:
+    """Around a call that writes a checkpoint there. What a load writes is offloaded weights."""
+    written = recorder.written
+    if written is None or "load" in recorder.of_thread.phases:
+        return nullcontext()
+    return written.around(path, op)  # type: ignore[no-any-return]
+
+
+def _another_rank_judges(path: str) -> bool:
+    """A folder that all ranks write is judged by the first."""
+    ranks = dist.is_available() and dist.is_initialized()
+    return ranks and dist.get_rank() != 0 and os.path.isdir(path)
+
+
+def _state(path: str) -> Any:
+    try:
+        if os.path.isdir(path):
+            with os.scandir(path) as found:
+                return sorted((each.name, _of(each.stat(follow_symlinks=False))) for each in found)
+        return _of(os.stat(path))
+    except OSError:
+        return None
+
+
+def _of(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_ino, found.st_size, found.st_mtime_ns

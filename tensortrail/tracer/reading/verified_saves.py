@@ -1,0 +1,53 @@
+"""What was found in checkpoints right after a run had written them, at the line that saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.noticing.written_checkpoints import VERIFIED
+
+_SHOWN = 5
+
+
+def verified_saves(timeline: Timeline) -> list[Event]:
+    return [each for each in timeline.events(Did.HOOK) if each.op == VERIFIED]
+
+
+def found_in_saves(timeline: Timeline, rules: Sequence[Rule]) -> Iterator[Finding]:
+    rule_of = {rule.code: rule for rule in rules}
+    for event in verified_saves(timeline):
+        for each in event.facts.get("found", ()):
+            if rule := rule_of.get(each.get("code", "")):
+                yield _finding(timeline, event, rule, each)
+
+
+def _finding(timeline: Timeline, event: Event, rule: Rule, found: Mapping[str, Any]) -> Finding:
+    file = str(found["file"])
+    return rule.finding_in_run(
+        timeline,
+        event,
+        f"{os.path.basename(file)}, written here: {found['message']}",
+        severity=Severity(found["severity"]),
+        evidence={"file": file, "writer": str(event.facts.get("writer", "")), **found["evidence"]},
+    )
+
+
+def told_of_saves(timeline: Timeline) -> Iterator[str]:
+    """How many saves were verified; those that were not, and why."""
+    events = verified_saves(timeline)
+    if not events:
+        yield "no checkpoint was written that could be verified"
+        return
+    left_out = [each for each in events if "problem" in each.facts]
+    damaged = sum(bool(each.facts.get("found")) for each in events)
+    yield f"{len(events) - len(left_out)} saves verified, {damaged} with findings"
+    for event in left_out[:_SHOWN]:
+        path = event.facts.get("path", "")
+        yield f"not verified: {path}: {event.facts['problem']}"
+    if len(left_out) > _SHOWN:
+        yield f"not verified: {len(left_out) - _SHOWN} more"
