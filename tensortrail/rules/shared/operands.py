@@ -98,5 +98,6 @@ def not_brought(hook: Mapping[str, Any]) -> str:
         case "moved":
             return f"{name} on {module} sends inputs to {device} and leaves weights where they are"
         case _:
-            called = hook.get("called", module)
-            return f"{name} on {module} brings it to {device} only while {called} itself is called"
+            called = str(hook.get("called", module))
+            on = "" if called == module else f" on {module}"
+            return f"{name}{on} brings it to {device} only while {called} itself is called"

@@ -158,7 +158,7 @@ def test_hooks_of_accelerate_are_named(tmp_path: Path) -> None:
         model.head.weight.tolist()
 
     told = explained(tmp_path, program)
-    assert "AlignDevicesHook on model.head brings it to cpu only while model.head itself" in told
+    assert "AlignDevicesHook brings it to cpu only while model.head itself" in told
 
 
 def test_names_from_inputs_cannot_steer_a_terminal(tmp_path: Path) -> None:
