@@ -22,6 +22,7 @@ from tensortrail.analyzer.offload_switches import OffloadSettings
 from tensortrail.analyzer.parsing import kept
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.project_calls import AsksForProjectCalls
 from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.still_parses import Checker
@@ -49,12 +50,11 @@ _DEEPEST = 8
 _A_FIX = 100
 """Questions that cost as much as seeing whether a file still parses with a fix."""
 _REFER_BACK = (
-    "_flows", "_classes", "_attributes", "_guards", "_offload_settings", "_places", "_calls",
-    "_answers",
-)  # fmt: skip
+    "_flows _classes _attributes _guards _offload_settings _places _calls _answers"
+).split()
 
 
-class PythonModule(Structure, AsksForPlaces):
+class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
     """Implements the `Module` view of the rules, and the `World` of the evaluator."""
 
     def __init__(self, path: str, data: bytes, project: Project) -> None:

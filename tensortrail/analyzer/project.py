@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
+from tensortrail.analyzer.customs import Customs
 from tensortrail.analyzer.limits import Limit
 from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.source import Unreadable
@@ -34,6 +35,7 @@ class Project:
         self.words = words
         """What of very large files is read: the statements that hold one of these."""
         self.trees = Trees()
+        self.customs = Customs()
         self._modules: dict[str, ProjectFile | None] = {}
         self._files: dict[tuple[Path, str], str] = {}
         self._files_of: dict[tuple[Path | None, str], tuple[str, str] | None] = {}
@@ -44,6 +46,7 @@ class Project:
     def forget(self, path: str) -> None:
         """The file has changed."""
         self._modules.pop(path, None)
+        self.customs.forget(path)
 
     def trim(self) -> None:
         """Between two files: let go of those that nobody asked about lately."""

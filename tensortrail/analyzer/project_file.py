@@ -12,7 +12,7 @@ from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.tree import Tree
 from tensortrail.rules.places import FunctionPlaces, Held
 from tensortrail.rules.view import FunctionNode
-from tensortrail.rules.words import ClassFacts, FunctionFacts, Kind, Value
+from tensortrail.rules.words import ClassFacts, FunctionFacts, Kind, ProjectCall, Value
 
 
 class KeptPlaces(Protocol):
@@ -25,11 +25,21 @@ class KeptPlaces(Protocol):
     ) -> tuple[ProjectFile, FunctionNode] | None: ...
 
 
+class KeptCustoms(Protocol):
+    """How functions are called in the files of a project."""
+
+    def calls(self, folder: Path, dotted: str) -> Sequence[ProjectCall]: ...
+    def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]: ...
+
+
 class OtherFiles(Protocol):
     """The files around one file."""
 
     limit: Limit
     depth: int
+
+    @property
+    def customs(self) -> KeptCustoms: ...
 
     def module_at(self, path: str) -> ProjectFile | None: ...
     def definition(

@@ -49,6 +49,14 @@ def tensor_parameters(file: ProjectFile, function: FunctionNode) -> frozenset[in
     return frozenset([*tensors, *(wanted.index(name) for name in tensors)])
 
 
+def is_defined(file: ProjectFile, dotted: str) -> bool:
+    """A function or class of the project that has this name, and no method."""
+    if dotted.partition(".")[0] in ("", "self", "cls"):
+        return False
+    owner, node = _definition(file, dotted, None)
+    return isinstance(node, (ast.ClassDef, *SCOPES)) and owner.tree.parent(node) is owner.tree.root
+
+
 def _definition(
     file: ProjectFile, dotted: str, call: ast.Call | None
 ) -> tuple[ProjectFile, ast.AST | None]:

@@ -16,6 +16,7 @@ from tensortrail.rules.words import (
     Kind,
     OffloadSetting,
     Placement,
+    ProjectCall,
     Value,
 )
 
@@ -103,6 +104,10 @@ class Module(Protocol):
     def parameters_of(self, call: ast.Call) -> tuple[str, ...]:
         """Names of the parameters of the called function or constructor, in order and without
         `self`; empty if it is not known or takes `*args`."""
+
+    def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
+        """Calls of the same function or class in the files of the package, this one among them;
+        empty if it is not one of the package, or shares its name with another."""
 
     def argument(self, call: ast.Call, position: int, name: str) -> ast.expr | None:
         """The argument passed at that position or by that keyword."""

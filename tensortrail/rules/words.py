@@ -202,6 +202,20 @@ class ClassFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectCall:
+    """A call of a function somewhere in the project."""
+
+    path: str
+    line: int
+    given: frozenset[str | int] = frozenset()
+    """Names and positions of the arguments whose values are not written out."""
+    written: frozenset[str | int] = frozenset()
+    """Those that are constants."""
+    is_open: bool = False
+    """It passes `*` or `**`, which may hold anything."""
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionFacts:
     """What a function does to its arguments. Parameters by name."""
 

@@ -15,6 +15,7 @@ from tensortrail.rules.view import FunctionNode, Module
 
 _OF_FACTORIES = frozenset({"device", "dtype", "generator"})
 _RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
+_OWN = frozenset({"self.device", "self._device", "accelerator.device", "self.accelerator.device"})
 _UNTYPED = ("Tensor",)
 """How the names of factories end that take no keyword of these."""
 
@@ -62,3 +63,35 @@ def is_read(module: Module, function: FunctionNode, name: str) -> bool:
         each.id == name and isinstance(each.ctx, (ast.Load, ast.Del))
         for each in module.nodes(ast.Name, function)
     )
+
+
+def device_at_hand(module: Module, function: FunctionNode) -> str:
+    """How the function can say a device: "device", "self.device", "x.device"; "" if it cannot."""
+    names = [each.arg for each in parameters(function)]
+    names += [
+        each.id for each in module.nodes(ast.Name, function) if isinstance(each.ctx, ast.Store)
+    ]
+    for name in names:
+        if name == "device":
+            return name
+    texts = (module.text(each) for each in module.nodes(ast.Attribute, function))
+    own = next((each for each in texts if each in _OWN), "")
+    return own or _given_to_others(module, function) or _asked(module, function)
+
+
+def _given_to_others(module: Module, function: FunctionNode) -> str:
+    """What another call of the function is given as `device`."""
+    for call in module.nodes(ast.Call, function):
+        for each in call.keywords:
+            if each.arg == "device" and not isinstance(each.value, ast.Constant):
+                return module.text(each.value)
+    return ""
+
+
+def _asked(module: Module, function: FunctionNode) -> str:
+    """`x.device` of an argument, which the function reads for something else."""
+    names = {each.arg for each in parameters(function)} - {"self", "cls"}
+    for node in module.nodes(ast.Attribute, function):
+        if node.attr == "device" and isinstance(node.value, ast.Name) and node.value.id in names:
+            return module.text(node)
+    return ""

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, parameters
+from tensortrail.rules.devices._accepted import (
+    accepting,
+    device_at_hand,
+    is_maker,
+    is_read,
+    parameters,
+)
 from tensortrail.rules.devices._customs import is_explained, named
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -16,7 +22,6 @@ _FORWARDED = re.compile("device|dtype|map_location|offload|generator")
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "rand", "randn", "linspace", "as_tensor"})
 """Factories that take the dtype of what they stand beside, when they take its device."""
 _OF_TENSORS = frozenset({"shape", "dtype", "size"})
-_OWN = frozenset({"self.device", "self._device", "accelerator.device", "self.accelerator.device"})
 
 
 _OF_A_DEFAULT = 2
@@ -116,7 +121,7 @@ def table(n, device):
         for function in functions(module):
             yield from self._unread(module, function)
             yield from self._not_forwarded(module, function)
-            at_hand = _device_at_hand(module, function)
+            at_hand = device_at_hand(module, function)
             for call in accepting(module, function, "device"):
                 said = at_hand or _modelled_on(module, function, call)
                 if said and not _is_explained(module, call):
@@ -166,37 +171,6 @@ def _takes_its_neighbour(call: ast.Call, name: str) -> bool:
     last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
     takes = name == "generator" or (name == "dtype" and last in _OF_NUMBERS)
     return takes and "device" in named(call)
-
-
-def _device_at_hand(module: Module, function: FunctionNode) -> str:
-    names = [each.arg for each in parameters(function)]
-    names += [
-        each.id for each in module.nodes(ast.Name, function) if isinstance(each.ctx, ast.Store)
-    ]
-    for name in names:
-        if name == "device":
-            return name
-    texts = (module.text(each) for each in module.nodes(ast.Attribute, function))
-    own = next((each for each in texts if each in _OWN), "")
-    return own or _given_to_others(module, function) or _asked(module, function)
-
-
-def _given_to_others(module: Module, function: FunctionNode) -> str:
-    """What another call of the function is given as `device`."""
-    for call in module.nodes(ast.Call, function):
-        for each in call.keywords:
-            if each.arg == "device" and not isinstance(each.value, ast.Constant):
-                return module.text(each.value)
-    return ""
-
-
-def _asked(module: Module, function: FunctionNode) -> str:
-    """`x.device` of an argument, which the function reads for something else."""
-    names = {each.arg for each in parameters(function)} - {"self", "cls"}
-    for node in module.nodes(ast.Attribute, function):
-        if node.attr == "device" and isinstance(node.value, ast.Name) and node.value.id in names:
-            return module.text(node)
-    return ""
 
 
 def _is_explained(module: Module, call: ast.Call) -> bool:

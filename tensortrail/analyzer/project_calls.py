@@ -1,0 +1,30 @@
+"""What rules ask a file about the calls of other files."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import cast
+
+from tensortrail.analyzer import signatures
+from tensortrail.analyzer.project_file import ProjectFile
+from tensortrail.rules.words import ProjectCall
+
+
+class AsksForProjectCalls:
+    """The part of a `Module` that answers how functions of the package are called in it."""
+
+    def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
+        file = cast("ProjectFile", self)
+        dotted = file.qualified(call.func)
+        if not signatures.is_defined(file, dotted):
+            return ()
+        customs = file.project.customs
+        own = customs.calls_in_file(file.path, file.source.data, dotted)
+        package, inside, _ = file.name.partition(".")
+        if not inside or file.root is None:  # no package: the file is all there is
+            return own if "." not in file.local_name(dotted) else ()
+        found = customs.calls(file.root / package, dotted)
+        file.needs.update(each.path for each in found)
+        others = [each for each in found if each.path != file.path]
+        return [*own, *others] if found else ()

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._accepted import (
+    accepting,
+    device_at_hand,
+    is_maker,
+    parameters,
+)
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import ProjectCall
+
+_PASSED_ON = re.compile(
+    r"(?:\w+_)?(?:device|dtype|generator|device_map|map_location)|\w*offload\w*"
+)
+_ENOUGH, _FOR_EACH_WITHOUT = 3, 8
+"""Calls that make a custom, and how many stand against each one that is different."""
+_MOVES = frozenset({"to", "cuda", "cpu", "item", "type_as"})
+_PROGRAM = """\
+import torch
+
+
+def table(n, device=None):
+    return torch.arange(n, device=device)
+
+
+def first(x):
+    return x * table(1, device=x.device)
+
+
+def second(x):
+    return x * table(2, x.device)
+
+
+def third(x, n):
+    return x + table(n, device=x.device) * 2
+
+
+def last(x, n, device):
+    return x.to(device) * table(nDEVICE)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """Calls of one function that are given an argument."""
+
+    usual: Sequence[ProjectCall]
+    all: int
+
+
+class ArgumentPassedElsewhere(Rule):
+    """The other calls of a function in the project pass an argument that this one leaves out.
+
+    ## What it does
+    Counts the calls of a function or class in the files of its package: those that pass `device`,
+    `dtype`, `generator`, `device_map`, an option about offloading and the like, and those that do
+    not; constants are not counted. Reports a call without it where the function around has the
+    same at hand, if at least three others pass it and hardly any does not.
+
+    Nothing is reported where the result is moved, for methods, and for names that stand for
+    several functions.
+
+    ## Why is this bad?
+    The default of the argument is right for other programs than this one, or nobody would pass it.
+    What this call makes lies on another device, or has another type, than what the others make.
+
+    ## Fix safety
+    The fix is unsafe: the argument may have been left out on purpose.
+
+    ## References
+    - pytorch documentation, "Tensor attributes", `torch.device`
+    """
+
+    code = "DEV533"
+    name = "argument-passed-elsewhere"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    explains = ("DEV526", "DEV528")
+    triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "offload"))
+    bad = (
+        Bad(
+            _PROGRAM.replace("DEVICE", ""),
+            lines=(21,),
+            fixed=_PROGRAM.replace("DEVICE", ", device=device"),
+        ),
+    )
+    good = (
+        Good(
+            "import torch\n\n\ndef table(n, device=None):\n"
+            "    return torch.arange(n, device=device)\n\n\n"
+            "def run(x, device):\n    return x.to(device) * table(4)\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            for name, said in _at_hand(module, function):
+                for call in accepting(module, function, name):
+                    custom = _custom(module, call, name)
+                    if custom is not None and not _is_moved(module, call):
+                        yield self._reported(module, call, name, said, custom)
+
+    def _reported(
+        self, module: Module, call: ast.Call, name: str, said: str, custom: Custom
+    ) -> Finding:
+        count = len(custom.usual)
+        places = " and ".join(_place(module, each) for each in custom.usual[:2])
+        return self.finding(
+            module,
+            call,
+            f"{count} of {custom.all} calls of `{module.text(call.func)}` pass `{name}` and this "
+            f"one does not, see {places}; `{said}` is at hand",
+            fixes=(_fix(module, call, name, said),),
+        )
+
+
+def _at_hand(module: Module, function: FunctionNode) -> Iterator[tuple[str, str]]:
+    """Names of arguments that the function could pass on, and how it can say them."""
+    for each in parameters(function):
+        if each.arg != "device" and _PASSED_ON.fullmatch(each.arg):
+            yield each.arg, each.arg
+    device = device_at_hand(module, function)
+    if device and "(" not in device:
+        yield "device", device
+
+
+def _custom(module: Module, call: ast.Call, name: str) -> Custom | None:
+    if is_maker(module, call):
+        return None
+    keys = {name, module.parameters_of(call).index(name)}
+    calls = [
+        each
+        for each in module.calls_in_project(call)
+        if not each.is_open and not keys & each.written
+    ]
+    usual = [each for each in calls if keys & each.given]
+    others = len(calls) - len(usual) - 1
+    if len(usual) < _ENOUGH or len(usual) < others * _FOR_EACH_WITHOUT:
+        return None
+    near = sorted(usual, key=lambda each: (_distance(module, each), each.path, each.line))
+    return Custom(near, len(calls))
+
+
+def _distance(module: Module, call: ProjectCall) -> int:
+    """Small in the same file, then in the same folder."""
+    if call.path == module.path:
+        return 0
+    return 1 if os.path.dirname(call.path) == os.path.dirname(module.path) else 2
+
+
+def _place(module: Module, call: ProjectCall) -> str:
+    if call.path == module.path:
+        return f"line {call.line}"
+    return f"{os.path.basename(call.path)}:{call.line}"
+
+
+def _is_moved(module: Module, call: ast.Call) -> bool:
+    above = module.parent(call)
+    return isinstance(above, ast.Attribute) and above.attr in _MOVES
+
+
+def _fix(module: Module, call: ast.Call, name: str, said: str) -> Fix | None:
+    given = [*call.args, *(each.value for each in call.keywords)]
+    if not given or isinstance(given[-1], ast.GeneratorExp):
+        return None
+    edit = module.insert_after(given[-1], f", {name}={said}")
+    return module.fix(f"pass `{name}={said}`", Safety.UNSAFE, edit)

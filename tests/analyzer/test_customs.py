@@ -1,0 +1,79 @@
+"""How one function is called all over a package."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tensortrail.analyzer.judge import judge
+from tensortrail.analyzer.module import PythonModule, open_project
+from tensortrail.rules import all_rules
+from tensortrail.rules.words import ProjectCall
+
+FILES = {
+    "__init__.py": "",
+    "tables.py": "import torch\n\ndef table(n, device=None):\n"
+    "    return torch.arange(n, device=device)\n",
+    "one.py": "from .tables import table\n\ndef f(x):\n    a = table(1, device=x.device)\n"
+    "    return a, table(2, x.device), table(\n        3, device=x.device)\n",
+    "two.py": "from pack import tables\n\ndef g(x, d):\n    # a table(5) is made\n"
+    "    x.table(7)\n    return tables.table(4, device=d), tables.table(5, device='cpu')\n",
+    "other.py": "from elsewhere import table\n\ndef h(x):\n    return table(6)\n",
+    "last.py": "import torch\nfrom .tables import table\n\ndef k(x, device):\n"
+    "    return x.to(device) * table(8)\n",
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / "pack"
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def calls(package: Path, file: str) -> list[ProjectCall]:
+    path = package / file
+    module = PythonModule(str(path), path.read_bytes(), open_project())
+    call = next(each for each in module.nodes(ast.Call) if "table" in ast.unparse(each.func))
+    return sorted(module.calls_in_project(call), key=lambda each: (each.path, each.line))
+
+
+def test_calls_of_a_function_are_found_in_all_files_that_mean_it(package: Path) -> None:
+    found = [(Path(each.path).name, each.line) for each in calls(package, "last.py")]
+    assert found == [
+        ("last.py", 5), ("one.py", 4), ("one.py", 5), ("one.py", 5), ("two.py", 6), ("two.py", 6),
+    ]  # fmt: skip
+
+
+def test_what_is_passed_is_told_from_what_is_written_out(package: Path) -> None:
+    *_, given, written = calls(package, "last.py")
+    assert given.given == {"device"}
+    assert given.written == {0}
+    assert written.written == {0, "device"}
+
+
+def test_a_name_of_two_functions_has_no_customs(package: Path) -> None:
+    (package / "more.py").write_text("def table(n):\n    return n\n")
+    assert not calls(package, "last.py")
+
+
+def test_a_departure_is_reported_with_the_count_and_the_files_it_needs(package: Path) -> None:
+    path = package / "last.py"
+    rules = [all_rules()["DEV533"]()]
+    result = judge(str(path), path.read_bytes(), rules, open_project())
+    assert [each.site.line for each in result.findings] == [5]
+    assert "4 of 5 calls" in result.findings[0].message
+    assert {str(package / "one.py"), str(package / "two.py")} <= set(result.needs)
+
+
+def test_a_changed_file_is_counted_anew(package: Path) -> None:
+    path = package / "last.py"
+    rules, project = [all_rules()["DEV533"]()], open_project()
+    assert judge(str(path), path.read_bytes(), rules, project).findings
+    (package / "one.py").write_text("")
+    project.forget(str(package / "one.py"))
+    assert not judge(str(path), path.read_bytes(), rules, project).findings
