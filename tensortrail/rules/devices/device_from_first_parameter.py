@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, said_device
+from tensortrail.rules.devices._of_each import parameters_of_each
 from tensortrail.rules.devices._weights import (
     component_of,
     has_buffers_only,
@@ -32,7 +33,8 @@ class DeviceFromFirstParameter(Rule):
     `diffusers` component that is then called, where `_execution_device` is at hand;
     `next(module.parameters()).device` in a function that also asks for offloading hooks, without
     a test for meta; `next(self.parameters())` in a class that has buffers only. Notes tensors that
-    are made at `self.device` and meet an input, and inputs that are moved to the first parameter.
+    are made at `self.device` and meet an input, inputs that are moved to the first parameter,
+    and a loop that asks each module below another for its first parameter.
 
     ## Why is this bad?
     With offloading, weights are on meta or on the CPU until their hook brings them. Inputs that
@@ -128,8 +130,28 @@ class Prompted(torch.nn.Module):
 """,
             lines=(5, 9),
         ),
+        Bad(
+            """\
+import torch
+
+def devices_of(model: torch.nn.Module):
+    for name, below in model.named_modules():
+        print(name, next(below.parameters()).device)
+""",
+            lines=(5,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def devices_of(model: torch.nn.Module):
+    for name, below in model.named_modules():
+        if isinstance(below, torch.nn.Linear):
+            print(name, next(below.parameters()).device)
+"""
+        ),
         Good(
             """\
 class Pipe:
@@ -203,6 +225,7 @@ class Loader:
             yield from self._first_parameter(module, function)
             yield from self._follows_weights(module, function)
             yield from self._input_of(module, function)
+            yield from self._of_each(module, function)
         for cls in module.nodes(ast.ClassDef):
             if is_pipeline(module, cls):
                 yield from self._component(module, cls)
@@ -269,6 +292,16 @@ class Loader:
                         "on meta or on the CPU while weights are offloaded or not yet loaded",
                         severity=Severity.NOTE,
                     )
+
+    def _of_each(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        for call in parameters_of_each(module, function):
+            yield self.finding(
+                module,
+                call,
+                "modules without parameters, and those that keep their weights in buffers, come "
+                "here too: `next` raises StopIteration for them",
+                severity=Severity.NOTE,
+            )
 
     def _component(self, module: Module, cls: ast.ClassDef) -> Iterator[Finding]:
         """`self.vae.encode(x.to(self.vae.device))` in a class whose components may be offloaded."""
