@@ -19,7 +19,7 @@ from tensortrail.rules.words import (
     Value,
 )
 
-_OTHER = Value(kinds=frozenset({Kind.OTHER}), owner=Owner.HERE)
+_OTHER = containers.OTHER
 
 
 def value_of_call(evaluator: Evaluating, call: ast.Call, state: State) -> Value:

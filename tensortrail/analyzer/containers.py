@@ -34,10 +34,14 @@ MODULE_LISTS = frozenset("torch.nn.ModuleList torch.nn.Sequential torch.nn.Param
 MODULE_MAPPINGS = frozenset({"torch.nn.ModuleDict", "torch.nn.ParameterDict"})
 _DECLARES_KEYS = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
 _MANY_PARTS, _DEEPEST = 8, 3
+_MOST_ITEMS = 64
+"""Longer displays are tables of plain data."""
 
 
 def contents_of(items: Sequence[Value], in_order: bool = False, by_key: bool = False) -> Contents:
     """What a display of these holds; with `in_order`, which of them stands where too."""
+    if len(items) > _MOST_ITEMS:
+        return Contents(UNKNOWN_VALUE, by_key=by_key)
     held = [_as_item(each) for each in items]
     if any(_depth(each) >= _DEEPEST for each in held):
         return Contents(UNKNOWN_VALUE, by_key=by_key)
@@ -153,6 +157,8 @@ def add(base: Value, added: Contents, state: State) -> None:
 
 def _as_item(value: Value) -> Value:
     """Where an item lies and what it is called is not kept: items are replaced by others."""
+    if value.kinds is OTHER.kinds and value.contents is None and not value.cls:
+        return OTHER
     return Value(value.kinds, NOWHERE, value.sure, value.cls, Owner.HERE, contents=value.contents)
 
 

@@ -21,7 +21,7 @@ from tensortrail.rules.words import (
     Value,
 )
 
-OTHER = frozenset({Kind.OTHER})
+OTHER = containers.OTHER.kinds
 _DEVICE_STRING = frozenset({Kind.DEVICE_STRING})
 _MADE_HERE = Value(kinds=OTHER, owner=Owner.HERE)
 

@@ -38,6 +38,7 @@ from tensortrail.rules.words import (
     Guard,
     Kind,
     OffloadSetting,
+    Owner,
     Placement,
     Value,
 )
@@ -76,7 +77,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         self._function_facts: dict[ast.AST, FunctionFacts | None] = {}
         self._attributes = Attributes(self)
         self._globals: dict[str, Value] = {}
-        self._results: dict[ast.AST, Value] = {}
+        self._results: dict[ast.AST, Value | None] = {}
         self._callers_asked: set[ast.AST | None] = set()
         self._guards = Guards(self.tree, lambda name: self.value_of(name).origins)
         self._offload_settings = OffloadSettings(self)
@@ -138,14 +139,14 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         flow = self._flow_of(node)
         found = flow.seen.get(node, UNKNOWN_VALUE)
         if flow.done and (not found.kinds or not found.sure):
-            found = self._better_known(flow).seen.get(node, UNKNOWN_VALUE)
+            found = self._better_known(flow, found).seen.get(node, UNKNOWN_VALUE)
         return found
 
-    def _better_known(self, flow: Flow) -> Flow:
-        """The same code, run again if there are bindings that its first run saw used as tensors,
-        or that callers give tensors to."""
+    def _better_known(self, flow: Flow, found: Value) -> Flow:
+        """The same code, run again with what it was seen to use, or to be given, as tensors."""
         believed = flow.believed or frozenset(flow.used)
-        if self.project.depth == 0 and flow.scope not in self._callers_asked:
+        given = found.owner is Owner.CALLER and self.project.depth == 0
+        if given and flow.scope not in self._callers_asked:
             self._callers_asked.add(flow.scope)
             believed |= callers.tensors_given(self, flow.scope)
         if believed == flow.believed or flow.scope is None:
@@ -314,27 +315,26 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         node = self._local_callee(call, self.qualified(call.func))
         by_class = cls and method and node is None
         found = returned.method_of(self, cls, method) if by_class else (self, node)
-        if found is None or found[1] is None:
-            return UNKNOWN_VALUE
+        if found is None or found[1] is None or (found[0] is not self and self.project.depth > 1):
+            return UNKNOWN_VALUE  # only what is judged makes other files run their functions
         if found[0] is not self:
             self.needs.update((found[0].path, *found[0].needs))
         return found[0].result_of_function(found[1])
 
     def result_of_function(self, node: FunctionNode) -> Value:
         if node not in self._results:
-            flow = self._flow(node) if self.tree.outermost_function_of(node) is node else None
-            if flow is None or not flow.done:
-                return UNKNOWN_VALUE  # it is part of another, or asks about itself
-            self._results[node] = returned.given_back(self, node, flow)
-        return self._results[node]
+            told = returned.at_a_glance(self, node)
+            flow = self._flow(node) if told is None else None
+            if flow is not None and not flow.done:
+                return UNKNOWN_VALUE  # it asks about itself
+            self._results[node] = returned.given_back(flow) if flow is not None else told
+        return self._results[node] or UNKNOWN_VALUE
 
     def tensor_parameters(self, call: ast.Call) -> frozenset[int | str | None]:
         """Positions and names of the parameters that the called function annotates as tensors."""
         dotted = self.qualified(call.func)
         found = self._callee(call, dotted, known.RETURN_WORTH_READING) if dotted else None
-        if found is None:
-            return frozenset()
-        return signatures.tensor_parameters(*found)
+        return signatures.tensor_parameters(*found) if found is not None else frozenset()
 
     def kind_of_class_named(self, name: str) -> Kind | None:
         last = name.rpartition(".")[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.analyzer import hints
 from tensortrail.analyzer.attributes import joined
 from tensortrail.analyzer.containers import contents_of, holding
 from tensortrail.analyzer.flow import Flow
@@ -19,14 +20,26 @@ _KEEP_THE_RESULT = frozenset(
         "torch.jit.script override typing.override typing_extensions.override"
     ).split()
 )
+_OFTEN_OVERRIDDEN = ("forward", "__call__")
+"""Methods of every layer of a model: too many to be run, and each gives something else."""
 _ANCESTORS = 6
 """How many classes are looked into for a method."""
 
 
-def given_back(file: ProjectFile, function: FunctionNode, flow: Flow) -> Value:
-    """The result of a function that was run; unknown if it returns different things."""
-    if not _keeps_the_result(file, function):
+def at_a_glance(file: ProjectFile, function: FunctionNode) -> Value | None:
+    """The result of a function that need not, or should not, be run for it; None if it must."""
+    if function.returns is not None:
+        return hints.read(function.returns, file.qualified, file.kind_of_class_named).value
+    if function.name in _OFTEN_OVERRIDDEN or not _keeps_the_result(file, function):
         return UNKNOWN_VALUE
+    if file.tree.outermost_function_of(function) is not function:
+        return UNKNOWN_VALUE
+    returns = any(each.value is not None for each in file.tree.nodes(ast.Return, function))
+    return None if returns or file.tree.nodes(ast.Yield, function) else UNKNOWN_VALUE
+
+
+def given_back(flow: Flow) -> Value:
+    """The result of a function that was run; unknown if it returns different things."""
     if flow.yields:
         return holding(contents_of([joined(flow.yields)]))
     values = [value for _, value in flow.returns]

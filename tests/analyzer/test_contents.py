@@ -157,7 +157,7 @@ def test_containers_annotated_in_another_way(annotation: str) -> None:
             "    @property\n    def made(self):\n        return self.t",
             "A().made",
         ),
-        ("class M(nn.Module):\n    def forward(self, x):\n        return torch.relu(x)", "M()(n)"),
+        ("class M(nn.Module):\n    def forward(self, x) -> Tensor:\n        return f(x)", "M()(n)"),
         ("blocks = nn.ModuleList([nn.Linear(2, 2)])", "blocks[0](n)"),
     ],
 )
