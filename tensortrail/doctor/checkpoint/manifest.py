@@ -1,4 +1,5 @@
-"""A list of checksums beside the files, as `sha256sum` writes and checks it: SHA256SUMS."""
+"""A list of checksums beside the files: SHA256SUMS, as `sha256sum` writes and checks it, or the
+`integrity.json` that Megatron Core saves with its checkpoints."""
 
 from __future__ import annotations
 
@@ -7,13 +8,15 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
+from tensortrail.doctor.checkpoint.formats.json_text import Malformed, read_json
 from tensortrail.doctor.checkpoint.formats.ranges import Ranges, TooMuch
 from tensortrail.files import write
 from tensortrail.rules.checkpoint import Manifest
 
-NAME = "SHA256SUMS"
+NAME, OF_MEGATRON = "SHA256SUMS", "integrity.json"
 _AT_ONCE = 8 << 20
 _LINE = re.compile(r"([0-9a-fA-F]{64}) [ *]([^\0\r\n]+)")
+_IS_SUM = re.compile(r"[0-9a-fA-F]{64}")
 Progress = Callable[[int, int], None]
 
 
@@ -32,8 +35,10 @@ def write_manifest(folder: str, progress: Progress | None = None) -> int:
 def verified(folder: str, progress: Progress | None = None) -> Manifest:
     """What is another file than it was, is missing, or was not there."""
     path = os.path.join(folder, NAME)
-    listed = _read(path)
-    there = set(_files(folder))
+    megatron = not os.path.exists(path) and os.path.exists(os.path.join(folder, OF_MEGATRON))
+    path = os.path.join(folder, OF_MEGATRON) if megatron else path
+    listed = _read_megatron(path) if megatron else _read(path)
+    there = set(_megatrons(folder) if megatron else _files(folder))
     differing: dict[str, tuple[str, str]] = {}
     for name in _told([name for name in listed if name in there], progress):
         if (found := _sum(folder, name)) != listed[name]:
@@ -42,13 +47,36 @@ def verified(folder: str, progress: Progress | None = None) -> Manifest:
     return Manifest(path, len(listed), differing, missing, tuple(sorted(there - listed.keys())))
 
 
-def _read(path: str) -> dict[str, str]:
+def _bytes(path: str) -> bytes:
     try:
         with Ranges(path) as file:
-            text = file.read(0, file.size).decode("utf-8")
-    except (OSError, TooMuch, UnicodeDecodeError) as error:
+            return file.read(0, file.size)
+    except (OSError, TooMuch) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise NoManifest(f"{path}: {reason}") from error
+
+
+def _read_megatron(path: str) -> dict[str, str]:
+    """As `save_integrity_manifest` writes it: the algorithm, and a checksum for each file."""
+    try:
+        told, _ = read_json(_bytes(path))
+    except (Malformed, TooMuch) as error:
+        raise NoManifest(f"{path}: {error}") from error
+    files = told.get("files") if isinstance(told, dict) else None
+    if not isinstance(files, dict):
+        raise NoManifest(f"{path} lists no files")
+    if told.get("algorithm", "sha256") != "sha256":
+        raise NoManifest(f"{path} has checksums by {told['algorithm']!r}, and not by sha256")
+    if odd := [each for each in files.values() if not _IS_SUM.fullmatch(str(each))]:
+        raise NoManifest(f"{path}: {odd[0]!r} is no checksum")
+    return {name: str(each).lower() for name, each in files.items()}
+
+
+def _read(path: str) -> dict[str, str]:
+    try:
+        text = _bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NoManifest(f"{path}: {error}") from error
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not (parts := _LINE.fullmatch(line)):
@@ -66,6 +94,12 @@ def _files(folder: str) -> Iterator[str]:
             plain = "\n" not in name and os.path.isfile(path)
             if plain and name != NAME and (not name.startswith(".") or name == ".metadata"):
                 yield os.path.relpath(path, folder).replace(os.sep, "/")
+
+
+def _megatrons(folder: str) -> Iterator[str]:
+    """Those that Megatron Core lists: of the folder itself, hidden ones too, without the list."""
+    with os.scandir(folder) as entries:
+        yield from (each.name for each in entries if each.is_file() and each.name != OF_MEGATRON)
 
 
 def _sum(folder: str, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,49 @@ def test_a_link_out_of_the_project_is_not_written_through(folder: Path, tmp_path
     (folder / "SHA256SUMS").symlink_to(target)
     assert main(["doctor", str(folder), "--manifest", "write"]) == 2
     assert target.read_text() == "precious"
+
+
+def megatrons(folder: Path, **changed: str) -> None:
+    """As `save_integrity_manifest` of Megatron Core writes it."""
+    files = {
+        each.name: hashlib.sha256(each.read_bytes()).hexdigest()
+        for each in sorted(folder.iterdir())
+        if each.is_file() and each.name != "integrity.json"
+    }
+    told = {"algorithm": "sha256", "files": files} | changed
+    (folder / "integrity.json").write_text(json.dumps(told, indent=2), encoding="utf-8")
+
+
+def test_the_list_of_megatron_core(folder: Path) -> None:
+    megatrons(folder)
+    assert verify(folder) == []
+    flip(folder / "model.safetensors")
+    told = "'model.safetensors' is not what integrity.json lists"
+    assert verify(folder) == [("CKP881", told)]
+    (folder / "model.safetensors").unlink()
+    (folder / "more.txt").write_bytes(b"PK")
+    codes = [code for code, _ in verify(folder)]
+    assert sorted(codes) == ["CKP881", "CKP882"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"algorithm": "md5", "files": {}}', "by 'md5', and not by sha256"),
+        ("[]", "lists no files"),
+        ('{"files": {"a": "12"}}', "'12' is no checksum"),
+        ("{", "no JSON"),
+    ],
+)
+def test_a_list_of_megatron_core_that_is_none(folder: Path, text: str, why: str) -> None:
+    (folder / "integrity.json").write_text(text, encoding="utf-8")
+    (problem,) = examine(str(folder), manifest=True).problems
+    assert why in problem
+
+
+def test_a_list_that_leads_elsewhere_opens_nothing(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    files = {"../secret": hashlib.sha256(b"x").hexdigest()}
+    (folder / "integrity.json").write_text(json.dumps({"files": files}), encoding="utf-8")
+    told = [message for _, message in verify(folder)]
+    assert "'../secret' is listed and not there" in told
