@@ -5,60 +5,58 @@
 
 A tool notices a damage if it ends with another exit code, or names another problem, than for the
 whole checkpoint beside it. hf-mem reads from the Hub alone: it is given a server of this machine
-that serves the folder; nothing else of it is changed."""
+that serves the folder. accelerate asks the Hub for a model of that name, and is not let to: it
+reads the configuration alone."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from tests.doctor.checkpoint.damages import DAMAGES
 from tests.doctor.checkpoint.written import copy, write_all
 
-SCRIPTS = Path(sysconfig.get_path("scripts"))
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8,
           "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
           "vocab_size": 16}  # fmt: skip
 HUB = "https://huggingface.co"
-OF_HUB = """
-import re, sys
-import hf_mem.run as run
-source = open(run.__file__).read().replace("https://huggingface.co", sys.argv.pop(1))
-exec(compile(source, run.__file__, "exec"), run.__dict__)
-import hf_mem.cli as cli
-for name in vars(run):
-    if hasattr(cli, name) and callable(getattr(cli, name)):
-        setattr(cli, name, getattr(run, name))
-cli.main()
-"""
 Told = tuple[int, frozenset[str]]
 
 
-def ran(*words: str) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120)
-    return done.returncode, done.stdout
+def ran(main: Callable[[], Any], *words: str) -> tuple[int, str]:
+    """The command of a tool, in this process: torch is imported once."""
+    out, before = StringIO(), sys.argv
+    sys.argv = ["tool", *words]
+    try:
+        with redirect_stdout(out), redirect_stderr(StringIO()):
+            code = main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except Exception:
+        code = 1
+    finally:
+        sys.argv = before
+    return int(code or 0), out.getvalue()
 
 
 def by_mlx_model_doctor(folder: Path) -> Told:
-    code, out = ran(
-        str(SCRIPTS / "mlx-model-doctor"), "check", "local", str(folder), "--format", "json"
-    )
+    main = import_module("mlx_model_doctor.cli").main
+    code, out = ran(main, "check", "local", str(folder), "--format", "json")
     found = json.loads(out) if out.strip().startswith("{") else {}
-    checks: list[dict[str, Any]] = found.get("results") or found.get("checks") or []
     bad = {
-        f"{each.get('check_id') or each.get('id')}:{each.get('message', '')[:60]}"
-        for each in checks
-        if str(each.get("status")).lower() in ("fail", "warn", "error")
+        f"{each['check_id']}: {each['message'][:60]}"
+        for each in found.get("results", [])
+        if each["status"] in ("fail", "warn", "error")
     }
     return code, frozenset(bad)
 
@@ -74,7 +72,7 @@ def by_weightlens(folder: Path) -> Told:
         if file.suffix == ".bin":  # it knows torch files by another ending
             named = file.with_suffix(".pth")
             named.write_bytes(file.read_bytes())
-        code, out = ran(str(SCRIPTS / "lens"), "analyze", str(named))
+        code, out = ran(import_module("weightlens.cli").main, "analyze", str(named))
         codes |= code
         told = out.partition("Diagnostics (")[2].splitlines()[2:]
         words |= {line.strip()[:60] for line in told if line.strip()}
@@ -82,14 +80,19 @@ def by_weightlens(folder: Path) -> Told:
 
 
 def by_hf_mem(folder: Path) -> Told:
+    run, cli = import_module("hf_mem.run"), import_module("hf_mem.cli")
+    source = Path(str(run.__file__)).read_text(encoding="utf-8")
     with served(folder) as address:
-        code, _ = ran("-c", OF_HUB, address, "--model-id", "a/b")
+        exec(compile(source.replace(HUB, address), "hf_mem/run.py", "exec"), run.__dict__)
+        vars(cli)["arun"] = vars(run)["arun"]
+        code, _ = ran(cli.main, "--model-id", "a/b")
     return code, frozenset()
 
 
 def by_estimate_memory(folder: Path) -> Told:
-    words = ["-m", "accelerate.commands.accelerate_cli", "estimate-memory"]
-    code, _ = ran(*words, str(folder), "--library_name", "transformers")
+    estimate = import_module("accelerate.commands.estimate")
+    vars(estimate)["verify_on_hub"] = lambda *names, **more: None
+    code, _ = ran(estimate.main, str(folder), "--library_name", "transformers")
     return code, frozenset()
 
 

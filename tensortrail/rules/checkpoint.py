@@ -167,6 +167,10 @@ class ModelComparison:
     unexpected: tuple[str, ...] = ()
     mismatched: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     """The stored shape and the model's."""
+    tied_apart: tuple[tuple[str, str], ...] = ()
+    """Names of one weight of the model that are stored with different values."""
+    integers: tuple[str, ...] = ()
+    """Names stored as integers where the model has floating-point weights."""
 
     @property
     def of_another_class(self) -> bool:

@@ -54,6 +54,7 @@ def configure(folder: Path, **settings: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
 
 
+HEAD = "lm_head.weight"
 NORM = "model.layers.0.input_layernorm.weight"
 DAMAGES: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
     "weight removed": (
@@ -72,6 +73,18 @@ DAMAGES: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
         "CKP863",
         "'lm_head.weight' of MixtralForCausalLM has another shape (and 1 more weight)",
         lambda folder: configure(folder, vocab_size=64),
+    ),
+    "weight of integers": (
+        "CKP867",
+        "'lm_head.weight' is stored as integers, and MixtralForCausalLM has floating-point",
+        lambda folder: change(
+            folder, lambda tensors: tensors.update({HEAD: tensors[HEAD].mul(50).char()})
+        ),
+    ),
+    "tied apart": (
+        "CKP866",
+        "are one weight of MixtralForCausalLM, and are stored with different values",
+        lambda folder: configure(folder, tie_word_embeddings=True),
     ),
     "checkpoint of another class": (
         "CKP861",
@@ -101,6 +114,14 @@ def test_one_check_sees_what_does_not_fit(whole: Path, tmp_path: Path, name: str
     ((found, said),) = told(examine(str(folder), model="own"))
     assert found == code
     assert message in said
+
+
+def test_one_weight_stored_twice_with_the_same_values_is_fine(whole: Path, tmp_path: Path) -> None:
+    folder = copy(whole, tmp_path / "tied")
+    configure(folder, tie_word_embeddings=True)
+    same = "model.embed_tokens.weight"
+    change(folder, lambda tensors: tensors.update({HEAD: tensors[same].clone()}))
+    assert not told(examine(str(folder), model="own"))
 
 
 def test_names_of_a_wrapper_are_compared_without_it(whole: Path, tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint import Checkpoint, Part
+from tensortrail.rules.checkpoints._flaws import listed
+
+
+class IntegersForFloats(Rule):
+    """A weight is stored as integers, and the model of the configuration has floats there.
+
+    ## What it does
+    With `--model`, compares the kind of the stored element type with that of the weight in the
+    model, for a configuration that says nothing of quantization.
+
+    ## Why is this bad?
+    The loader casts the integers to floats without a message. Quantized values without their
+    scales are then taken for weights.
+
+    ## Example
+    ```
+    $ tensortrail doctor my-model --model own
+    error[CKP867] integers-for-floats: 'model.layers.0.mlp.up_proj.weight' is stored as integers,
+    and LlamaForCausalLM has floating-point weights there
+    ```
+
+    ## Fix safety
+    No fix is offered: get the `quantization_config` that belongs to the weights.
+
+    ## References
+    - transformers: `PreTrainedModel.from_pretrained(..., dtype=...)`
+    """
+
+    code = "CKP867"
+    name = "integers-for-floats"
+    severity = Severity.ERROR
+    reads = Part.MODEL
+
+    def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
+        found = checkpoint.comparison
+        if found is None or not found.integers or found.of_another_class:
+            return
+        verb = "is" if len(found.integers) == 1 else "are"
+        yield self.finding_in_file(
+            found.path,
+            f"{listed(list(found.integers))} {verb} stored as integers, and {found.model} has "
+            "floating-point weights there",
+            "take the config.json that was saved with the weights, with its quantization_config",
+            evidence={"expected": "floating-point values", "found": "integers"},
+        )
