@@ -5,8 +5,8 @@
 
 A tool notices a damage if it ends with another exit code, or names another problem, than for the
 whole checkpoint beside it. hf-mem reads from the Hub alone: it is given a server of this machine
-that serves the folder. accelerate asks the Hub for a model of that name, and is not let to: it
-reads the configuration alone."""
+that serves the folder. accelerate asks the Hub about the model first, and is given an answer;
+what it reads then is the configuration in the folder."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tests.doctor.checkpoint.damages import DAMAGES
@@ -91,7 +92,8 @@ def by_hf_mem(folder: Path) -> Told:
 
 def by_estimate_memory(folder: Path) -> Told:
     estimate = import_module("accelerate.commands.estimate")
-    vars(estimate)["verify_on_hub"] = lambda *names, **more: None
+    of_hub = SimpleNamespace(config=CONFIG, library_name="transformers", tags=[], siblings=[])
+    vars(estimate)["verify_on_hub"] = lambda *names, **more: of_hub
     code, _ = ran(estimate.main, str(folder), "--library_name", "transformers")
     return code, frozenset()
 
