@@ -70,7 +70,7 @@ def test_every_move_of_a_hook_says_which_hook_it_was(tmp_path: Path, spread: str
 def test_a_functional_past_the_module(tmp_path: Path, spread: str) -> None:
     seen = watched(tmp_path, f"{MODEL}{SPREADS[spread]}\n{FUNCTIONAL}  # flagged\n", "OFF105", GPUS)
     assert "`model.head.weight`, which is on meta" in seen.only.message
-    assert "on model.head brings it to cuda:0 only while model.head itself" in seen.only.message
+    assert "Hook brings it to cuda:0 only while model.head itself" in seen.only.message
     kept = str(tmp_path / "off" / "head.weight.dat") if spread == "disk_offload" else "memory"
     assert seen.only.evidence["kept in"] == kept
     assert "for AlignDevicesHook.init_hook of head" in seen.steps
@@ -115,7 +115,7 @@ model.logits(hidden.cuda())
     assert error is not None
     (finding,) = found(timeline, "OFF105")
     assert (
-        "accelerate.CpuOffload on model brings it to cuda:0 only while model itself is called"
+        "accelerate.CpuOffload brings it to cuda:0 only while model itself is called"
         in (finding.message)
     )
     assert "`model.head.weight`, which is on cpu" in finding.message

@@ -212,4 +212,4 @@ def test_the_offloaded_weight_is_explained(explained: Callable[..., str]) -> Non
     text = explained(offloaded_weight_read)
     assert "other  meta    float32 16    model.model.norm.weight" in text
     assert "moved cpu -> meta at" in text
-    assert "on model.model.norm brings it to cuda:0 only while model.model.norm" in text
+    assert "Hook brings it to cuda:0 only while model.model.norm" in text
