@@ -114,9 +114,8 @@ model.logits(hidden.cuda())
     _, timeline, error = record(tmp_path, source, GPUS)
     assert error is not None
     (finding,) = found(timeline, "OFF105")
-    assert (
-        "accelerate.CpuOffload brings it to cuda:0 only while model itself is called"
-        in (finding.message)
+    assert "accelerate.CpuOffload brings it to cuda:0 only while model itself is called" in (
+        finding.message
     )
     assert "`model.head.weight`, which is on cpu" in finding.message
     assert not finding.settings
