@@ -148,3 +148,34 @@ def test_what_a_library_writes_is_fine(tmp_path: Path, writer: Callable[[Path], 
     assert not [(each.code, each.message) for each in found.findings]
     assert not found.problems
     assert sum(len(file.tensors) for file in found.checkpoint.files) > 3
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:%b\nsize 9\n" % (b"a" * 64)
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "cut": ("CKP801", lambda data: data[: len(data) * 2 // 3]),
+    "more behind": ("CKP802", lambda data: data + b"more"),
+    "a pointer": ("CKP803", lambda data: POINTER),
+    "only zeros": ("CKP804", lambda data: bytes(len(data))),
+    "a page": ("CKP813", lambda data: b"<!DOCTYPE html><html><body>404</body></html>"),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_each_damage_is_seen_in_what_a_library_writes(
+    tmp_path: Path, writer: Callable[[Path], None]
+) -> None:
+    """Its largest weight file, damaged in each way: the right check speaks of it, and no other."""
+    folder = tmp_path / "written"
+    writer(folder)
+    weights = [Path(file.path) for file in examine(str(folder)).checkpoint.files]
+    largest = max(weights, key=lambda path: path.stat().st_size)
+    whole = largest.read_bytes()
+    for name, (code, damage) in DAMAGES.items():
+        largest.write_bytes(damage(whole))
+        found = examine(str(folder))
+        assert {(each.code, each.site.file) for each in found.findings} == {(code, str(largest))}, (
+            f"{name}: {[(each.code, each.message) for each in found.findings]}"
+        )
+    largest.write_bytes(whole)
+    assert not examine(str(folder)).findings
