@@ -161,7 +161,12 @@ def _read(found: Examination) -> str:
         tensors += len(metadata.tensors)
         sizes += found.checkpoint.sizes.values()
     inside = f"{counted(len(sizes), 'file')} of {sum(sizes):,} bytes"
-    return f"read: {counted(tensors, 'tensor')} in {inside}"
+    read = f"read: {counted(tensors, 'tensor')} in {inside}"
+    if metadata is not None and metadata.usable:
+        from tensortrail.doctor.checkpoint.world_sizes import told
+
+        read += f"; {told(metadata)}"
+    return read
 
 
 def _json(found: Examination, report: Report) -> str:

@@ -15,6 +15,7 @@ import torch
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, MetadataIndex
 
+from tensortrail.cli import main
 from tensortrail.doctor.checkpoint.examine import examine
 from tests.doctor.checkpoint.written import copy
 
@@ -166,3 +167,18 @@ def test_metadata_of_a_large_run_is_judged_in_linear_time(whole: Path, tmp_path:
 
     edit(folder, split)
     assert not examine(str(folder)).findings
+
+
+def test_what_only_its_own_rank_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+    import torch.distributed.checkpoint as dcp
+
+    state = {"weight": torch.ones(4), "step": torch.tensor(3), "frank_2": torch.ones(1)}
+    dcp.save(state, checkpoint_id=tmp_path / "plain", no_dist=True)
+    loader = {"dataloader": {"dp_rank_0": b"a", "dp_rank_1": b"b"}, "of": {"rank3": torch.ones(1)}}
+    dcp.save(state | loader, checkpoint_id=tmp_path / "loader", no_dist=True)
+    assert main(["doctor", str(tmp_path / "plain")]) == 0
+    assert "; its tensors load on any number of ranks\n" in capsys.readouterr().out
+    assert main(["doctor", str(tmp_path / "loader")]) == 0
+    out = capsys.readouterr().out
+    assert "of these each rank loads its own: 'dataloader.dp_rank_*' of 2\n" in out
