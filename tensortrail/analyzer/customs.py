@@ -5,12 +5,18 @@ from __future__ import annotations
 import ast
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tensortrail.files import read
 from tensortrail.rules.words import ProjectCall
 
+_PASSED_ON = [
+    re.compile(rb"%s\w*\s*=(?!=)" % word)
+    for word in (b"device", b"dtype", b"generator", b"map_location", b"offload")
+]
+"""Keywords that are counted by the names of what they are passed to."""
 _MOST_BYTES = 80_000_000
 """Of files that are read for one project."""
 _MOST_CALLS = 500
@@ -19,6 +25,7 @@ _LONGEST = 4_000
 """Bytes of one call."""
 _IN_WORDS = re.compile(rb"#|>>>|`$|\.\.\. ")
 """What stands before a call on its line in a comment or a docstring."""
+_NAME = re.compile(rb"\w+$")
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
 
@@ -28,6 +35,7 @@ class Customs:
     def __init__(self) -> None:
         self._texts: dict[Path, dict[str, bytes]] = {}
         self._calls: dict[tuple[Path, str], Sequence[ProjectCall]] = {}
+        self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
 
     def forget(self, path: str) -> None:
         """The file has changed."""
@@ -35,21 +43,53 @@ class Customs:
             if texts.pop(path, None) is not None:
                 texts[path] = _text(path)
         self._calls.clear()
+        self._passed.clear()
+
+    def passed(self, folder: Path, name: str, keyword: str) -> int:
+        """How often a call of anything by that name passes the keyword, at least about."""
+        if folder not in self._passed:
+            texts = self._texts_of(folder).values()
+            self._passed[folder] = Counter(pair for text in texts for pair in passed_in(text))
+        return self._passed[folder][name.encode(), keyword.encode()]
 
     def calls(self, folder: Path, dotted: str) -> Sequence[ProjectCall]:
         """Calls of a function in the files below the folder, by its dotted name. None are given
         of a name that stands for several functions, or is called too often."""
         key = (folder, dotted)
         if key not in self._calls:
-            if folder not in self._texts:
-                self._texts[folder] = dict(_files(folder))
-            self._calls[key] = calls_in(self._texts[folder], dotted)
+            self._calls[key] = calls_in(self._texts_of(folder), dotted)
         return self._calls[key]
+
+    def _texts_of(self, folder: Path) -> dict[str, bytes]:
+        if folder not in self._texts:
+            self._texts[folder] = dict(_files(folder))
+        return self._texts[folder]
 
     def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]:
         """The same in one file, which need not define it."""
         owner, _, name = dotted.rpartition(".")
         return _called({path: text}, [path], owner, name.encode())
+
+
+def passed_in(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Names of what is called in a text, with the keywords that are passed on to it."""
+    for match in (each for pattern in _PASSED_ON for each in pattern.finditer(text)):
+        before = _NAME.search(text[max(0, match.start() - 60) : match.start()])
+        keyword = (before.group() if before is not None else b"") + match.group().rstrip(b"= \t\n")
+        name = _around(text, match.start())
+        if name:
+            yield name, keyword
+
+
+def _around(text: bytes, at: int) -> bytes:
+    """The name before the parenthesis that is open there."""
+    first, depth = max(0, at - _LONGEST), 0
+    while (at := max(text.rfind(b"(", first, at), text.rfind(b")", first, at))) >= 0:
+        depth += 1 if text[at : at + 1] == b")" else -1
+        if depth < 0:
+            found = _NAME.search(text[max(0, at - 100) : at])
+            return found.group() if found is not None else b""
+    return b""
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:

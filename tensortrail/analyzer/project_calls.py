@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
 from tensortrail.analyzer import signatures
+from tensortrail.analyzer.customs import passed_in
 from tensortrail.analyzer.project_file import ProjectFile
+from tensortrail.analyzer.tree import Tree
 from tensortrail.rules.words import ProjectCall
 
 
 class AsksForProjectCalls:
     """The part of a `Module` that answers how functions of the package are called in it."""
+
+    def passed_in_project(self, call: ast.Call, keyword: str) -> int:
+        file = cast("ProjectFile", self)
+        first, _, name = file.qualified(call.func).rpartition(".")
+        package, inside, _ = file.name.partition(".")
+        if first.partition(".")[0] in ("torch", "self", "cls") or not name:
+            return 0
+        if not inside or file.root is None:  # no package: the file is all there is
+            pairs = file.tree.once(self._passed_here, file.tree.root)
+            return pairs[name.encode(), keyword.encode()]
+        return file.project.customs.passed(file.root / package, name, keyword)
+
+    def _passed_here(self, tree: Tree, root: ast.AST) -> Counter[tuple[bytes, bytes]]:
+        return Counter(passed_in(cast("ProjectFile", self).source.data))
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)

@@ -105,6 +105,10 @@ class Module(Protocol):
         """Names of the parameters of the called function or constructor, in order and without
         `self`; empty if it is not known or takes `*args`."""
 
+    def passed_in_project(self, call: ast.Call, keyword: str) -> int:
+        """How many calls in the package pass the keyword to what has the same name: about as many
+        at least as `calls_in_project` gives, and cheap to ask. 0 for functions of torch."""
+
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;
         empty if it is not one of the package, or shares its name with another."""

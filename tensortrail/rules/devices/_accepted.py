@@ -20,10 +20,15 @@ _UNTYPED = ("Tensor",)
 """How the names of factories end that take no keyword of these."""
 
 
-def accepting(module: Module, function: FunctionNode, name: str) -> Iterator[ast.Call]:
-    """Calls of the function itself that accept the argument and are not given it."""
+def accepting(
+    module: Module, function: FunctionNode, name: str, in_project: int = 0
+) -> Iterator[ast.Call]:
+    """Calls of the function itself that accept the argument and are not given it, where so many
+    calls of the package pass it to what has the same name."""
     for call in module.nodes(ast.Call, function):
         if module.function_of(call) is not function or name in named(call):
+            continue
+        if in_project and module.passed_in_project(call, name) < in_project:
             continue
         if not may_be_given_anything(call) and accepts(module, call, name):
             yield call

@@ -24,6 +24,8 @@ _PASSED_ON = re.compile(
 )
 _ENOUGH, _FOR_EACH_WITHOUT = 3, 8
 """Calls that make a custom, and how many stand against each one that is different."""
+_ENOUGH_BY_NAME = 2
+"""Of them those that pass it as a keyword."""
 _MOVES = frozenset({"to", "cuda", "cpu", "item", "type_as"})
 _PROGRAM = """\
 import torch
@@ -107,7 +109,7 @@ class ArgumentPassedElsewhere(Rule):
             return
         for function in functions(module):
             for name, said in _at_hand(module, function):
-                for call in accepting(module, function, name):
+                for call in accepting(module, function, name, _ENOUGH_BY_NAME):
                     custom = _custom(module, call, name)
                     if custom is not None and not _is_moved(module, call):
                         yield self._reported(module, call, name, said, custom)
