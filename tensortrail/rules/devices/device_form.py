@@ -372,14 +372,21 @@ def _by_type(module: Module, compare: ast.Compare, tensors: ast.expr, kind: str)
 
 
 def _only_moves(module: Module, compare: ast.Compare) -> bool:
-    """`if x.device != d: x = x.to(d)` moves in vain, and no more."""
+    """`if x.device != d: x = x.to(d)`, or the `else` of `==`: moves in vain, and no more."""
+    test: ast.AST = compare
     up = module.parent(compare)
-    if not isinstance(up, ast.If) or up.test is not compare or len(up.body) != 1 or up.orelse:
+    if isinstance(up, ast.BoolOp) and isinstance(up.op, ast.And):
+        test, up = up, module.parent(up)
+    if not isinstance(up, ast.If) or up.test is not test:
         return False
-    done = up.body[0]
-    value = done.value if isinstance(done, ast.Assign) else None
-    moved = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-    return moved and isinstance(compare.ops[0], ast.NotEq) and ".to(" in module.text(done)
+    differ = isinstance(compare.ops[0], ast.NotEq)
+    apart = up.body if differ else up.orelse
+    if len(apart) != 1 or (differ and bool(up.orelse)):
+        return False
+    names = [
+        module.text(each).removesuffix(".device") for each in (compare.left, *compare.comparators)
+    ]
+    return any(f"{name}.to(" in module.text(apart[0]) for name in names)
 
 
 def _imports_torch(module: Module) -> bool:
