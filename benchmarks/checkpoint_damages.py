@@ -14,39 +14,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import safe_open
-from transformers import PreTrainedConfig, PreTrainedModel
 
 from tensortrail.doctor.checkpoint.examine import examine
+from tests.doctor.checkpoint.damaged_model import Config, loading_info
 from tests.doctor.checkpoint.damages import DAMAGES, Damage
-from tests.doctor.checkpoint.written import LAYERS, copy, write_all
+from tests.doctor.checkpoint.written import copy, write_all
 
 SILENT = {"loads", "-"}
-
-
-class Config(PreTrainedConfig):  # type: ignore[misc]
-    model_type = "damaged"
-
-
-class Layer(torch.nn.Module):  # type: ignore[misc]
-    def __init__(self) -> None:
-        super().__init__()
-        self.attention = torch.nn.Linear(8, 8)
-        self.norm = torch.nn.RMSNorm(8)
-
-
-class Model(PreTrainedModel):  # type: ignore[misc]
-    """The weights of the tests as a model."""
-
-    config_class = Config
-
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-        self.embed = torch.nn.Embedding(16, 8)
-        self.layers = torch.nn.ModuleList(Layer() for _ in range(LAYERS))
-        self.head = torch.nn.Linear(8, 16, bias=False)
-        self.post_init()
 
 
 def by_doctor(folder: Path) -> str:
@@ -71,7 +46,7 @@ def by_safetensors(folder: Path) -> str:
 def by_transformers(folder: Path) -> str:
     Config().save_pretrained(folder)
     try:
-        _, told = Model.from_pretrained(folder, output_loading_info=True)
+        told = loading_info(folder)
     except Exception:
         return "refuses"
     return "warns" if any(told[key] for key in told) else "loads"

@@ -14,15 +14,18 @@ pytest.importorskip("safetensors")
 pytest.importorskip("huggingface_hub")
 
 import torch
+import torch.distributed.checkpoint as dcp
 from safetensors.torch import load_file
 
 from tensortrail.doctor.checkpoint.examine import examine
 from tests.doctor.checkpoint.fuzzing import OLD, SAFETENSORS, TORCH, Mutation, samples
+from tests.doctor.checkpoint.loaders import Loader
 from tests.doctor.checkpoint.test_folders import gguf
-from tests.doctor.checkpoint.written import INDEX, write_all
+from tests.doctor.checkpoint.written import INDEX, weights, write_all
 
 FEW, MANY = 90, 2600
 LOADED_BUT_REPORTED = {
+    "CKP801": "torch does not read the comment of an archive, which ends too early",
     "CKP802": "torch searches the archive from its end and reads over what follows",
     "CKP804": "zeros over the padding at the end of an archive",
     "CKP805": "a field of an entry that no format knows; some readers take it for theirs",
@@ -82,6 +85,54 @@ def test_nothing_is_fine_that_the_library_cannot_load(
         seen[f"{'loads' if loaded else 'fails'}, {'fine' if fine else 'reported'}"] += 1
     assert seen["fails, reported"] > count // 3
     assert seen.total() == count
+
+
+JUDGED = ((INDEX, "from_pretrained"), (".metadata", "dcp"), ("__0_0.distcp", "dcp"))
+NOT_SEEN = {
+    ".metadata": "names and values of classes of torch that only torch checks (5 of 2,600)",
+    "__0_0.distcp": "each piece is an archive of its own, and is not opened",
+}
+"""Damages that the loader meets and the doctor does not, by file, and why."""
+
+
+def written(place: Path, kind: str) -> Path:
+    write_all(place / "whole")
+    if kind == "from_pretrained":
+        from tests.doctor.checkpoint.damaged_model import Config
+
+        Config().save_pretrained(place / "whole" / "sharded")
+        return place / "whole" / "sharded"
+    dcp.save(weights(), checkpoint_id=str(place / "ranks"), no_dist=True)
+    return place / "ranks"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "count"),
+    [(".metadata", "dcp", 18)]
+    + [pytest.param(name, kind, MANY, marks=pytest.mark.complete) for name, kind in JUDGED],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_folders_are_judged_as_their_loader_takes_them(
+    tmp_path: Path, name: str, kind: str, count: int
+) -> None:
+    if kind == "from_pretrained":
+        pytest.importorskip("transformers")
+    folder, loader = written(tmp_path, kind), Loader(kind)
+    content = (folder / name).read_bytes()
+    seen: Counter[str] = Counter()
+    try:
+        assert loader.loads(folder)
+        for sample in samples(content, OLD, count):
+            (folder / name).write_bytes(sample)
+            found = examine(str(folder))
+            fine = not found.findings and not found.problems
+            seen[f"{'loads' if loader.loads(folder) else 'fails'}, fine: {fine}"] += 1
+    finally:
+        loader.close()
+    missed = seen["fails, fine: True"]
+    assert seen["fails, fine: False"] > count // 4
+    assert name in NOT_SEEN or not missed
+    assert name == "__0_0.distcp" or missed <= count // 250
 
 
 @pytest.mark.parametrize(

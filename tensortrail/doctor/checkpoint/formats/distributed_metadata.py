@@ -14,6 +14,7 @@ from tensortrail.doctor.checkpoint.formats.pickle_structure import (
     Made,
     Name,
     read_pickle,
+    values_in,
 )
 from tensortrail.doctor.checkpoint.formats.ranges import Ranges
 from tensortrail.doctor.checkpoint.formats.stored_tensors import sizes_in
@@ -28,10 +29,21 @@ from tensortrail.rules.checkpoint import (
 
 METADATA, OF_A_RANK = ".metadata", ".distcp"
 _OWN = re.compile(
-    r"(torch\.distributed\.checkpoint|torch\.distributed\._shard)\..*"
+    r"torch\.distributed\.(checkpoint|_shard)(\.\w+)*\.(Metadata|MetadataIndex|StorageMeta"
+    r"|(Tensor|Bytes|Chunk)StorageMetadata|TensorProperties|_?MEM_FORMAT_ENCODING|_StorageInfo"
+    r"|_StoragePrefix|ShardMetadata|ShardedTensorMetadata|_HFStorageInfo)"
     r"|torch\.(serialization\._get_layout|strided|preserve_format|contiguous_format|Size)"
     r"|pathlib\.(_local\.)?(Posix|Windows|Pure\w*)?Path"
 )
+
+
+_LAYOUTS = frozenset(
+    f"torch.{name}"
+    for name in (
+        "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged",
+        "_mkldnn",
+    )
+)  # fmt: skip
 
 
 class _Odd(Exception):
@@ -49,6 +61,7 @@ def read_distributed(file: Ranges, path: str, name: str) -> Distributed:
         return Distributed(path, name, flaws=(flaw,), usable=False)
     flaws = tuple(_code(structure.names))
     try:
+        _check_layouts(structure.root)
         root = _fields(structure.root)
         tensors = dict(_tensors(root.get("state_dict_metadata")))
         parts = tuple(_parts(root.get("storage_data")))
@@ -57,6 +70,17 @@ def read_distributed(file: Ranges, path: str, name: str) -> Distributed:
         more = () if flaws else (Flaw(Trouble.METADATA, told),)
         return Distributed(path, name, flaws=(*flaws, *more), usable=False)
     return Distributed(path, name, tensors, parts, flaws)
+
+
+def _check_layouts(root: Any) -> None:
+    for path, value in values_in(root):
+        name = value.what.name if isinstance(value.what, Name) else ""
+        arguments = value.arguments if isinstance(value.arguments, tuple) else ()
+        given = arguments[0] if arguments else None
+        if name == "_get_layout" and not (isinstance(given, str) and given in _LAYOUTS):
+            raise _Odd(f"{path} has a layout that torch does not know")
+        if name == "_MEM_FORMAT_ENCODING" and not (type(given) is int and 0 <= given <= 2):
+            raise _Odd(f"{path} has a memory format that torch does not know")
 
 
 def _code(names: tuple[Name, ...]) -> Iterator[Flaw]:
@@ -74,6 +98,8 @@ def _tensors(told: Any) -> Iterator[tuple[str, SplitTensor]]:
         if not _is_a(entry, "TensorStorageMetadata"):
             continue
         fields = _fields(entry)
+        if not isinstance(fields.get("properties"), Made):
+            raise _Odd(f"{key!r} has no properties")
         chunks = fields.get("chunks")
         if not isinstance(chunks, list):
             raise _Odd(f"{key!r} has no list of chunks")

@@ -5,6 +5,7 @@ be called with its arguments. The opcodes come from the standard library's disas
 
 from __future__ import annotations
 
+import io
 import pickletools
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
@@ -74,6 +75,8 @@ def read_pickle(stream: BinaryIO) -> Structure:
     try:
         for opcode, argument, position in pickletools.genops(stream):
             builder.at = (position if position is not None else begin) - begin
+            if opcode.name == "FRAME" and not _holds(stream, int(argument or 0)):
+                raise BadPickle("the pickle breaks off", builder.at, short=True)
             builder.take(opcode.name, argument)
     except (IndexError, KeyError, TypeError, AttributeError) as error:
         raise BadPickle("the pickle takes what it has not put there", builder.at) from error
@@ -82,9 +85,17 @@ def read_pickle(stream: BinaryIO) -> Structure:
         short = "exhausted" in text or "remain" in text or "not enough data" in text
         short = short or "no newline found" in text
         raise BadPickle(_plain(text, short), builder.at, short) from error
-    if len(builder.stack) != 1:
+    if len(builder.stack) != 1 or builder.stack[0] is _MARK:
         raise BadPickle("the pickle leaves more or less than one value", builder.at)
     return Structure(builder.stack[0], tuple(builder.names))
+
+
+def _holds(stream: BinaryIO, count: int) -> bool:
+    """So many bytes are left."""
+    here = stream.tell()
+    end = stream.seek(0, io.SEEK_END)
+    stream.seek(here)
+    return count <= end - here
 
 
 def _plain(text: str, short: bool) -> str:
@@ -124,6 +135,18 @@ class _Builder:
         self._spend(_FOR_A_CONTAINER)
         self.stack.append(value)
 
+    def pop(self) -> Any:
+        """The value on top; a mark is none."""
+        value = self.stack.pop()
+        if value is _MARK:
+            raise IndexError
+        return value
+
+    def top(self) -> Any:
+        value = self.pop()
+        self.stack.append(value)
+        return value
+
     def marked(self) -> list[Any]:
         """What stands above the last mark, which goes too."""
         at = len(self.stack) - 1
@@ -147,16 +170,18 @@ class _Builder:
         if place is not None and not 0 <= place < _MOST_REMEMBERED:
             raise TypeError
         self._spend(_FOR_A_CONTAINER)
-        self.memo[len(self.memo) if place is None else place] = self.stack[-1]
+        self.memo[len(self.memo) if place is None else place] = self.top()
 
     def make(self, what: Any, arguments: Any) -> None:
         if not isinstance(what, (Name, Made)):
             raise TypeError
         ordered = isinstance(what, Name) and str(what) == "collections.OrderedDict"
+        if ordered and isinstance(arguments, tuple) and len(arguments) > 1:
+            raise TypeError
         self.push({} if ordered and arguments == () else Made(what, arguments))
 
     def put(self, pairs: list[Any]) -> None:
-        target = self.stack[-1]
+        target = self.top()
         kept = target.items if isinstance(target, Made) else target
         if not isinstance(kept, dict):
             raise TypeError
@@ -165,15 +190,15 @@ class _Builder:
             kept[_as_key(key)] = value
 
     def add(self, items: list[Any]) -> None:
-        target = self.stack[-1]
+        target = self.top()
         if isinstance(target, list):
             target.extend(items)
         elif not isinstance(target, Made):
             raise TypeError
 
     def build(self) -> None:
-        state = self.stack.pop()
-        target = self.stack[-1]
+        state = self.pop()
+        target = self.top()
         if isinstance(target, Made):
             target.state = state
         elif not isinstance(target, dict):
@@ -192,7 +217,7 @@ def _as_key(key: Any) -> Any:
 
 
 def _pop_pair(builder: _Builder) -> list[Any]:
-    value, key = builder.stack.pop(), builder.stack.pop()
+    value, key = builder.pop(), builder.pop()
     return [key, value]
 
 
@@ -216,19 +241,21 @@ def _dict(builder: _Builder, _: Any) -> None:
 
 
 def _call(builder: _Builder, _: Any) -> None:
-    arguments, what = builder.stack.pop(), builder.stack.pop()
+    arguments, what = builder.pop(), builder.pop()
+    if not isinstance(arguments, (tuple, Made)):
+        raise TypeError
     builder.make(what, arguments)
 
 
 def _call_with_names(builder: _Builder, _: Any) -> None:
-    named, arguments, what = builder.stack.pop(), builder.stack.pop(), builder.stack.pop()
+    named, arguments, what = builder.pop(), builder.pop(), builder.pop()
     builder.make(what, (arguments, named))
 
 
 def _instance(builder: _Builder, argument: str) -> None:
     items = tuple(builder.marked())
     builder.name(*argument.split(" ", 1))
-    builder.make(builder.stack.pop(), items)
+    builder.make(builder.pop(), items)
 
 
 def _object(builder: _Builder, _: Any) -> None:
@@ -237,7 +264,7 @@ def _object(builder: _Builder, _: Any) -> None:
 
 
 def _stack_name(builder: _Builder, _: Any) -> None:
-    name, module = builder.stack.pop(), builder.stack.pop()
+    name, module = builder.pop(), builder.pop()
     builder.name(module, name)
 
 
@@ -262,9 +289,9 @@ _STEPS: dict[str, Callable[[_Builder, Any], Any]] = {
     "NONE": lambda b, _: b.stack.append(None),
     "NEWTRUE": lambda b, _: b.stack.append(True),
     "NEWFALSE": lambda b, _: b.stack.append(False),
-    "POP": lambda b, _: b.stack.pop(),
+    "POP": lambda b, _: b.pop(),
     "POP_MARK": lambda b, _: b.marked(),
-    "DUP": lambda b, _: b.stack.append(b.stack[-1]),
+    "DUP": lambda b, _: b.stack.append(b.top()),
     "GLOBAL": lambda b, argument: b.name(*argument.split(" ", 1)),
     "STACK_GLOBAL": _stack_name,
     "EXT1": _extension,
@@ -277,8 +304,8 @@ _STEPS: dict[str, Callable[[_Builder, Any], Any]] = {
     "OBJ": _object,
     "BUILD": lambda b, _: b.build(),
     "PERSID": lambda b, argument: b.push(Reference(argument)),
-    "BINPERSID": lambda b, _: b.push(Reference(b.stack.pop())),
-    "APPEND": lambda b, _: b.add([b.stack.pop()]),
+    "BINPERSID": lambda b, _: b.push(Reference(b.pop())),
+    "APPEND": lambda b, _: b.add([b.pop()]),
     "APPENDS": lambda b, _: b.add(b.marked()),
     "ADDITEMS": lambda b, _: b.add(b.marked()),
     "SETITEM": lambda b, _: b.put(_pop_pair(b)),

@@ -31,6 +31,11 @@ class Storage(NamedTuple):
     elements: int
 
     @property
+    def is_known(self) -> bool:
+        """How many bytes an element of its type takes."""
+        return self.dtype in TORCH
+
+    @property
     def size(self) -> int:
         """In bytes; 0 if the type is not known."""
         return self.elements * TORCH.get(self.dtype, 0) // 8

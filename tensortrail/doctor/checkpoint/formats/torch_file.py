@@ -27,8 +27,9 @@ from tensortrail.rules.checkpoint import Flaw, Format, StoredTensor, Trouble, We
 PICKLE, VERSION, SCRIPTED = "data.pkl", "version", "constants.pkl"
 _ZIP = b"PK\x03\x04"
 _SHOWN = 5
-_ORDER, _ALIGNMENT = "byteorder", ".storage_alignment"
+_ORDER, _ALIGNMENT, _NUMBER = "byteorder", ".storage_alignment", ".data/serialization_id"
 _IS_VERSION, _IS_ORDER = re.compile(rb"\s*\d{1,9}\s*"), re.compile(rb"little|big")
+_IS_TEXT = re.compile(rb"[\x00-\x7f]*")
 
 
 def read_torch(file: Ranges, path: str, name: str) -> WeightFile:
@@ -89,7 +90,8 @@ def _small_records(
         told = "the archive has no record `version`"
         yield Flaw(Trouble.ARCHIVE, told, expected=f"{prefix}{VERSION}")
     numbers = [*versions[:1], _ALIGNMENT]
-    for name, allowed in ((numbers, _IS_VERSION), ([_ORDER], _IS_ORDER)):
+    kinds = (numbers, _IS_VERSION), ([_ORDER], _IS_ORDER), ([_NUMBER], _IS_TEXT)
+    for name, allowed in kinds:
         for each in name:
             if each in places and inside[each].size <= LOOKED_AT:
                 content = file.read(places[each], inside[each].size)
@@ -140,15 +142,16 @@ def _beyond(view: View, size: int | None, record: str) -> Flaw | None:
     if size is None:
         told = f"the storage of {view.name!r}, record {record}, is not in the file"
         return Flaw(Trouble.STORAGE, told, expected=f"{view.storage.size:,} bytes", found="none")
-    if view.storage.size and size != view.storage.size:
+    known = view.storage.size if view.storage.is_known else size
+    if size != known:
         shorter = "short" if size < view.storage.size else "long"
         told = f"the storage of {view.name!r}, record {record}, is too {shorter}"
         return Flaw(
             Trouble.STORAGE, told, expected=f"{view.storage.size:,} bytes", found=f"{size:,} bytes"
         )
-    if view.end > (view.storage.size or size):
+    if view.end > known:
         told = f"{view.name!r} of shape {list(view.shape)} reaches beyond its storage"
-        found = f"{view.storage.size or size:,} bytes"
+        found = f"{known:,} bytes"
         return Flaw(Trouble.STORAGE, told, expected=f"{view.end:,} bytes", found=found)
     return None
 

@@ -13,6 +13,8 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _LONGEST_COMMENT = 65_535
+_BEFORE_LENGTH = 12
+"""Bytes of an end record before those that its length counts."""
 _ONE_PART = ((0, 0), (1, 1))
 _FIRST_PARTS = (0, 1)
 _IN_64, _COUNT_IN_64 = 0xFFFFFFFF, 0xFFFF
@@ -87,14 +89,25 @@ def _place(file: Ranges) -> tuple[int, int, int, int]:
         raise BadDirectory("the zip archive is said to have several parts", at)
     raw = file.read(at - _END64_PLACE.size, _END64_PLACE.size) if at >= _END64_PLACE.size else b""
     if len(raw) == _END64_PLACE.size and raw.startswith(b"PK\x06\x07"):
-        place = _END64_PLACE.unpack(raw)[2]
-        wide = file.read(place, _END64.size)
-        if len(wide) == _END64.size and wide.startswith(b"PK\x06\x06"):
-            *_, count, size, begin = _END64.unpack(wide)
-            return place, count, size, begin
+        _, _, place, parts = _END64_PLACE.unpack(raw)
+        wide = file.read(place, _END64.size) if place <= file.size else b""
+        if len(wide) < _END64.size:
+            raise BadDirectory("the 64-bit end record of the zip archive is not there", at)
+        if wide.startswith(b"PK\x06\x06"):
+            return _wide(place, parts, wide)
     if _IN_64 in (size, begin) or count == _COUNT_IN_64:
         raise BadDirectory("the 64-bit end record of the zip archive is not there", at)
     return at, count, size, begin
+
+
+def _wide(place: int, parts: int, raw: bytes) -> tuple[int, int, int, int]:
+    """The same from the 64-bit end record."""
+    _, length, _, _, disk, first, here, count, size, begin = _END64.unpack(raw)
+    if parts != 1 or (disk, first) not in _ONE_PART or here != count:
+        raise BadDirectory("the zip archive is said to have several parts", place)
+    if length < _END64.size - _BEFORE_LENGTH or size < count * _ENTRY.size:
+        raise BadDirectory("the 64-bit end record of the zip archive is damaged", place)
+    return place, count, size, begin
 
 
 def _end_of(file: Ranges) -> int:
@@ -113,6 +126,8 @@ def _entry(data: bytes, at: int, begin: int) -> tuple[Record, int]:
     method, stored, size = fields[4], fields[8], fields[9]
     name_length, extra_length, comment_length, header = *fields[10:13], fields[16]
     at += _ENTRY.size
+    if at + name_length + extra_length + comment_length > len(data):
+        raise BadDirectory("the zip directory is damaged", begin + at)
     raw = data[at : at + name_length]
     name = raw.decode("utf-8", "backslashreplace")
     if name.encode() != raw:
