@@ -90,3 +90,65 @@ def test_packed_weights_without_scales(tmp_path: Path, types: Types, name: str) 
     assert finding.code == "CKP865"
     assert "has no scales" in finding.message
     assert finding.severity.value == "error"
+
+
+Q, W = "layers.0.q_proj.qweight", "layers.0.q_proj.weight"
+OF_GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 32}
+OF_AWQ = {"quant_method": "awq", "bits": 4, "group_size": 32, "version": "gemm"}
+OF_FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+OF_MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4"}
+Stored = dict[str, tuple[str, list[int]]]
+
+
+def stored(folder: Path, tensors: Stored, config: dict[str, Any]) -> list[str]:
+    header: dict[str, Any] = {}
+    end = 0
+    for name, (dtype, shape) in tensors.items():
+        begin, end = end, end + shape[0] * shape[1] * WIDTHS[dtype]
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+    raw = json.dumps(header).encode()
+    raw += b" " * (-len(raw) % 8)
+    content = len(raw).to_bytes(8, "little") + raw + bytes(end)
+    (folder / "model.safetensors").write_bytes(content)
+    (folder / "config.json").write_text(json.dumps({"quantization_config": config}))
+    return [finding.code for finding in examine(str(folder)).findings]
+
+
+@pytest.mark.parametrize(
+    ("config", "weight", "scale", "wrong"),
+    [
+        (OF_GPTQ, (Q, "I32", [8, 48]), ("scales", "F16", [2, 48]), [1, 48]),
+        (OF_GPTQ, (Q, "I32", [8, 48]), ("scales", "F16", [2, 48]), [2, 96]),
+        (OF_GPTQ | {"group_size": -1}, (Q, "I32", [8, 48]), ("scales", "F16", [1, 48]), [2, 48]),
+        (OF_AWQ, (Q, "I32", [64, 6]), ("scales", "F16", [2, 48]), [2, 6]),
+        (OF_FP8, (W, "F8_E4M3", [200, 128]), ("weight_scale_inv", "F32", [2, 1]), [1, 1]),
+        (OF_MODELOPT, (W, "U8", [16, 32]), ("weight_scale", "F8_E4M3", [16, 4]), [16, 2]),
+    ],
+)
+def test_shapes_of_weights_and_scales(
+    config: dict[str, Any],
+    weight: tuple[str, str, list[int]],
+    scale: tuple[str, str, list[int]],
+    wrong: list[int],
+    tmp_path: Path,
+) -> None:
+    name, dtype, shape = weight
+    end, kind, right = scale
+    tensors: Stored = {name: (dtype, shape), f"layers.0.q_proj.{end}": (kind, right)}
+    assert not stored(tmp_path, tensors, config)
+    tensors[f"layers.0.q_proj.{end}"] = (kind, wrong)
+    assert stored(tmp_path, tensors, config) == ["CKP868"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        OF_GPTQ | {"bits": 3},
+        OF_GPTQ | {"checkpoint_format": "marlin"},
+        OF_GPTQ | {"dynamic": {"-:.*down.*": {}}},
+        OF_AWQ | {"version": "gemv"},
+    ],
+)
+def test_forms_that_pack_otherwise_are_left_alone(config: dict[str, Any], tmp_path: Path) -> None:
+    tensors: Stored = {Q: ("I32", [8, 48]), "layers.0.q_proj.scales": ("F16", [3, 7])}
+    assert not stored(tmp_path, tensors, config)
