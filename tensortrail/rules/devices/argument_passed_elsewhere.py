@@ -22,7 +22,7 @@ from tensortrail.rules.words import ProjectCall
 _PASSED_ON = re.compile(
     r"(?:\w+_)?(?:device|dtype|generator|device_map|map_location)|\w*offload\w*"
 )
-_ENOUGH, _FOR_EACH_WITHOUT = 3, 8
+_ENOUGH, _FOR_EACH_WITHOUT = 4, 8
 """Calls that make a custom, and how many stand against each one that is different."""
 _ENOUGH_BY_NAME = 2
 """Of them those that pass it as a keyword."""
@@ -47,6 +47,10 @@ def third(x, n):
     return x + table(n, device=x.device) * 2
 
 
+def fourth(x, n):
+    return table(n, device=x.device) - x
+
+
 def last(x, n, device):
     return x.to(device) * table(nDEVICE)
 """
@@ -67,7 +71,7 @@ class ArgumentPassedElsewhere(Rule):
     Counts the calls of a function or class in the files of its package: those that pass `device`,
     `dtype`, `generator`, `device_map`, an option about offloading and the like, and those that do
     not; constants are not counted. Reports a call without it where the function around has the
-    same at hand, if at least three others pass it and hardly any does not.
+    same at hand, if at least four others pass it and hardly any does not.
 
     Nothing is reported where the result is moved, for methods, and for names that stand for
     several functions.
@@ -92,7 +96,7 @@ class ArgumentPassedElsewhere(Rule):
     bad = (
         Bad(
             _PROGRAM.replace("DEVICE", ""),
-            lines=(21,),
+            lines=(25,),
             fixed=_PROGRAM.replace("DEVICE", ", device=device"),
         ),
     )

@@ -46,6 +46,9 @@ class MadeBesideOthers(Rule):
     wants it; or the function returns it. And all other factories of the function are given a
     device, or it has the dtype or the shape of such a tensor (`torch.zeros(n, dtype=x.dtype)`).
 
+    It is a note where it has the dtype or shape of such a tensor, no other factory is given a
+    device, and nothing says that callers pass tensors of a GPU.
+
     Nothing is reported for a tensor without a dimension or one that is an index, is moved or is
     copied later, where a condition about devices or types leads to the factory, and while an
     object is set up.
@@ -136,6 +139,7 @@ class MadeBesideOthers(Rule):
             module,
             call,
             f"this is on the default device, and {_use(why)}; {_reason(module, why)}",
+            severity=None if _is_sure(module, function, why) else Severity.NOTE,
             trail=(
                 (call, "made without a device"),
                 *((each, "given a device") for each in why.others[:2]),
@@ -171,6 +175,11 @@ def _evidence(module: Module, function: FunctionNode, call: ast.Call) -> Evidenc
 def _follows(module: Module, function: FunctionNode, like: ast.expr | None) -> bool:
     """What the caller passes for it may be on a GPU, as far as can be seen."""
     return like is not None and goes_along(module, function, module.text(like), strict=True)
+
+
+def _is_sure(module: Module, function: FunctionNode, why: Evidence) -> bool:
+    """Something beside the one tensor says that the function works on other devices too."""
+    return bool(why.others) or _follows(module, function, why.model)
 
 
 def _use(why: Evidence) -> str:

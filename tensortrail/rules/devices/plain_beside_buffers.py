@@ -22,8 +22,8 @@ class PlainBesideBuffers(Rule):
     ## What it does
     Reports `self.name = tensor` where an `nn.Module` is set up, if another method reads the
     attribute and nothing in the class moves it or compares its device. The message counts the
-    tensors of the class that are buffers. A tensor that was put on a device, or came from the
-    caller, is a note unless others of the class are buffers: the module may never move.
+    tensors of the class that are buffers. A tensor that was put on a device is a note, as is one
+    that came from the caller unless others of the class are buffers: the module may never move.
 
     A parameter, also one of another module, a tensor without a dimension, and
     what is set to None again are left alone.
@@ -98,7 +98,8 @@ class Rotary(nn.Module):
                 continue
             kept = [each for each in stores if _is_kept_tensor(module, cls, each)]
             if len(kept) == len(stores) and _is_used(module, cls, name, stores):
-                sure = buffers or all(_is_made_here(module, each) for each in kept)
+                sure = all(_is_made_here(module, each) for each in kept)
+                sure = sure or (buffers and not any(_is_placed(module, each) for each in kept))
                 severity = None if sure else Severity.NOTE
                 yield self._reported(module, kept[0], name, buffers, severity)
 
@@ -161,6 +162,13 @@ def _is_made_here(module: Module, store: ast.Attribute) -> bool:
         and bool(held.places)
         and all(each.where is Where.DEFAULT for each in held.places)
     )
+
+
+def _is_placed(module: Module, store: ast.Attribute) -> bool:
+    """On a device that is said: whoever wrote this knows where it lies."""
+    held = _held(module, store)
+    places = held.places if held is not None else ()
+    return any(each.where in (Where.DEVICE, Where.LITERAL) for each in places)
 
 
 def _is_of_another_module(module: Module, store: ast.Attribute) -> bool:
