@@ -22,8 +22,8 @@ class PlainBesideBuffers(Rule):
     ## What it does
     Reports `self.name = tensor` where an `nn.Module` is set up, if another method reads the
     attribute and nothing in the class moves it or compares its device. The message counts the
-    tensors of the class that are buffers. A tensor that was put on a device is a note, as is one
-    that came from the caller unless others of the class are buffers: the module may never move.
+    tensors of the class that are buffers. A tensor that was put on a device, or came from the
+    caller, is a note unless most of the class are buffers: the module may never move.
 
     A parameter, also one of another module, a tensor without a dimension, and
     what is set to None again are left alone.
@@ -93,15 +93,11 @@ class Rotary(nn.Module):
         self, module: Module, cls: ast.ClassDef, registered: frozenset[str]
     ) -> Iterator[Finding]:
         buffers = _buffers(module, cls)
-        for name, stores in _stores(module, cls).items():
-            if name in registered or _is_moved(module, cls, name):
-                continue
-            kept = [each for each in stores if _is_kept_tensor(module, cls, each)]
-            if len(kept) == len(stores) and _is_used(module, cls, name, stores):
-                sure = all(_is_made_here(module, each) for each in kept)
-                sure = sure or (buffers and not any(_is_placed(module, each) for each in kept))
-                severity = None if sure else Severity.NOTE
-                yield self._reported(module, kept[0], name, buffers, severity)
+        plain = list(_plain(module, cls, registered))
+        usual = 0 < len(plain) <= len(buffers)
+        for name, kept in plain:
+            sure = usual or all(_is_made_here(module, each) for each in kept)
+            yield self._reported(module, kept[0], name, buffers, None if sure else Severity.NOTE)
 
     def _reported(
         self,
@@ -120,6 +116,18 @@ class Rotary(nn.Module):
             severity=severity,
             trail=tuple((each, "registered as a buffer") for each in buffers[:2]),
         )
+
+
+def _plain(
+    module: Module, cls: ast.ClassDef, registered: frozenset[str]
+) -> Iterator[tuple[str, list[ast.Attribute]]]:
+    """Plain attributes that hold tensors which other methods use as they are."""
+    for name, stores in _stores(module, cls).items():
+        if name in registered or _is_moved(module, cls, name):
+            continue
+        kept = [each for each in stores if _is_kept_tensor(module, cls, each)]
+        if len(kept) == len(stores) and _is_used(module, cls, name, stores):
+            yield name, kept
 
 
 def _buffers(module: Module, cls: ast.ClassDef) -> Sequence[ast.Call]:
@@ -162,13 +170,6 @@ def _is_made_here(module: Module, store: ast.Attribute) -> bool:
         and bool(held.places)
         and all(each.where is Where.DEFAULT for each in held.places)
     )
-
-
-def _is_placed(module: Module, store: ast.Attribute) -> bool:
-    """On a device that is said: whoever wrote this knows where it lies."""
-    held = _held(module, store)
-    places = held.places if held is not None else ()
-    return any(each.where in (Where.DEVICE, Where.LITERAL) for each in places)
 
 
 def _is_of_another_module(module: Module, store: ast.Attribute) -> bool:
