@@ -28,6 +28,9 @@ def read_index(file: Ranges, path: str, name: str) -> Index:
         shown = ", ".join(repr(key) for key in list(dict.fromkeys(twice))[:3])
         message = f"{shown} stands twice in it: readers keep the last"
         flaws.append(Flaw(Trouble.DUPLICATE, message, found=f"{len(twice)} repeated keys"))
+    if "metadata" not in told:
+        reason = "it has no `metadata`, without which transformers does not read it"
+        flaws.append(Flaw(Trouble.INDEX, reason))
     return Index(path, name, told[WEIGHT_MAP], _total(told), tuple(flaws), data)
 
 
