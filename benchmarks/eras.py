@@ -17,14 +17,9 @@ class Era(NamedTuple):
     pins: tuple[str, ...]
 
 
-TORCHAO = "torchao==0.7.0"
-"""Its Python part. Today's lacks modules that torchtune asks for."""
-
-
 def _pins(
-    transformers: str, tokenizers: str, hub: str, accelerate: str, diffusers: str, peft: str,
-    *others: str,
-) -> tuple[str, ...]:  # fmt: skip
+    transformers: str, tokenizers: str, hub: str, accelerate: str, diffusers: str, peft: str
+) -> tuple[str, ...]:
     return (
         f"transformers=={transformers}",
         f"tokenizers=={tokenizers}",
@@ -32,7 +27,6 @@ def _pins(
         f"accelerate=={accelerate}",
         f"diffusers=={diffusers}",
         f"peft=={peft}",
-        *others,
     )
 
 
@@ -40,8 +34,8 @@ ERAS = (
     Era("2023-07-31", _pins("4.30.2", "0.13.3", "0.15.1", "0.20.3", "0.17.1", "0.3.0")),
     Era("2024-02-29", _pins("4.35.2", "0.15.0", "0.19.4", "0.24.1", "0.23.1", "0.6.2")),
     Era("2024-08-31", _pins("4.41.2", "0.19.1", "0.23.2", "0.30.1", "0.28.2", "0.11.1")),
-    Era("2024-12-05", _pins("4.45.2", "0.20.1", "0.26.1", "1.0.1", "0.31.0", "0.13.2", TORCHAO)),
-    Era("2025-04-30", _pins("4.48.0", "0.21.0", "0.27.1", "1.2.1", "0.32.1", "0.14.0", TORCHAO)),
+    Era("2024-12-05", _pins("4.45.2", "0.20.1", "0.26.1", "1.0.1", "0.31.0", "0.13.2")),
+    Era("2025-04-30", _pins("4.48.0", "0.21.0", "0.27.1", "1.2.1", "0.32.1", "0.14.0")),
     Era("2025-09-15", _pins("4.52.4", "0.21.1", "0.32.4", "1.7.0", "0.33.1", "0.15.2")),
     Era("2026-01-31", _pins("4.57.1", "0.22.1", "0.35.3", "1.11.0", "0.35.2", "0.17.1")),
     Era("2026-05-31", _pins("5.1.0", "0.22.2", "1.4.1", "1.12.0", "0.36.0", "0.18.1")),
@@ -50,8 +44,8 @@ ERAS = (
 
 HELPERS = Era(
     "helpers",
-    ("parameterized==0.9.0", "einops==0.8.2", "scipy==1.17.1", "loguru==0.7.3", "hjson==3.1.0",
-     "py-cpuinfo==9.0.0", "compressed-tensors==0.18.0", "lightning-utilities==0.14.3",
+    ("parameterized==0.9.0", "einops==0.8.2", "scipy==1.17.1", "loguru==0.7.3",
+     "lightning-utilities==0.14.3",
      "datasets==3.2.0", "dill==0.3.8", "multiprocess==0.70.16", "xxhash==3.5.0", "pandas==2.2.3",
      "python-dateutil==2.9.0", "pytz==2025.1", "six==1.17.0", "aiohttp==3.11.11", "yarl==1.18.3",
      "multidict==6.1.0", "aiosignal==1.3.2", "frozenlist==1.5.0", "attrs==24.3.0",

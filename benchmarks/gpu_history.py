@@ -6,9 +6,9 @@
 
 The tests are those that a fix changed, or with `--ours` those in `device_bugs/`, which we wrote
 for fixes without one. The other packages are those of the time (`eras.py`). A fix is told apart if
-a test fails before and passes after it, where a plain run gives the same twice. Each fix adds a
-line to `gpu_history.jsonl`, and those that are there are left out; `--write` puts the tables into
-the guide.
+a test fails before and passes after it, and a plain run does not fail before it, or fails twice.
+Each fix adds a line to `gpu_history.jsonl`, and those that are there are left out; `--write` puts
+the tables into the guide.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from benchmarks.history_fixes import Fix, Repository
 
 OURS = Path(__file__).parent / "device_bugs"
 LINE = re.compile(r"([\w./+-]+\.py):(\d+)")
+FOLDERS = re.compile(r"/\S*/(?=[\w.-]+\.\w+)")
+"""Of this machine."""
 DEVICES = ("--rehearse", "cuda:2")
 
 
@@ -50,27 +52,16 @@ class Layout:
 
 LAYOUTS = {
     "accelerate": Layout("huggingface+accelerate", ("src", "tests"), "src", without=("torchao",)),
-    "compressed-tensors": Layout(
-        "vllm-project+compressed-tensors", ("src", "tests"), "src", "compressed_tensors"
-    ),
     "diffusers": Layout("huggingface+diffusers", ("src", "tests"), "src", without=("torchao",)),
     "peft": Layout("huggingface+peft", ("src", "tests"), "src", without=("torchao",)),
     "torchao": Layout("pytorch+ao", ("torchao", "test")),
-    "torchtune": Layout("pytorch+torchtune", ("torchtune", "tests")),
-    "deepspeed": Layout("deepspeedai+DeepSpeed", ("deepspeed", "accelerator", "tests")),
-    "llm-compressor": Layout(
-        "vllm-project+llm-compressor", ("src", "tests"), "src", "llmcompressor"
+    "bitsandbytes": Layout(
+        "bitsandbytes-foundation+bitsandbytes", ("bitsandbytes", "tests"), without=("transformers",)
     ),
-    "megatron-core": Layout("NVIDIA+Megatron-LM", ("megatron", "tests"), package="megatron"),
-    "bitsandbytes": Layout("bitsandbytes-foundation+bitsandbytes", ("bitsandbytes", "tests")),
-    "quanto": Layout("huggingface+optimum-quanto", ("quanto", "optimum", "test")),
     "sd-scripts": Layout(
         "kohya-ss+sd-scripts", ("library", "networks", "tests"), package="library"
     ),
-    "musubi-tuner": Layout("kohya-ss+musubi-tuner", ("src", "tests"), "src", "musubi_tuner"),
-    "gptqmodel": Layout("ModelCloud+GPTQModel", ("gptqmodel", "tests")),
     "torchmetrics": Layout("Lightning-AI+torchmetrics", ("src", "torchmetrics", "tests"), "src"),
-    "torchtitan": Layout("pytorch+torchtitan", ("torchtitan", "tests")),
 }
 
 
@@ -84,7 +75,7 @@ class Verdict:
     tests: tuple[str, ...] = ()
     """Which fail before and pass after it."""
     plain: str = ""
-    """What a plain run says of the first of them, before the fix and after it."""
+    """What a plain run says of the first of them before the fix. If it fails, after it, too."""
     names_the_line: bool = False
     """The explanation names a line that the fix changed, or one of the three around it."""
     explained: bool = False
@@ -120,19 +111,22 @@ class Judge:
         before = self._run("before", rehearsed=True)
         failed = _named(before, "failed")
         if not failed:
-            return Verdict(False, before.trouble or _nothing_failed(before))
+            return Verdict(False, _first(before.trouble) or _nothing_failed(before))
         after = self._run("after", rehearsed=True)
         told = [name for name in failed if _word(after, name) == "passed"]
         if not told:
             messages = (after.tests[name].message for name in failed if name in after.tests)
             reason = f"fails at the fix, too: {_first(next(messages, ''))}"
-            return Verdict(False, after.trouble or reason)
+            return Verdict(False, _first(after.trouble) or reason)
         return self._against_plain(before, told)
 
     def _against_plain(self, before: Outcomes, told: Sequence[str]) -> Verdict:
-        plain = [self._run(state, rehearsed=False) for state in ("before", "after")]
-        words = {name: [_word(each, name) for each in plain] for name in told}
-        hidden = [name for name in told if len(set(words[name])) == 1]
+        plain = self._run("before", rehearsed=False)
+        words = {name: _word(plain, name) for name in told}
+        if "failed" in words.values():
+            after = self._run("after", rehearsed=False)
+            words = {name: word for name, word in words.items() if word == _word(after, name)}
+        hidden = list(words)
         if not hidden:
             message = _first(before.tests[told[0]].message)
             return Verdict(False, f"a plain run tells, too: {message}")
@@ -141,7 +135,7 @@ class Judge:
             True,
             _first(before.tests[hidden[0]].message),
             tuple(Path(name).name for name in hidden[:5]),
-            words[hidden[0]][0],
+            words[hidden[0]],
             any(map(self._names_a_line, explanations)),
             any(explanations),
         )
@@ -187,7 +181,7 @@ def _nothing_failed(outcomes: Outcomes) -> str:
 
 
 def _first(message: str) -> str:
-    return (message.splitlines() or [""])[0][:200]
+    return FOLDERS.sub("", (message.splitlines() or [""])[0])[:200]
 
 
 def ours_of(project: str) -> Iterator[tuple[str, str]]:
