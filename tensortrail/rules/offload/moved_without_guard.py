@@ -173,7 +173,7 @@ def _its_like(move: Move, moves: Sequence[Move]) -> Move | None:
     for other in moves:
         if not other.flags or other.others != move.others:
             continue
-        back = other.what == move.what and not other.away and other.call.lineno > move.call.lineno
+        back = other.what == move.what and not other.away and _start(other) > _start(move)
         alike = other.away and other.what != move.what
         if back or (alike and _is_brought(move, moves) == _is_brought(other, moves)):
             return other
@@ -185,7 +185,7 @@ def _is_brought(move: Move, moves: Sequence[Move]) -> bool:
     return any(
         each.what == move.what and not each.away and not each.flags
         for each in moves
-        if each.call.lineno < move.call.lineno
+        if _start(each) < _start(move)
     )
 
 
@@ -211,10 +211,19 @@ def _stands_alone(module: Module, call: ast.Call, moved: ast.expr) -> bool:
     return isinstance(statement, ast.Expr)
 
 
+def _start(move: Move) -> tuple[int, int]:
+    return move.call.lineno, move.call.col_offset
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    """The arguments of `to` that may be the device."""
+    return [*call.args, *(each.value for each in call.keywords if each.arg == "device")]
+
+
 def _is_cpu(call: ast.Call) -> bool:
-    first = call.args[0] if call.args else None
-    return isinstance(first, ast.Constant) and first.value == "cpu"
+    return any(isinstance(each, ast.Constant) and each.value == "cpu" for each in _given(call)[:1])
 
 
 def _is_device(module: Module, call: ast.Call) -> bool:
-    return len(call.args) == 1 and "dtype" not in module.text(call.args[0])
+    given = _given(call)
+    return len(given) == 1 and "dtype" not in module.text(given[0])
