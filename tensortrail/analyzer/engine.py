@@ -64,7 +64,9 @@ def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
 
 
 def _fingerprint(request: CheckRequest) -> str:
-    selected = sorted(request.codes) if request.codes is not None else None
+    selected = [
+        sorted(each) if each is not None else None for each in (request.codes, request.noted)
+    ]
     return fingerprint(
         __version__, selected, request.report_unused, request.use_triggers, request.syntax
     )

@@ -15,10 +15,11 @@ from tensortrail.analyzer.request import CheckRequest, FileResult, digest_of
 from tensortrail.analyzer.rule_index import Listed, listed
 from tensortrail.analyzer.source import Unreadable
 from tensortrail.analyzer.suppress import apply_suppressions
-from tensortrail.findings import Finding, Site
+from tensortrail.findings import Finding, Severity, Site
 from tensortrail.rules import Rule
 from tensortrail.rules.explained import without_explained
 
+NOTE = Severity.NOTE
 OnCrash = Callable[[Rule, Exception], Finding]
 """What to report of a rule that raises."""
 
@@ -29,6 +30,7 @@ class Judge:
     def __init__(self, request: CheckRequest) -> None:
         rules = listed()
         self._request = request
+        self._wants_notes = request.wants_notes
         self.chosen = Chosen(request)
         self._codes = rules.keys() | OWN.keys()
         self._of_runs = {code for code, rule in rules.items() if rule.watches_runs}
@@ -70,7 +72,9 @@ class Judge:
         kept = apply_suppressions(
             found, module.source, self._codes, unused, self._of_runs, module.kept
         )
-        return FileResult(path, tuple(kept), _needs(module), digest_of(data) if kept else "")
+        silent = {each.code for each in made if not (each.notes or self._wants_notes(each.code))}
+        told = [each for each in kept if each.severity is not NOTE or each.code not in silent]
+        return FileResult(path, tuple(told), _needs(module), digest_of(data) if told else "")
 
 
 def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> FileResult:

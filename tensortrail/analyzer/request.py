@@ -17,6 +17,8 @@ class CheckRequest:
     paths: tuple[str, ...] = (".",)
     codes: frozenset[str] | None = None
     """Rules to run; None runs those on by default."""
+    noted: frozenset[str] | None = None
+    """Rules that were selected by name: all their notes are reported. None: those of `codes`."""
     per_file_ignores: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Path pattern -> codes not reported there."""
     exclude: tuple[str, ...] = ()
@@ -38,6 +40,10 @@ class CheckRequest:
     """Patterns and the cache are relative to it."""
     profile: Profile | None = field(default=None, compare=False, repr=False)
     """Counts what each rule costs; that takes one process and no cache."""
+
+    def wants_notes(self, code: str) -> bool:
+        chosen = self.noted if self.noted is not None else self.codes
+        return chosen is not None and code in chosen
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tensortrail.cli.exit_codes import FAILED, INTERRUPTED
+from tensortrail.cli.exit_codes import CLEAN, FAILED, INTERRUPTED
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,6 +44,9 @@ def _run(arguments: list[str]) -> int:
     from tensortrail.cli.parser import parser
     from tensortrail.config import ConfigError
 
+    if not arguments or arguments == ["help"]:
+        parser().print_help()
+        return CLEAN if arguments else FAILED
     options = parser().parse_args(arguments)
     try:
         command = importlib.import_module(f"tensortrail.cli.{options.command}")

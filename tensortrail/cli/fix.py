@@ -66,7 +66,9 @@ def _why_left(finding: Finding, options: Namespace) -> str:
     if edited is not None:
         return "its patch does not fit beside the others: trace the program again, then fix it"
     by_hand = next(iter(finding.fixes), None)
-    return f"no patch; {by_hand.description}" if by_hand else "no patch"
+    if by_hand is not None:
+        return f"no patch; {by_hand.description}"
+    return f"no patch; `tensortrail explain {finding.code}` says what helps"
 
 
 @dataclass

@@ -28,9 +28,11 @@ def opened_run(run: str) -> RunTimeline | None:
     """The run; None after saying why there is none."""
     from tensortrail.tracer.reading.timeline import open_run
     from tensortrail.tracer.trail.reader import NotATrail
+    from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
 
+    below = os.path.join(DEFAULT_DIRECTORY, run)  # as `tensortrail runs` prints it
     try:
-        return open_run(run)
+        return open_run(below if not os.path.exists(run) and os.path.exists(below) else run)
     except NotATrail as error:
         fail(str(error), "a run is recorded by: tensortrail trace script.py")
         return None

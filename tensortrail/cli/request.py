@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.request import CheckRequest
-from tensortrail.cli.selection import codes_of, selected
+from tensortrail.cli.selection import codes_of, selected, selected_by_name
 from tensortrail.config import Config, ConfigError, load
 from tensortrail.files import within
 
@@ -61,6 +61,7 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
     return CheckRequest(
         paths=tuple(paths),
         codes=selected(config),
+        noted=selected_by_name(config),
         per_file_ignores={
             pattern: frozenset(codes_of(codes))
             for pattern, codes in config.per_file_ignores.items()

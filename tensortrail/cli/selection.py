@@ -15,6 +15,12 @@ def selected(config: Config) -> frozenset[str] | None:
     return frozenset(chosen - codes_of(config.ignore))
 
 
+def selected_by_name(config: Config) -> frozenset[str]:
+    """Those that were asked for in other words than DEFAULT."""
+    named = [each for each in (*config.select, *config.extend_select) if each != "DEFAULT"]
+    return frozenset(codes_of(named)) if named else frozenset()
+
+
 def codes_of(selectors: Iterable[str]) -> set[str]:
     from tensortrail.analyzer.own import OWN
     from tensortrail.analyzer.rule_index import listed

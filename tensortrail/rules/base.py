@@ -51,10 +51,14 @@ Trigger = str | tuple[str, ...] | Near
 class Rule:
     code: ClassVar[str]
     name: ClassVar[str]
+    since: ClassVar[str] = ""
+    """The first release that has it; "" until there is one."""
     severity: ClassVar[Severity] = Severity.WARNING
     confidence: ClassVar[Confidence] = Confidence.HIGH
     default: ClassVar[bool] = True
     """In the default selection. Rules earn it by being right on real trees."""
+    notes: ClassVar[bool] = True
+    """Its notes are in the default selection too; else only where the rule is selected."""
     passes_clear: ClassVar[bool] = True
     """A run that passed a line without harm speaks against a finding there."""
     explains: ClassVar[Sequence[str]] = ()
@@ -228,6 +232,7 @@ class Rule:
             severity=cls.severity.value,
             confidence=cls.confidence.value,
             default=cls.default,
+            since=cls.since,
             reads_code=cls.reads_code(),
             watches_runs=cls.watches_runs(),
             examines_checkpoints=cls.examines_checkpoints(),

@@ -22,6 +22,7 @@ class Facts(NamedTuple):
     severity: str
     confidence: str
     default: bool
+    since: str
     reads_code: bool
     watches_runs: bool
     examines_checkpoints: bool
@@ -67,6 +68,7 @@ def _badges(facts: Facts, bad: Sequence[Bad]) -> str:
         ("Severity", f"{facts.severity}, {facts.confidence} confidence"),
         ("Looks at", " and ".join(looks)),
         ("Fix for code", "yes" if fixes else "no"),
+        ("Since", facts.since or "the next release"),
         ("On by default", "yes" if facts.default else f"no: `--select {facts.code}`"),
     )
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {said} |" for name, said in rows)])

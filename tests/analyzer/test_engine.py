@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import os
 import subprocess
 import sys
 import textwrap
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from tensortrail.analyzer.module import PythonModule
 from tensortrail.analyzer.project import Project
 from tensortrail.analyzer.request import CheckRequest, CheckResult
 from tensortrail.analyzer.rule_index import listed, listed_as
+from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Module, Rule, all_rules
 
 BAD = 'def f(t):\n    return t.weight.device == "meta"\n'
@@ -106,6 +109,36 @@ def test_a_rule_that_crashes_ends_only_its_own_work(
     assert [code for _, code, _ in codes(result)] == ["TTR003", "DEV501"]
     assert "ZZZ901" in result.findings[0].message
     assert "ZeroDivisionError" in result.findings[0].message
+
+
+class Noting(Rule):
+    code = "ZZZ902"
+    name = "noting"
+    notes = False
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for severity in (Severity.WARNING, Severity.NOTE):
+            yield self.finding(
+                module, next(iter(module.nodes(ast.Name))), severity.value, severity=severity
+            )
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, ["warning"]),
+        ({"codes": frozenset({"ZZZ902"})}, ["note", "warning"]),
+        ({"codes": frozenset({"ZZZ902"}), "noted": frozenset()}, ["warning"]),
+    ],
+)
+def test_notes_that_are_told_only_where_their_rule_is_selected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, object], told: list[str]
+) -> None:
+    for user in ("judge", "chosen"):
+        rules = {"ZZZ902": listed_as(Noting)}
+        monkeypatch.setattr(f"tensortrail.analyzer.{user}.listed", lambda rules=rules: rules)
+    (tmp_path / "clean.py").write_text(CLEAN)
+    assert sorted(each.message for each in run(tmp_path, **asked).findings) == told
 
 
 def test_per_file_ignores(tmp_path: Path) -> None:

@@ -144,3 +144,16 @@ def test_neither_torch_nor_safetensors_is_imported(tmp_path: Path) -> None:
     command = [sys.executable, "-c", source, "doctor", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_names_of_a_wrapper_below_a_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch = pytest.importorskip("torch")
+    weights = {"0.weight": torch.ones(2, 2), "0.bias": torch.ones(2)}
+    wrapped = {f"module.{name}": value for name, value in weights.items()}
+    torch.save({"epoch": 1, "state_dict": wrapped}, tmp_path / "wrapped.pt")
+    torch.save({"epoch": 1, "state_dict": weights}, tmp_path / "plain.pt")
+    code, out, _ = run(capsys, str(tmp_path / "wrapped.pt"))
+    assert code == 1
+    assert "CKP864" in out
+    assert "all 2 names below 'state_dict' begin with 'module.'" in out
+    assert run(capsys, str(tmp_path / "plain.pt"))[0] == 0

@@ -182,3 +182,23 @@ def test_two_runs_are_compared(here: Path, capsys: pytest.CaptureFixture[str]) -
     ]
     assert code == (FOUND if json.loads(out)["new"] else CLEAN)
     assert asked(capsys, "runs", "--compare", "a", "missing")[0] == FAILED
+
+
+def test_a_run_is_found_by_the_name_that_the_list_prints(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(here / ".tensortrail" / "20261122-101500-4711", moved=True)
+    _, listed, _ = asked(capsys, "runs")
+    name = listed.split()[0]
+    assert name == "20261122-101500-4711"
+    code, out, _ = asked(capsys, "report", name)
+    assert code == CLEAN
+    assert "Who moved what" in out
+    assert asked(capsys, "report", "20261122-101500-4712")[0] == FAILED
+
+
+def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = asked(capsys)
+    assert code == FAILED
+    assert all(command in out for command in ("check", "trace", "doctor", "demo"))
+    assert asked(capsys, "help") == (CLEAN, out, "")

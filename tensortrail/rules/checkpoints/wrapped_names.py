@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
@@ -39,12 +39,29 @@ class WrappedNames(Rule):
 
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         for file in checkpoint.files:
-            names = [name for name in file.tensors if name]
-            if len(names) > 1 and (prefixes := "".join(wrappers_of(names))):
+            for key, names in _state_dicts(file.tensors):
+                prefixes = "".join(wrappers_of(names))
+                if len(names) < 2 or not prefixes:
+                    continue
+                where = f" below {key!r}" if key else ""
                 yield self.finding_in_file(
                     file.path,
-                    f"all {len(names):,} names begin with {prefixes!r}",
+                    f"all {len(names):,} names{where} begin with {prefixes!r}",
                     "save the state dict of the module inside (`model._orig_mod`, `.module`), or "
                     f"load with `{{key.removeprefix({prefixes!r}): ...}}`",
                     evidence={"found": names[0]},
                 )
+
+
+def _state_dicts(stored: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """All names; or, where they lie in several dicts (`model.module.head.weight` of a file with
+    "model" and "optimizer"), those of each with its key."""
+    names = [name for name in stored if name]
+    if wrappers_of(names):
+        yield "", names
+        return
+    below: dict[str, list[str]] = {}
+    for name in names:
+        key, _, rest = name.partition(".")
+        below.setdefault(key, []).append(rest)
+    yield from ((key, each) for key, each in below.items() if all(each))

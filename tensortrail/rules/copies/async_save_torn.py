@@ -47,6 +47,7 @@ class AsyncSaveTorn(Rule):
 
     code = "XFR602"
     name = "async-save-torn"
+    since = "0.2.0"
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

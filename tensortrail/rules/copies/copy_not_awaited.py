@@ -36,6 +36,7 @@ class CopyNotAwaited(Rule):
 
     code = "XFR605"
     name = "copy-not-awaited"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = (("with ", "tream"),)

@@ -34,6 +34,7 @@ class PinnedMisuse(Rule):
 
     code = "XFR606"
     name = "pinned-misuse"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = ("pin_memory",)
 

@@ -45,6 +45,7 @@ class ReadBeforeSync(Rule):
 
     code = "XFR601"
     name = "read-before-sync"
+    since = "0.2.0"
     severity = Severity.ERROR
 
     triggers = ("non_blocking",)

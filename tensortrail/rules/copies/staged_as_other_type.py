@@ -45,6 +45,7 @@ class StagedAsOtherType(Rule):
 
     code = "XFR604"
     name = "staged-as-other-type"
+    since = "0.2.0"
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

@@ -42,6 +42,7 @@ class UnorderedStreams(Rule):
 
     code = "XFR603"
     name = "unordered-streams"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (("wait_stream", "default_stream"),)
 

@@ -64,6 +64,7 @@ class AmbientCurrentDevice(Rule):
 
     code = "DEV510"
     name = "ambient-current-device"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (
         ("cuda", "device"),

@@ -89,7 +89,8 @@ class ArgumentPassedElsewhere(Rule):
 
     code = "DEV533"
     name = "argument-passed-elsewhere"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
+    default = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528")
     triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "offload"))

@@ -45,6 +45,7 @@ class AttributeLeftBehind(Rule):
 
     code = "DEV525"
     name = "attribute-left-behind"
+    since = "0.2.0"
     severity = Severity.WARNING
     explains = ("DEV530",)
     triggers = tuple(("torch", "self.", name) for name in FACTORIES)

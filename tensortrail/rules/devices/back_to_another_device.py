@@ -43,6 +43,7 @@ class BackToAnotherDevice(Rule):
 
     code = "DEV517"
     name = "back-to-another-device"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (("cuda", "cpu"),)
 

@@ -34,6 +34,7 @@ class CachedDeviceTensor(Rule):
 
     code = "DEV511"
     name = "cached-device-tensor"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (("cache", "device"), ("cache", "torch."), ("CACHE", "device"), ("Cache", "device"))
 

@@ -49,6 +49,7 @@ class CollectiveOnDefaultDevice(Rule):
 
     code = "DEV519"
     name = "collective-on-default-device"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = (

@@ -51,6 +51,7 @@ class CudaInForkedWorker(Rule):
 
     code = "DEV516"
     name = "cuda-in-forked-worker"
+    since = "0.2.0"
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

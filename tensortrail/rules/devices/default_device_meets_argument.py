@@ -37,6 +37,7 @@ class DefaultDeviceMeetsArgument(Rule):
 
     code = "DEV520"
     name = "default-device-meets-argument"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = tuple(("torch", f"{quote}{device}") for device in _DEVICES for quote in ('"', "'"))

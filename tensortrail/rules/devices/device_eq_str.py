@@ -35,6 +35,7 @@ class DeviceEqStr(Rule):
 
     code = "DEV501"
     name = "device-eq-str"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (("device", "=="), ("device", "!="), ("device", " in "), ("device", "case "))
     shape = (

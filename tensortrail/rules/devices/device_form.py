@@ -55,6 +55,7 @@ class DeviceForm(Rule):
 
     code = "DEV513"
     name = "device-form"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (
         ("torch.device(", ".device"),

@@ -51,6 +51,7 @@ class DeviceFromFirstParameter(Rule):
 
     code = "DEV505"
     name = "device-from-first-parameter"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (
         "self.device",

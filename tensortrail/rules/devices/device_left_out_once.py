@@ -52,6 +52,7 @@ class DeviceLeftOutOnce(Rule):
 
     code = "DEV526"
     name = "device-left-out-once"
+    since = "0.2.0"
     severity = Severity.NOTE
     confidence = Confidence.MEDIUM
     default = False

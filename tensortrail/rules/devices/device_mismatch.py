@@ -20,8 +20,12 @@ class DeviceMismatch(Rule):
     in recorded runs only.
 
     ## Why is this bad?
-    Some operations on a CPU and a meta tensor, a linear layer without bias among them, succeed
-    without a word and return memory that nobody wrote: wrong numbers instead of an error.
+    On a GPU the program ends with an exception. The usual causes: a tensor made without a device,
+    a batch that is not moved, a copy of the model (`copy.deepcopy`, an average of its weights) or
+    an optimizer made before the model was moved, a plain attribute where a buffer is meant
+    (`tensortrail check` reports those). Some operations on a CPU and a meta tensor, a linear layer
+    without bias among them, succeed without a word and return memory that nobody wrote: wrong
+    numbers instead of an error.
 
     ## What you may see
     ```
@@ -32,18 +36,22 @@ class DeviceMismatch(Rule):
 
     ## Example
     ```python
-    with torch.device("meta"):
-        head = torch.nn.Linear(8, 3, bias=False)
-    logits = head(torch.randn(4, 8))
+    average = copy.deepcopy(model)  # on the CPU
+    model.to("cuda")
+    for mine, theirs in zip(average.parameters(), model.parameters()):
+        mine.lerp_(theirs, 0.01)
     ```
     Use instead:
     ```python
-    head = torch.nn.Linear(8, 3, bias=False)
-    logits = head(torch.randn(4, 8))
+    model.to("cuda")
+    average = copy.deepcopy(model)
+    for mine, theirs in zip(average.parameters(), model.parameters()):
+        mine.lerp_(theirs, 0.01)
     ```
 
     ## Fix safety
-    No fix is offered: which of the operands is in the wrong place is for a person to say.
+    Unsafe. A fix is offered where one call made or read the tensor in the wrong place, or where one
+    line behind a move mends it; elsewhere which operand is to move is for a person to say.
 
     ## References
     - pytorch/pytorch documentation, "Meta device"

@@ -61,6 +61,7 @@ class DiscardedTo(Rule):
 
     code = "DEV504"
     name = "discarded-to"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (
         *(Near(word, _STATEMENT) for word in _WORDS),

@@ -53,6 +53,7 @@ class FactoryWithoutDevice(Rule):
 
     code = "DEV521"
     name = "factory-without-device"
+    since = "0.2.0"
     severity = Severity.WARNING
     explains = ("DEV526", "DEV528", "DEV532")
     triggers = tuple(("torch", name) for name in FACTORIES)

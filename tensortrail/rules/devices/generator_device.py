@@ -35,6 +35,7 @@ class GeneratorDevice(Rule):
 
     code = "DEV512"
     name = "generator-device"
+    since = "0.2.0"
     severity = Severity.NOTE
     triggers = (("generator", "torch"),)
 

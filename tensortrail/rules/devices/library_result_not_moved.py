@@ -42,6 +42,7 @@ class LibraryResultNotMoved(Rule):
 
     code = "DEV524"
     name = "library-result-not-moved"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (
         ("torch", "return_tensors"),

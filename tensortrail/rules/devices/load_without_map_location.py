@@ -49,6 +49,7 @@ class LoadWithoutMapLocation(Rule):
 
     code = "DEV506"
     name = "load-without-map-location"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (("load(", "torch"), ("load_url(", "torch"), ("load_state_dict_from_url(", "torch"))
 

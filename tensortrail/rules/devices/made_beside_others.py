@@ -67,6 +67,7 @@ class MadeBesideOthers(Rule):
     code = "DEV532"
     name = "made-beside-others"
     severity = Severity.WARNING
+    notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528")
     triggers = tuple(("torch", name) for name in FACTORIES)
@@ -169,6 +170,8 @@ def _evidence(module: Module, function: FunctionNode, call: ast.Call) -> Evidenc
         return None
     if beside is None and (like is None or not is_returned(module, function, places, call)):
         return None
+    if beside is None and like is not None and module.text(like).startswith("self."):
+        return None  # what a module makes like its own weight may become that weight
     return Evidence(like, others, beside)
 
 

@@ -41,6 +41,7 @@ class MetaMaterialisedByCopy(Rule):
 
     code = "DEV507"
     name = "meta-materialised-by-copy"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (("meta", ".to("), ("meta", ".cuda("), ("meta", ".cpu("))
 

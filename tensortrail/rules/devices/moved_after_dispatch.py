@@ -47,6 +47,7 @@ class MovedAfterDispatch(Rule):
 
     code = "DEV509"
     name = "moved-after-dispatch"
+    since = "0.2.0"
     severity = Severity.ERROR
     explains = ("DEV507", "OFF105")
     triggers = (

@@ -34,6 +34,7 @@ class MovedAlone(Rule):
 
     code = "DEV522"
     name = "moved-alone"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (("torch", ".to("), ("torch", ".cuda("))
     bad = (

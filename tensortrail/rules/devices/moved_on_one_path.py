@@ -35,6 +35,7 @@ class MovedOnOnePath(Rule):
 
     code = "DEV523"
     name = "moved-on-one-path"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (("torch", ".to(", "if "), ("torch", ".cuda(", "if "))
     bad = (

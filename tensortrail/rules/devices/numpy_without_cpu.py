@@ -49,6 +49,7 @@ class NumpyWithoutCpu(Rule):
 
     code = "DEV503"
     name = "numpy-without-cpu"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (".numpy()",)
 

@@ -11,7 +11,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
 _ASKED = frozenset({"device", "shape", "dtype", "size", "item"})
-_MOVES = frozenset({"to", "cuda", "cpu", "is_cuda"})
+_MOVES = frozenset({"to", "cuda", "cpu", "is_cuda", "type_as"})
 _MOVERS = frozenset({"to", "_apply", "cuda", "cpu"})
 _MADE = frozenset({Where.DEFAULT, Where.DEVICE, Where.LITERAL, Where.OF, Where.STAYS, Where.SELF})
 
@@ -42,6 +42,7 @@ class PlainBesideBuffers(Rule):
     code = "DEV530"
     name = "plain-beside-buffers"
     severity = Severity.WARNING
+    notes = False
     confidence = Confidence.MEDIUM
     triggers = (("torch", "self.", "Module"),)
     bad = (
@@ -203,11 +204,23 @@ def _is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
         function = module.function_of(node)
         above = module.parent(node)
         asked = above.attr if isinstance(above, ast.Attribute) else ""
-        if asked in _MOVES or (asked == "device" and _is_compared(module, above)):
+        moved = any(each in _MOVES for each in _methods_on(module, node))
+        if moved or (asked == "device" and _is_compared(module, above)):
             return True
         if function is not None and function.name in _MOVERS:
             return True
     return False
+
+
+def _methods_on(module: Module, node: ast.expr) -> Iterator[str]:
+    """`unsqueeze` and `to` of `self.ids.unsqueeze(0).to(x)`."""
+    above = module.parent(node)
+    while isinstance(above, ast.Attribute):
+        yield above.attr
+        call = module.parent(above)
+        if not isinstance(call, ast.Call) or call.func is not above:
+            return
+        above = module.parent(call)
 
 
 def _is_compared(module: Module, node: ast.AST | None) -> bool:

@@ -40,6 +40,7 @@ class StaleDeviceAttribute(Rule):
 
     code = "DEV514"
     name = "stale-device-attribute"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (("device", "def forward("),)
 

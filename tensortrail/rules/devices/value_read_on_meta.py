@@ -54,6 +54,7 @@ class ValueReadOnMeta(Rule):
 
     code = "DEV508"
     name = "value-read-on-meta"
+    since = "0.2.0"
     severity = Severity.ERROR
     consequence = True
 

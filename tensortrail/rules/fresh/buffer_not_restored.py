@@ -40,6 +40,7 @@ class BufferNotRestored(Rule):
 
     code = "NEW308"
     name = "buffer-not-restored"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (*_INTERNALS[:3], ("named_buffers", "register_buffer"), ("to_empty", "meta"))
 

@@ -34,6 +34,7 @@ class EmptySizeIsASize(Rule):
 
     code = "NEW302"
     name = "empty-size-is-a-size"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = ("size", "shape")
     shape = (

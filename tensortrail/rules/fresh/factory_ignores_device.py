@@ -58,6 +58,7 @@ class FactoryIgnoresDevice(Rule):
 
     code = "NEW305"
     name = "factory-ignores-device"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (
         "arange(", "zeros(", "ones(", "tensor(", "Tensor(", "full(", "linspace(", "randn(",

@@ -43,6 +43,7 @@ class HandlerLoses(Rule):
 
     code = "NEW307"
     name = "handler-loses"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = ("_parse_to", "__torch_dispatch__", "Parameter", "Tensor")
 

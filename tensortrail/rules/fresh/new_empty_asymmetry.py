@@ -36,6 +36,7 @@ class NewEmptyAsymmetry(Rule):
 
     code = "NEW301"
     name = "new-empty-asymmetry"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = ("aten.new_empty",)

@@ -46,6 +46,7 @@ class ReadBeforeWrite(Rule):
 
     code = "NEW306"
     name = "read-before-write"
+    since = "0.2.0"
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

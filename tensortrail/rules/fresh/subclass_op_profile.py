@@ -44,6 +44,7 @@ class SubclassOpProfile(Rule):
 
     code = "NEW304"
     name = "subclass-op-profile"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (
         ("__torch_dispatch__", "empty_like"),

@@ -36,6 +36,7 @@ class WrapperOmitsDevice(Rule):
 
     code = "NEW303"
     name = "wrapper-omits-device"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = ("_make_wrapper_subclass", ("Tensor(", "data=", "quantizer="))
 

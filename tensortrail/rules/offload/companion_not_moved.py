@@ -61,6 +61,7 @@ class CompanionNotMoved(Rule):
 
     code = "OFF107"
     name = "companion-not-moved"
+    since = "0.2.0"
     severity = Severity.ERROR
     explains = ("DEV502", "DEV525", "DEV530")
     triggers = (

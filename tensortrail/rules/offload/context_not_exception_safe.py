@@ -31,6 +31,7 @@ class ContextNotExceptionSafe(Rule):
 
     code = "OFF106"
     name = "context-not-exception-safe"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (("contextmanager", "yield"),)
 

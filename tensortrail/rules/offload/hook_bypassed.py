@@ -47,6 +47,7 @@ class HookBypassed(Rule):
 
     code = "OFF105"
     name = "hook-bypassed"
+    since = "0.2.0"
     severity = Severity.ERROR
     explains = ("DEV502", "DEV507", "DEV508", "OFF102")
 

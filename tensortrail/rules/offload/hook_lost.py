@@ -48,6 +48,7 @@ class HookLost(Rule):
 
     code = "OFF109"
     name = "hook-lost"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (
         "add_hook_to_module", "remove_hook", "register_offload_parameter",

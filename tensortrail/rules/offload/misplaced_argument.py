@@ -35,6 +35,7 @@ class MisplacedArgument(Rule):
 
     code = "OFF112"
     name = "misplaced-argument"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = ("device", "offload", "mmap", "memmap", "pin_", "pinned_")
 

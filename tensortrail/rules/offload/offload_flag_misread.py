@@ -40,6 +40,7 @@ class OffloadFlagMisread(Rule):
 
     code = "OFF104"
     name = "offload-flag-misread"
+    since = "0.2.0"
     severity = Severity.ERROR
     passes_clear = False
     triggers = ("offload", "OffloadPolicy")

@@ -48,6 +48,7 @@ class OffloadGuardIncomplete(Rule):
 
     code = "OFF103"
     name = "offload-guard-incomplete"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     explains = ("OFF105", "DEV502", "DEV507", "DEV508")

@@ -43,6 +43,7 @@ class OffloadWithoutEffect(Rule):
 
     code = "OFF108"
     name = "offload-without-effect"
+    since = "0.2.0"
     severity = Severity.WARNING
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

@@ -54,6 +54,7 @@ class OutOfMemory(Rule):
 
     code = "OFF113"
     name = "out-of-memory"
+    since = "0.2.0"
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

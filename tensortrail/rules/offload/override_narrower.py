@@ -58,6 +58,7 @@ class OverrideNarrower(Rule):
 
     code = "OFF111"
     name = "override-narrower"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = ("super", *_TAKES)
     shape = (_CALLS_SUPER, _PATCHES)

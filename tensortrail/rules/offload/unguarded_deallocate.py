@@ -63,6 +63,7 @@ class UnguardedDeallocate(Rule):
 
     code = "OFF101"
     name = "unguarded-deallocate"
+    since = "0.2.0"
     severity = Severity.ERROR
     passes_clear = False
     triggers = (

@@ -51,6 +51,7 @@ class UsedAfterOffload(Rule):
 
     code = "OFF102"
     name = "used-after-offload"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     explains = ("DEV502", "DEV507", "DEV508")

@@ -49,6 +49,7 @@ class WrongObjectFreed(Rule):
 
     code = "OFF110"
     name = "wrong-object-freed"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (
         "dealloc", ".module()", "deepcopy", ("del ", "collect("), ("del ", "cache"),

@@ -79,6 +79,7 @@ class CauseHidden(Rule):
 
     code = "SHD404"
     name = "cause-hidden"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (Near("except", _RAISES), Near("try:", _LOGGED, ("except",)))
 

@@ -41,6 +41,7 @@ class ConvertBeforeOnload(Rule):
 
     code = "SHD401"
     name = "convert-before-onload"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (("state_dict", "offloaded"), ("state_dict", "onload_"))
 

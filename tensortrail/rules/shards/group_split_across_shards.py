@@ -44,6 +44,7 @@ class GroupSplitAcrossShards(Rule):
 
     code = "SHD402"
     name = "group-split-across-shards"
+    since = "0.2.0"
     explains = ("SHD403", "CKP826", "CKP830")
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM

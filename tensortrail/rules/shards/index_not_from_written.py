@@ -51,6 +51,7 @@ class IndexNotFromWritten(Rule):
 
     code = "SHD403"
     name = "index-not-from-written"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (".update(", "weight_map", "tensor_to_filename", _ADAPTER)
     shape = (

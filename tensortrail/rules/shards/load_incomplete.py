@@ -34,6 +34,7 @@ class LoadIncomplete(Rule):
 
     code = "SHD412"
     name = "load-incomplete"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (("load_state_dict", "strict"),)
 
@@ -56,6 +57,16 @@ import torch
 def fill(model, path):
     weights = torch.load(path, map_location="cpu")
     model.load_state_dict(weights, strict=False)
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+
+def resume(model, path):
+    checkpoint = torch.load(path, map_location="cpu")
+    model.load_state_dict(checkpoint["state_dict"], strict=False)
 """,
             lines=(5,),
         ),
@@ -151,15 +162,25 @@ def _loads_module(module: Module, call: ast.Call) -> bool:
 
 
 def _drops_report(module: Module, call: ast.Call) -> bool:
-    if not is_false(keyword(call, "strict")) or not call.args:
+    given = module.argument(call, 0, "state_dict")
+    if not is_false(keyword(call, "strict")) or given is None:
         return False
     statement = module.parent(call)
-    return isinstance(statement, ast.Expr) and _comes_from_file(module, call.args[0])
+    return isinstance(statement, ast.Expr) and _comes_from_file(module, given)
 
 
 def _comes_from_file(module: Module, given: ast.expr) -> bool:
     """Read here, and not put together on purpose from some of the keys."""
-    sources = [given, *module.value_of(given).origins]
+    sources = [given, *_sources(module, given)]
     return all(not isinstance(each, (ast.Dict, ast.DictComp)) for each in sources) and any(
         isinstance(each, ast.Call) and called(each) in _READS for each in sources
     )
+
+
+def _sources(module: Module, given: ast.expr, deep: int = 3) -> Iterator[ast.AST]:
+    """Where it comes from; of `checkpoint["state_dict"]` where the checkpoint does."""
+    whole = given.value if isinstance(given, ast.Subscript) else given
+    for each in module.value_of(whole).origins:
+        yield each
+        if isinstance(each, ast.Subscript) and deep:
+            yield from _sources(module, each, deep - 1)

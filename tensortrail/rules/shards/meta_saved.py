@@ -67,6 +67,7 @@ class MetaSaved(Rule):
 
     code = "SHD405"
     name = "meta-saved"
+    since = "0.2.0"
     explains = ("DEV507", "OFF105", "CKP814")
     severity = Severity.ERROR
     triggers = (

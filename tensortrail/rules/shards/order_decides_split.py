@@ -35,6 +35,7 @@ class OrderDecidesSplit(Rule):
 
     code = "SHD408"
     name = "order-decides-split"
+    since = "0.2.0"
     severity = Severity.NOTE
     confidence = Confidence.MEDIUM
     triggers = ("split_torch_state_dict_into_shards", "split_state_dict_into_shards")

@@ -46,6 +46,7 @@ class SharedMemorySaved(Rule):
 
     code = "SHD416"
     name = "shared-memory-saved"
+    since = "0.2.0"
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

@@ -39,6 +39,7 @@ class SnapshotBeforeChange(Rule):
 
     code = "SHD411"
     name = "snapshot-before-change"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (("state_dict()", ".data"), ("state_dict()", "load_state_dict"), ".copy_")
 

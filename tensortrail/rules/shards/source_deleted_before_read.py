@@ -37,6 +37,7 @@ class SourceDeletedBeforeRead(Rule):
 
     code = "SHD407"
     name = "source-deleted-before-read"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = tuple(

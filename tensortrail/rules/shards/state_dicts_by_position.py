@@ -31,6 +31,7 @@ class StateDictsByPosition(Rule):
 
     code = "SHD415"
     name = "state-dicts-by-position"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (("zip", "state_dict"),)
 

@@ -39,6 +39,7 @@ class TiesLost(Rule):
 
     code = "SHD414"
     name = "ties-lost"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = ("tie_", ("named_parameters", "Parameter("))

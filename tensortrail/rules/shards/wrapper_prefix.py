@@ -51,6 +51,7 @@ class WrapperPrefix(Rule):
 
     code = "SHD409"
     name = "wrapper-prefix"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (("state_dict", "compile"), ("state_dict", "DataParallel"))
 

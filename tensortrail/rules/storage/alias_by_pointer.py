@@ -53,6 +53,7 @@ class AliasByPointer(Rule):
 
     code = "STO201"
     name = "alias-by-pointer"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = ("data_ptr", "storage_ptr", "unique_id", "storage_id")

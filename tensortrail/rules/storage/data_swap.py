@@ -40,6 +40,7 @@ class DataSwap(Rule):
 
     code = "STO210"
     name = "data-swap"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = (".data", "swap_tensors(")
 

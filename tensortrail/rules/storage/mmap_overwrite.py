@@ -46,6 +46,7 @@ class MmapOverwrite(Rule):
 
     code = "STO206"
     name = "mmap-overwrite"
+    since = "0.2.0"
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

@@ -43,6 +43,7 @@ class PartedParameter(Rule):
 
     code = "STO209"
     name = "parted-parameter"
+    since = "0.2.0"
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

@@ -60,6 +60,7 @@ class SliceSavedWhole(Rule):
 
     code = "STO207"
     name = "slice-saved-whole"
+    since = "0.2.0"
     severity = Severity.WARNING
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ class StorageRebuildIgnoresGeometry(Rule):
 
     code = "STO204"
     name = "storage-rebuild-ignores-geometry"
+    since = "0.2.0"
     severity = Severity.ERROR
     triggers = (("set_", "torage"), ("torch.tensor", "torage"), ("tensor(", "torage"))
 

@@ -39,6 +39,7 @@ class StorageSizeTest(Rule):
 
     code = "STO203"
     name = "storage-size-test"
+    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.LOW
     triggers = (("untyped_storage", "nbytes"), ("untyped_storage", ".size("))

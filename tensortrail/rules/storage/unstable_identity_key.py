@@ -38,6 +38,7 @@ class UnstableIdentityKey(Rule):
 
     code = "STO205"
     name = "unstable-identity-key"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = ("id(", ("untyped_storage", "is"), ("WeakKeyDictionary", ".to("))
     shape = (

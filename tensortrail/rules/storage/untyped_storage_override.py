@@ -35,6 +35,7 @@ class UntypedStorageOverride(Rule):
 
     code = "STO202"
     name = "untyped-storage-override"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = ("def untyped_storage",)
 

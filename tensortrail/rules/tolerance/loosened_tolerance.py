@@ -44,6 +44,7 @@ class LoosenedTolerance(Rule):
 
     code = "TOL701"
     name = "loosened-tolerance"
+    since = "0.2.0"
     severity = Severity.WARNING
     triggers = ("assert_close", "allclose")
     shape = (

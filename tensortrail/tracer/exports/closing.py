@@ -16,6 +16,7 @@ from tensortrail.tracer.reading.timeline import RunTimeline
 
 MOST_MOVES, MOST_FINDINGS = 3, 10
 GPU = "cuda"
+REHEARSE = "--rehearse"
 
 
 def closing(
@@ -60,8 +61,11 @@ def _without_gpu(
     used = {each.device for each in summary.bytes_over_time()} - {"cpu", "meta"}
     if findings or used or header.get("rehearse") or summary.errors:
         return
-    script = next(iter(header.get("argv") or ()), "")
-    tree = timeline.tree(os.path.join(str(header.get("cwd") or ""), str(script)))
+    script, *given = map(str, header.get("argv") or [""])
+    if REHEARSE in given:
+        yield f"  {REHEARSE} stands after {script} and was given to it: it belongs before it"
+        return
+    tree = timeline.tree(os.path.join(str(header.get("cwd") or ""), script))
     if tree is not None and any(map(_names_a_gpu, ast.walk(tree))):
         yield "  it ran on the CPU; --rehearse cuda runs it on a simulated GPU"
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import torch.distributed as dist
-
 from tensortrail.rules.timeline import Did
 
 VERIFIED = "doctor.verified"
@@ -92,6 +90,8 @@ def writing(recorder: Any, path: str, op: str) -> AbstractContextManager[None]:
 
 def _another_rank_judges(path: str) -> bool:
     """A folder that all ranks write is judged by the first."""
+    import torch.distributed as dist  # a run is read without torch
+
     ranks = dist.is_available() and dist.is_initialized()
     return ranks and dist.get_rank() != 0 and os.path.isdir(path)
 
