@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
@@ -27,7 +27,8 @@ class WrapperPrefix(Rule):
     ## What it does
     Reports a `load_state_dict` that failed because every key carries the name under which a
     wrapper holds its module: `_orig_mod.` of `torch.compile`, `module.` of data parallelism and
-    others. The message names the line that saved the wrapper, if the run saw it. In code it
+    others; and one with `strict=False` that left the weights as they were for that reason. The
+    message names the line that saved the wrapper, if the run saw it. In code it
     reports `torch.save(m.state_dict(), ...)`, `save_file(m.state_dict(), ...)` and the same in a
     dict or variable that is saved, where `m` was
     made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function and
@@ -165,20 +166,27 @@ def train(model, path):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.ERROR):
-            prefix = _prefix(str(event.facts.get("message", ""))) if event.op == LOAD else ""
-            if not prefix:
-                continue
-            saved = _saved(timeline, event, prefix)
-            by = f"`state_dict()` of the wrapper was saved{where(saved)}" if saved else ""
-            why = by or "the state dict is that of a wrapper"
-            yield self.finding_in_run(
-                timeline,
-                event,
-                f"the keys begin with `{prefix}.`, the name that {WRAPPERS[prefix]} gives to the "
-                f"module inside: {why}",
-                about=saved.storage if saved else None,
-                fixes=[_of_the_module(timeline, saved, prefix)],
-            )
+            if event.op == LOAD and (prefix := _refused(str(event.facts.get("message", "")))):
+                yield self._found(timeline, event, prefix)
+        for event in timeline.events(Did.HOOK):
+            left, unused = event.facts.get("left"), event.facts.get("unused")
+            if event.op == LOAD and left and unused and (prefix := _prefix(left, unused)):
+                weights = f"{event.facts.get('count')} weights stay as they were, and "
+                hidden = f"{weights}`strict=False` hides it: "
+                yield self._found(timeline, event, prefix, hidden)
+
+    def _found(self, timeline: Timeline, event: Event, prefix: str, effect: str = "") -> Finding:
+        saved = _saved(timeline, event, prefix)
+        by = f"`state_dict()` of the wrapper was saved{where(saved)}" if saved else ""
+        why = by or "the state dict is that of a wrapper"
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"{effect}the keys begin with `{prefix}.`, the name that {WRAPPERS[prefix]} gives to "
+            f"the module inside: {why}",
+            about=saved.storage if saved else None,
+            fixes=[_of_the_module(timeline, saved, prefix)],
+        )
 
 
 def _inner(module: Module, wrapper: ast.expr, prefix: str) -> Fix:
@@ -187,15 +195,19 @@ def _inner(module: Module, wrapper: ast.expr, prefix: str) -> Fix:
     return Fix(f"save `{inner}.state_dict()`", Safety.UNSAFE, (edit,))
 
 
-def _prefix(message: str) -> str:
-    """The wrapper's name, if the unexpected keys are the missing ones with it before them."""
+def _refused(message: str) -> str:
+    """The wrapper's name, of a message that lists the keys."""
     parts = {
         kind: re.findall(r'"([^"]+)"', line)
         for line in message.splitlines()
         for kind in ("Missing", "Unexpected")
         if line.strip().startswith(f"{kind} key(s)")
     }
-    missing, unexpected = parts.get("Missing", []), parts.get("Unexpected", [])
+    return _prefix(parts.get("Missing", []), parts.get("Unexpected", []))
+
+
+def _prefix(missing: Sequence[str], unexpected: Sequence[str]) -> str:
+    """The wrapper's name, if the unexpected keys are the missing ones with it before them."""
     for prefix in WRAPPERS:
         if missing and unexpected and all(each.startswith(f"{prefix}.") for each in unexpected):
             bare = {each.removeprefix(f"{prefix}.") for each in unexpected}

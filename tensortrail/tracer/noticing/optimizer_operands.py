@@ -32,8 +32,9 @@ def explain(operands: Sequence[dict[str, Any]], tensors: Sequence[Any], known: S
 
 
 def _running() -> Iterator[FrameType]:
-    """The functions that run in this thread, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)
+    """The functions that run in this thread, the innermost first; without the one that asks,
+    which would hold itself and all others."""
+    frame: FrameType | None = sys._getframe(1).f_back
     while frame is not None:
         yield frame
         frame = frame.f_back

@@ -95,6 +95,25 @@ def test_state_that_was_loaded_before_the_model_moved(tmp_path: Path) -> None:
     watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
 
 
+def test_a_copy_that_was_made_before_the_model_moved(tmp_path: Path) -> None:
+    source = """\
+    import copy
+    import torch
+    net = torch.nn.Linear(4, 2)
+    average = copy.deepcopy(net)
+    net.to("cuda")
+    with torch.no_grad():
+        for mine, own in zip(average.parameters(), net.parameters()):
+            mine.lerp_(own, 0.1)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "is a copy of `Linear.weight`, which was moved to cuda:0 later" in seen.only.message
+    assert "moved to cuda:0 later at program.py:5" in seen.only.message
+    assert "`copy.deepcopy` made it on cpu at program.py:4" in seen.only.message
+    (change,) = seen.only.fixes
+    assert "after the model is moved" in change.description
+
+
 def test_weights_that_a_load_put_in_place_of_others(tmp_path: Path) -> None:
     source = """\
     import torch

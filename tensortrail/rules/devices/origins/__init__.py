@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensortrail.rules.devices.origins import (
     assigned,
     computed,
+    copied,
     from_loader,
     made,
     made_inside,
@@ -14,8 +15,8 @@ from tensortrail.rules.devices.origins import (
 )
 from tensortrail.rules.devices.origins.case import Case, Origin
 
-WAYS = (computed.origin, optimizer_state.origin, assigned.origin, from_loader.origin, made.origin,
-        made_inside.origin, read.origin, moved.origin)  # fmt: skip
+WAYS = (computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
+        from_loader.origin, made.origin, made_inside.origin, read.origin, moved.origin)  # fmt: skip
 """The ones that tell most stand first."""
 
 

@@ -20,6 +20,7 @@ from tensortrail.tracer.patching.patches import Around, Patches
 LIBRARY = "torch"
 DEEPEST = 12
 MOST_TENSORS = 100_000
+MOST_KEYS = 50
 LONGEST = 20_000
 """Characters of a message that lists keys."""
 
@@ -183,6 +184,7 @@ def _load_state_dict(recorder: Recorder) -> Around:
             if before:
                 recorder.guarded(_assigned, module, before)
         recorder.guarded(_loaded, module, result)
+        recorder.guarded(_unmatched, result)
         return result
 
     return around
@@ -224,6 +226,21 @@ def _loaded(recorder: Recorder, module: Module, result: Any) -> None:
                 key = f"{prefix}.{name}" if prefix else name
                 if key not in missing and name not in each._non_persistent_buffers_set:
                     recorder.fresh_memory.written(tensor)
+
+
+def _unmatched(recorder: Recorder, result: Any) -> None:
+    """With `strict=False` a load may leave weights as they were and drop what it was given."""
+    missing, unexpected = (
+        list(getattr(result, kind, ())) for kind in ("missing_keys", "unexpected_keys")
+    )
+    if missing and unexpected:
+        facts = {
+            "said": f"left {len(missing)} weights as they were, {len(unexpected)} keys fit none",
+            "left": missing[:MOST_KEYS],
+            "unused": unexpected[:MOST_KEYS],
+            "count": len(missing),
+        }
+        recorder.note(Did.HOOK, op="Module.load_state_dict", facts=facts)
 
 
 def _first(kwargs: dict[str, Any], *names: str) -> Any:
