@@ -1,4 +1,4 @@
-"""`tensortrail explain`: a rule's page, or the list of rules."""
+"""`tensortrail explain`: a rule's page, or the list of rules; `explain DEV` lists a family."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from tensortrail.rules import all_rules
 
 def run(options: Namespace) -> int:
     rules = {code: rule.info() for code, rule in all_rules().items()} | OWN
-    if options.rule is None:
-        lines = [f"{info.code}  {info.name:<32} {info.summary}" for info in rules.values()]
+    asked = options.rule or ""
+    family = [info for code, info in rules.items() if code.startswith(asked.upper())]
+    if family and asked.upper() not in rules:
+        lines = [f"{info.code}  {info.name:<32} {info.summary}" for info in family]
         write_text("\n".join(lines), sys.stdout)
         return CLEAN
-    asked = options.rule
     found = rules.get(asked.upper()) or next(
         (info for info in rules.values() if info.name == asked), None
     )

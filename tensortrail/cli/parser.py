@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     _add_runs(commands.add_parser("runs", help="list, compare and remove recorded runs"))
     _add_doctor(commands.add_parser("doctor", help="find out what would go wrong, before it does"))
     explain = commands.add_parser("explain", help="show a rule's page, or list the rules")
-    explain.add_argument("rule", nargs="?", help="a code (OFF101) or name; none lists all")
+    explain.add_argument("rule", nargs="?", help="a code (OFF101) or name; OFF lists a family")
     explain.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     return top
 

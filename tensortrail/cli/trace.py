@@ -7,7 +7,7 @@ import atexit
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -66,14 +66,24 @@ def main(arguments: Sequence[str]) -> int:
     ours, program = split(arguments)
     options = parser().parse_args(ours)
     if not program:
-        fail("nothing to run")
+        fail("nothing to run", *_swallowed(options))
         for line in f"usage: {USAGE}".splitlines():
             say(f"  {line.strip()}")
+        return FAILED
+    if not options.module and not os.path.lexists(program[0]):  # known before torch is imported
+        fail(f"{program[0]}: cannot be read: No such file or directory")
         return FAILED
     if importlib.util.find_spec("torch") is None:
         fail("torch is not installed here", "a recording needs it: pip install tensortrail[trace]")
         return FAILED
     return _start(options, program)
+
+
+def _swallowed(options: argparse.Namespace) -> Iterator[str]:
+    """The program may have been taken for the value of an option."""
+    given = options.rehearse or ""
+    if given.endswith(".py"):
+        yield f"--rehearse needs devices: tensortrail trace --rehearse cuda {given}"
 
 
 def _start(options: argparse.Namespace, program: list[str]) -> int:

@@ -29,6 +29,13 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert {line.split()[0] for line in lines} >= set(all_rules())
 
 
+def test_a_family(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "off"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed
+    assert all(line.startswith("OFF") for line in listed)
+
+
 def test_an_unknown_rule(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "OFF19"]) == 2
     assert "did you mean 'OFF10" in capsys.readouterr().err

@@ -174,6 +174,7 @@ def test_check_changes_the_exit_code_only_for_findings(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ([], "nothing to run"),
+        (["--rehearse", "x.py"], "--rehearse needs devices"),
         (["missing.py"], "missing.py: cannot be read"),
         (["-m", "missing_module"], "no such module"),
         (["--focus", "what", "x.py"], "write device=cuda, name=embed or size>=1MB"),

@@ -50,6 +50,7 @@ def verdict(found: Examination, op: str) -> Verdict:
     return row.verdict
 
 
+@pytest.mark.complete
 def test_the_silent_loss_of_an_asynchronous_save_is_predicted(found: Examination) -> None:
     (lost,) = (each for each in found.rows if each.op == "dcp.async_save, dcp.load")
     assert lost.verdict is Verdict.WRONG_VALUES
@@ -87,6 +88,7 @@ def test_every_maker_makes_another_tensor_of_its_class_each_time(name: str) -> N
 
 
 @pytest.mark.parametrize("name", first_of(["Int8Tensor", "Float8Tensor", "MXTensor"]))
+@pytest.mark.complete
 def test_inference_weights_refuse_what_they_do_not_know(name: str) -> None:
     found = examined(name, "DCP", "FSDP2")
     assert verdict(found, "StateDictStager.stage") is Verdict.RAISES

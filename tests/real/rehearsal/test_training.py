@@ -29,6 +29,7 @@ def told(folder: Path, *options: str) -> tuple[float, str]:
     return float(found[1]), text
 
 
+@pytest.mark.complete
 def test_autocast_scaler_workers_pinned_batches_and_a_resumed_checkpoint(tmp_path: Path) -> None:
     expected, plain = told(tmp_path)
     assert "on cpu\n" in plain

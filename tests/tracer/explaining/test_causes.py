@@ -148,6 +148,7 @@ def hostile() -> Iterator[str]:
         yield unit * (100_000 // len(unit))
 
 
+@pytest.mark.complete
 def test_long_messages_full_of_beginnings_come_to_an_end() -> None:
     answers = [match("RuntimeError", message) for message in hostile()]
     assert len(answers) == 2 * len(all_causes()) + 14

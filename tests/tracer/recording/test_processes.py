@@ -113,6 +113,7 @@ def test_workers_of_data_loaders(tmp_path: Path, method: str) -> None:
     assert len({e.process for e in made}) == 2 + 2 + 2
 
 
+@pytest.mark.complete
 def test_spawned_by_torch(tmp_path: Path) -> None:
     run = recorded(
         tmp_path,
@@ -317,6 +318,7 @@ def test_children_without_torch_do_not_get_it(tmp_path: Path) -> None:
     assert done.stdout == "False\n"
 
 
+@pytest.mark.complete
 def test_children_that_import_torch_late_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "late.py").write_text("def work():\n    import torch\n    torch.zeros(3)\n")
     program = tmp_path / "program.py"

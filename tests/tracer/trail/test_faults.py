@@ -85,6 +85,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
     assert not timeline.trouble
 
 
+@pytest.mark.complete
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     source = """
 import resource

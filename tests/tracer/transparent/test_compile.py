@@ -79,6 +79,7 @@ def test_a_function(backend: str, tmp_path: Path) -> None:
     assert not breaks["graph_break"]
 
 
+@pytest.mark.complete
 def test_a_function_with_inductor(tmp_path: Path) -> None:
     assert check(plain, tmp_path, "inductor")[1][-1][0] == 1
 
