@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -29,3 +31,11 @@ def pytest_collection_finish() -> None:
     ask for, need not look at it each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _accelerate_starts_anew() -> Iterator[None]:
+    """accelerate keeps the devices of its first `Accelerator` for the whole process."""
+    yield
+    if state := sys.modules.get("accelerate.state"):
+        state.AcceleratorState._reset_state(reset_partial_state=True)

@@ -78,9 +78,9 @@ def test_state_that_was_loaded_before_the_model_moved(tmp_path: Path) -> None:
         optimizer.step()  # flagged
     old, made = build()
     step(old, made, "cpu")
-    torch.save(made.state_dict(), "optimizer.pt")
+    torch.save(made.state_dict(), folder + "/optimizer.pt")
     net, fresh = build()
-    fresh.load_state_dict(torch.load("optimizer.pt"))
+    fresh.load_state_dict(torch.load(folder + "/optimizer.pt"))
     net.to("cuda")
     step(net, fresh, "cuda")
     """
