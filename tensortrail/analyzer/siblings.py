@@ -27,7 +27,8 @@ _DROPPED = "dropped "
 
 
 def with_siblings(findings: Sequence[Finding], files: Iterable[str]) -> list[Finding]:
-    """The findings, each with the sites of its shape; files are read only if they may have one."""
+    """The findings, each with the sites of its shape that are no findings themselves; files are
+    read only if they may have one."""
     shapes: dict[Finding, tuple[str, frozenset[bytes]]] = {}
     for finding in findings:
         shape = _shape_of_text(finding.site.source, finding)
@@ -36,10 +37,17 @@ def with_siblings(findings: Sequence[Finding], files: Iterable[str]) -> list[Fin
     if not shapes:
         return list(findings)
     places = _places(dict(shapes.values()), files)
+    reported: dict[str, list[Site]] = {}
+    for finding in findings:
+        reported.setdefault(finding.site.file, []).append(finding.site)
     result = []
     for finding in findings:
         known = shapes[finding][0] if finding in shapes else ""
-        others = [site for site in places.get(known, ()) if not _is_within(site, finding.site)]
+        others = [
+            site
+            for site in places.get(known, ())
+            if not any(_is_within(site, each) for each in reported.get(site.file, ()))
+        ]
         result.append(replace(finding, siblings=tuple(others[:MOST])) if others else finding)
     return result
 

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from tensortrail import __version__
+from tensortrail.cli.suggestions import Parser
 from tensortrail.config import FORMATS
 
 REPORT_FORMATS = (
@@ -17,7 +18,7 @@ CHECKPOINT = "checkpoint"
 DOCTOR = (CHECKPOINT, "plan-save", "subclass", "settings", "placement")
 
 
-class _Command(argparse.ArgumentParser):
+class _Command(Parser):
     """A command; with a `shorthand`, `doctor PATH` stands for `doctor checkpoint PATH`."""
 
     shorthand: tuple[str, ...] = ()
@@ -32,7 +33,7 @@ OF_RUN = "a run's directory or file; without it, the newest run here"
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="tensortrail",
         description="Which tensor is where, who put it there, and what to change.",
     )
@@ -138,7 +139,8 @@ def _add_settings(settings: argparse.ArgumentParser) -> None:
 def _add_why(why: argparse.ArgumentParser) -> None:
     add = why.add_argument
     add("run", nargs="?", default=".tensortrail", metavar="RUN", help=OF_RUN)
-    add("tensor", metavar="TENSOR", help="model.embed.weight, or the end of its name")
+    tensor = "model.embed.weight, the end of its name, or a variable; without it, a list of them"
+    add("tensor", nargs="?", metavar="TENSOR", help=tensor)
     add("--format", choices=("text", "json"), default="text", help="text is the default")
 
 

@@ -24,15 +24,21 @@ BINARY = {"parquet": "run.parquet", "html": "report.html", "perfetto": "perfetto
 """Formats that go into a file, with the name it gets in the run's directory."""
 
 
+def run_path(run: str) -> str:
+    """Where a run lies: a path, or a name as `tensortrail runs` prints it."""
+    from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
+
+    below = os.path.join(DEFAULT_DIRECTORY, run)
+    return below if not os.path.exists(run) and os.path.exists(below) else run
+
+
 def opened_run(run: str) -> RunTimeline | None:
     """The run; None after saying why there is none."""
     from tensortrail.tracer.reading.timeline import open_run
     from tensortrail.tracer.trail.reader import NotATrail
-    from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
 
-    below = os.path.join(DEFAULT_DIRECTORY, run)  # as `tensortrail runs` prints it
     try:
-        return open_run(below if not os.path.exists(run) and os.path.exists(below) else run)
+        return open_run(run_path(run))
     except NotATrail as error:
         fail(str(error), "a run is recorded by: tensortrail trace script.py")
         return None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail, say, wants_color
 from tensortrail.cli.launchers import instead
+from tensortrail.cli.suggestions import Parser
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.recording.stop import Stopped
 
@@ -25,7 +26,7 @@ FAILED, FOUND, STOPPED = 2, 1, 3
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="tensortrail trace",
         usage=USAGE,
         description="Run a program and record which tensor is where, and who put it there. The "

@@ -15,6 +15,7 @@ import torch
 import tensortrail
 from tensortrail.cli import main
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tests.rules.recorded import record
 from tests.tracer.exports.trails import small_run
 
 PLACE = "test_why_and_runs.py"
@@ -202,3 +203,51 @@ def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture
     assert code == FAILED
     assert all(command in out for command in ("check", "trace", "doctor", "demo"))
     assert asked(capsys, "help") == (CLEAN, out, "")
+
+
+VARIABLES = """\
+import torch
+def scaled(ids):
+    factor = torch.ones(4)
+    return ids * factor
+batch = torch.rand(2, 4)
+pair, other = torch.ones(6).chunk(2)
+moved = (batch + 1).to("cuda")
+y = scaled(batch)
+torch.nn.functional.linear(moved, y)
+"""
+
+
+def test_variables_are_names_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = watched_program(here, VARIABLES)
+    _, out, _ = asked(capsys, "why", seen, "moved")
+    assert out.startswith("moved  (float32 2x4, 32 B) is on cuda:0\n  because `Tensor.to` at ")
+    _, out, _ = asked(capsys, "why", seen, "factor")
+    assert out.startswith("factor  (float32 4, 16 B) was last on cpu\n  because `torch.ones` at ")
+    _, out, _ = asked(capsys, "why", seen, "y")
+    first, because, *_ = out.splitlines()
+    assert (first, because[:27]) == (
+        "y  (float32 2x4, 32 B) is on cpu",
+        "  no recorded line put it t",
+    )
+
+
+def test_what_can_be_asked_for(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = watched_program(here, VARIABLES)
+    code, out, _ = asked(capsys, "why", seen)
+    assert code == CLEAN
+    told = {line.split()[0]: line.split()[1] for line in out.splitlines()[:-1]}
+    assert told == {
+        "moved": "cuda:0", "batch": "cpu", "y": "cpu", "pair": "cpu", "other": "cpu",
+        "factor": "cpu",
+    }  # fmt: skip
+    assert json.loads(asked(capsys, "why", seen, "--format", "json")[1])["y"]["bytes"] == 32
+    code, _, err = asked(capsys, "why", seen, "bacth")
+    assert code == FAILED
+    assert "there are batch" in err
+
+
+def watched_program(folder: Path, source: str) -> str:
+    _, _, error = record(folder, source, "cuda")
+    assert isinstance(error, RuntimeError)
+    return str(folder / "run")

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from tensortrail.findings import Finding, Severity
+from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import (
     FACTORIES,
@@ -16,6 +17,7 @@ from tensortrail.rules.devices._lying import (
     sets_up,
 )
 from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
@@ -36,8 +38,8 @@ class AttributeLeftBehind(Rule):
     stays on the CPU, and the first call on a GPU stops.
 
     ## Fix safety
-    No fix is offered: a buffer can be saved with the module or not (`persistent`), and both
-    change what others see.
+    Unsafe: the attribute becomes a buffer, with `persistent=False` so that state dicts stay as they
+    are. It is offered where the class assigns the attribute once.
 
     ## References
     - pytorch documentation of `torch.nn.Module.register_buffer`
@@ -56,7 +58,7 @@ class AttributeLeftBehind(Rule):
             "        self.weights = torch.linspace(0, 1, n)\n\n"
             "    def forward(self, x):\n        return x * self.weights\n",
             lines=(8,),
-            instead="""\
+            fixed="""\
 import torch
 from torch import nn
 
@@ -78,6 +80,13 @@ class Weighted(nn.Module):
             "    def forward(self, x):\n"
             "        return nn.functional.conv1d(x, self.taps.expand(2, -1, -1))\n",
             lines=(13,),
+            fixed="import torch\nfrom torch import nn\n\n\ndef filter_of(n):\n"
+            "    return torch.hann_window(n) * torch.arange(n)\n\n\n"
+            "class Smooth(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+            "        taps = filter_of(n)\n"
+            '        self.register_buffer("taps", taps.view(1, 1, n), persistent=False)\n\n'
+            "    def forward(self, x):\n"
+            "        return nn.functional.conv1d(x, self.taps.expand(2, -1, -1))\n",
         ),
     )
     good = (
@@ -112,31 +121,41 @@ class Weighted(nn.Module):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        reported: set[tuple[ast.AST | None, str]] = set()
+        by_statement: dict[ast.AST, dict[str, _Left]] = {}
         for function in dict.fromkeys(_users_of_made_attributes(module)):
             for meeting in module.places(function).meetings:
                 inner = module.function_of(meeting.node) or function
-                found = _left_behind(module, inner, meeting)
-                if found is None or (found[0].by, found[0].subject) in reported:
-                    continue
-                reported.add((found[0].by, found[0].subject))
-                yield self._reported(module, function, meeting, *found)
+                left = _left_behind(module, inner, meeting)
+                if left is not None:
+                    at = _kept_at(module, function, left.name) or meeting.node
+                    by_statement.setdefault(at, {}).setdefault(left.name, left)
+        for at, found in by_statement.items():
+            yield self._reported(module, at, list(found.values()))
 
-    def _reported(
-        self, module: Module, function: FunctionNode, meeting: Meeting, kept: Place, there: Place
-    ) -> Finding:
-        node = _kept_at(module, function, kept)
-        line = getattr(meeting.node, "lineno", 0)
+    def _reported(self, module: Module, at: ast.AST, found: Sequence[_Left]) -> Finding:
+        names = " and ".join(f"`self.{each.name}`" for each in found)
+        are, it = ("are plain attributes", "them") if found[1:] else ("is a plain attribute", "it")
+        meets = found[0].meeting.node
+        line, there = getattr(meets, "lineno", 0), described(found[0].there)
         return self.finding(
             module,
-            node or meeting.node,
-            f"`self.{kept.subject}` is a plain attribute that `.to()` does not move, and line "
-            f"{line} takes it together with a tensor {described(there)}",
+            at,
+            f"{names} {are} that `.to()` does not move, and line {line} takes {it} together with a "
+            f"tensor {there}",
             trail=(
-                (node, "kept as a plain attribute, on the default device"),
-                (meeting.node, f"meets a tensor {described(there)}"),
+                (at, "kept as a plain attribute, on the default device"),
+                (meets, f"meets a tensor {there}"),
             ),
+            fixes=[_as_buffers(module, at, [each.name for each in found])],
         )
+
+
+class _Left(NamedTuple):
+    """An attribute that a move of its module does not reach, and what it then meets."""
+
+    name: str
+    meeting: Meeting
+    there: Place
 
 
 def _users_of_made_attributes(module: Module) -> Iterator[FunctionNode]:
@@ -163,23 +182,35 @@ def _kept(module: Module, function: FunctionNode) -> Iterator[str]:
             yield from {node.attr for each in held.places if each.where is Where.DEFAULT}
 
 
-def _left_behind(
-    module: Module, function: FunctionNode, meeting: Meeting
-) -> tuple[Place, Place] | None:
+def _left_behind(module: Module, function: FunctionNode, meeting: Meeting) -> _Left | None:
     for odd, other in meeting.pairs:
         kept = certainly(odd, function, Where.STAYS)
         if kept is None or kept.given or is_legal(meeting, odd):
             continue
         there = follows(module, function, other)
         if there is not None:
-            return kept, there
+            return _Left(kept.subject, meeting, there)
     return None
 
 
-def _kept_at(module: Module, function: FunctionNode, kept: Place) -> ast.AST | None:
-    """The assignment of the attribute in the class around the function."""
+def _stores(module: Module, function: FunctionNode, name: str) -> list[ast.Attribute]:
+    """Where the class around the function assigns the attribute."""
     cls = module.class_of(function)
-    for node in module.nodes(ast.Attribute, cls) if cls is not None else ():
-        if node.attr == kept.subject and isinstance(node.ctx, ast.Store):
-            return module.statement_of(node)
-    return None
+    everywhere = module.nodes(ast.Attribute, cls) if cls is not None else ()
+    return [each for each in everywhere if each.attr == name and isinstance(each.ctx, ast.Store)]
+
+
+def _kept_at(module: Module, function: FunctionNode, name: str) -> ast.AST | None:
+    stores = _stores(module, function, name)
+    return module.statement_of(stores[0]) if stores else None
+
+
+def _as_buffers(module: Module, at: ast.AST, names: Sequence[str]) -> Fix | None:
+    function = module.function_of(at)
+    if function is None or not isinstance(at, ast.Assign):
+        return None
+    if any(len(_stores(module, function, each)) != 1 for each in names):
+        return None
+    text = registration(function, at, names, module.text)
+    what = "make it a buffer" if len(names) == 1 else "make them buffers"
+    return module.fix(what, Safety.UNSAFE, module.replace(at, text)) if text else None

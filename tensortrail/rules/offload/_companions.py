@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.findings import Fix, Safety
+from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,
@@ -352,11 +353,9 @@ def _given_moved(module: Module, cls: ast.ClassDef) -> Iterator[str]:
 def as_buffer(module: Module, companion: Companion) -> Fix | None:
     """The one assignment, made a registration."""
     stored = companion.stored
-    target = stored.targets[0]
-    if not companion.once or not isinstance(target, ast.Attribute) or not is_self(target.value):
+    function = module.function_of(stored)
+    if not companion.once or function is None:
         return None
-    value = module.text(stored.value)
-    edit = module.replace(
-        stored, f'self.register_buffer("{companion.name}", {value}, persistent=False)'
-    )
-    return module.fix("make it a buffer", Safety.UNSAFE, edit)
+    text = registration(function, stored, [companion.name], module.text)
+    edit = module.replace(stored, text) if text else None
+    return module.fix("make it a buffer", Safety.UNSAFE, edit) if edit else None

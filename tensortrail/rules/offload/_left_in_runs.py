@@ -39,10 +39,21 @@ def after(moved: Event) -> str:
     return " and ".join(map(str, places)) if isinstance(places, Mapping) else "another device"
 
 
-def buffer_in_run(timeline: Timeline, storage: Storage, event: Event, name: str) -> Fix:
+def buffer_in_run(timeline: Timeline, storage: Storage, event: Event, moved: Event) -> Fix:
     """The assignment that the run shows, made a registration; in words where it does not."""
     made = put_there(timeline, storage, event)
     site = (made.site if made else None) or event.site
-    fix = registered(timeline, site, name) if site else None
+    owner, _, name = timeline.name(storage).rpartition(".")
+    fix = registered(timeline, site, name, [*_beside(timeline, moved, owner)]) if site else None
     what = f"make it a buffer: `self.register_buffer({name!r}, ...)`"
     return fix or Fix(what, Safety.DISPLAY, ())
+
+
+def _beside(timeline: Timeline, moved: Event, owner: str) -> Iterator[str]:
+    """Attributes of the same module that the move left behind too."""
+    for number in numbers(moved):
+        storage = timeline.storage(moved.process, number)
+        if storage is not None:
+            path, _, name = timeline.name(storage).rpartition(".")
+            if path == owner:
+                yield name

@@ -376,7 +376,7 @@ class State:
             severity=severity,
             confidence=confidence,
             about=storage,
-            fixes=[buffer_in_run(timeline, storage, event, name.rpartition(".")[2])],
+            fixes=[buffer_in_run(timeline, storage, event, moved)],
             evidence={"operations": str(len(events))},
         )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tensortrail.findings import Edit, Fix, Safety, Site
+from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.timeline import Timeline
 
 
@@ -72,31 +73,44 @@ def _imported(
     yield timeline.insert(file, line, f"from {module} import {name}\n")
 
 
-def registered(timeline: Timeline, site: Site, attribute: str) -> Fix | None:
+def registered(
+    timeline: Timeline, site: Site, attribute: str, others: Collection[str] = ()
+) -> Fix | None:
     """`self.attribute = value` in a constructor of the file, as a buffer; the constructor around
-    the line, if there are several."""
+    the line, if there are several. The same statement may assign `others` that are to be buffers
+    too."""
     tree = timeline.tree(site.file)
     everywhere = list(_assignments(tree, attribute)) if tree else []
-    around = [each for first, last, each in everywhere if first <= site.line <= last]
-    assigned = around or [each for _, _, each in everywhere]
+    around = [each for each in everywhere if each[0].lineno <= site.line <= _last(each[0])]
+    assigned = around or everywhere
     if len(assigned) != 1:
         return None
-    value = ast.unparse(assigned[0].value)
-    text = f'self.register_buffer("{attribute}", {value}, persistent=False)'
-    what = f"make `{attribute}` a buffer, which moves with its module"
-    edit = timeline.replace(site.file, assigned[0], text)
-    return timeline.fix(what, Safety.UNSAFE, edit)
+    function, statement = assigned[0]
+    stored = {ast.unparse(node) for node in ast.walk(statement.targets[0])}
+    names = [attribute, *(each for each in others if f"self.{each}" in stored)]
+    text = registration(function, statement, names, ast.unparse)
+    if text is None:
+        return None
+    what = " and ".join(f"`{each}`" for each in dict.fromkeys(names))
+    told = f"make {what} a buffer, which moves with its module"
+    if len(set(names)) > 1:
+        told = f"make {what} buffers, which move with their module"
+    return timeline.fix(told, Safety.UNSAFE, timeline.replace(site.file, statement, text))
 
 
-def _assignments(tree: ast.Module, attribute: str) -> Iterator[tuple[int, int, ast.Assign]]:
-    """`self.attribute = value` in functions, with the first and last line of the function."""
-    functions = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
-    for function in functions:
-        last = function.end_lineno or 0
+def _assignments(tree: ast.Module, attribute: str) -> Iterator[tuple[ast.FunctionDef, ast.Assign]]:
+    """`self.attribute = value` in functions, also as one of several targets."""
+    for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)):
         for node in ast.walk(function):
             if isinstance(node, ast.Assign) and _is_of_self(node, attribute):
-                yield function.lineno, last, node
+                yield function, node
+
+
+def _last(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _is_of_self(node: ast.Assign, attribute: str) -> bool:
-    return len(node.targets) == 1 and ast.unparse(node.targets[0]) == f"self.{attribute}"
+    target = node.targets[0]
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    return len(node.targets) == 1 and f"self.{attribute}" in map(ast.unparse, targets)

@@ -15,6 +15,7 @@ from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.exports.finding_lines import lines_of
 from tensortrail.tracer.exports.text import place
 from tensortrail.tracer.reading import sentences
+from tensortrail.tracer.reading.assigned_names import assigned_to
 from tensortrail.tracer.reading.findings_of_run import findings
 from tensortrail.tracer.reading.tensors_by_name import alike, tensors_called
 from tensortrail.tracer.reading.timeline import RunTimeline, telling
@@ -73,16 +74,17 @@ class Why:
 
 
 def why(timeline: RunTimeline, asked: str) -> Why:
-    found = tensors_called(timeline, asked)
+    found = {each: timeline.name(each) for each in tensors_called(timeline, asked)}
+    found = found or dict.fromkeys(assigned_to(timeline, asked), asked)
     if not found:
         return Why(asked, (), tuple(alike(timeline, asked)))
     judged = findings(timeline).findings
-    told = [_told(timeline, each, judged) for each in found]
+    told = [_told(timeline, each, name, judged) for each, name in found.items()]
     told.sort(key=lambda each: each.freed)
     return Why(asked, tuple(told))
 
 
-def _told(timeline: RunTimeline, storage: Storage, judged: Sequence[Finding]) -> Told:
+def _told(timeline: RunTimeline, storage: Storage, name: str, judged: Sequence[Finding]) -> Told:
     history = timeline.history(storage)
     steps = [
         each
@@ -90,7 +92,6 @@ def _told(timeline: RunTimeline, storage: Storage, judged: Sequence[Finding]) ->
         if each.did not in QUIET and not (each.did is Did.FREE and each.storage != storage)
     ]
     keys = {each.key for event in history for each in (event.storage, event.other) if each}
-    name = timeline.name(storage)
     called = dict.fromkeys(keys, name)
     return Told(
         name=name,
@@ -115,6 +116,7 @@ def _lines(told: Why) -> Iterator[str]:
         yield inert(f"no tensor of this run is called {told.asked}")
         if told.alike:
             yield inert(f"  there are {', '.join(told.alike)}")
+        yield "  all that have a name: tensortrail why"
     for each in told.tensors[:MOST_TENSORS]:
         yield from _about(each)
     if len(told.tensors) > MOST_TENSORS:
@@ -127,6 +129,8 @@ def _about(told: Told) -> Iterator[str]:
     yield inert(f"{told.name}  ({what}) {'was last' if told.freed else 'is'} on {storage.device}")
     if told.because is not None:
         yield inert(f"  because {_cause(told.because)}")
+    else:
+        yield "  no recorded line put it there: results of operations lie where their operands do"
     for stretch in told.trail[:FIRST_STEPS]:
         yield _step(stretch, told.name)
     left = told.trail[FIRST_STEPS:]

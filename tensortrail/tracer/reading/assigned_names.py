@@ -1,4 +1,4 @@
-"""Tensors that no model names are found by the variable that the source gives them."""
+"""Tensors that no model names are found by the variables of the source and of failures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from tensortrail.tracer.trail.layout import CODE
 
 MAKES = frozenset(CODE[did] for did in (Did.CREATE, Did.LOAD, *LINEAGE))
 
+ERROR = CODE[Did.ERROR]
+
 
 def assigned_to(timeline: RunTimeline, variable: str) -> list[Storage]:
-    """What the lines `variable = ...` of the program made, the last one first."""
+    """What the lines `variable = ...` of the program made, or a failure calls so, the last one
+    first."""
     found: list[Storage] = []
     for process in timeline.processes:
-        made = {n: each for n, each in _made(timeline, process) if variable in each}
-        for number in reversed(sorted(made)):
+        made = {n: each for n, each in _named(timeline, process) if variable in each}
+        for number in sorted(made, reverse=True):
             storage = process.storage(number)
             if storage is not None and not _goes_on(process, number, made):
                 found.append(storage)
@@ -30,11 +33,20 @@ def variables(timeline: RunTimeline) -> dict[str, Storage]:
     """All of them, each with what its line made last."""
     found: dict[str, Storage] = {}
     for process in timeline.processes:
-        for number, called in _made(timeline, process):
+        for number, called in _named(timeline, process):
             storage = process.storage(number)
             if storage is not None:
                 found.update(dict.fromkeys(called, storage))
     return found
+
+
+def _named(timeline: RunTimeline, process: Process) -> Iterator[tuple[int, frozenset[str]]]:
+    yield from _made(timeline, process)
+    for row in process.part.rows:
+        facts = row[7] if row[0] == ERROR else None
+        for operand in facts.get("operands", ()) if isinstance(facts, dict) else ():
+            if operand.get("storage") and operand.get("name"):
+                yield operand["storage"], frozenset((operand["name"],))
 
 
 def _made(timeline: RunTimeline, process: Process) -> Iterator[tuple[int, frozenset[str]]]:

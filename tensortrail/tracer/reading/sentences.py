@@ -77,7 +77,8 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             return f"read by {op} before anything was written into it"
         case Did.MODULE:
             before, after = _by_device(facts.get("before")), _by_device(facts.get("after"))
-            return f"moved as a module from {before} to {after}"
+            source = f"from {before} " if facts.get("before") else "without parameters "
+            return f"moved as a module {source}to {after}"
         case Did.STAGE:
             return f"staged on {device} for an asynchronous save"
         case Did.WRAPPER:

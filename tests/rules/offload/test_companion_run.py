@@ -98,3 +98,41 @@ def test_an_inner_tensor_that_a_wrapper_forgets(tmp_path: Path) -> None:
 def test_a_wrapper_that_takes_all_along(tmp_path: Path) -> None:
     source = PACKED.replace("{scale}", "args[0].scale.to(device)").replace("{mark}", "")
     assert not watched(tmp_path, source, "OFF107").found
+
+
+BARE = """\
+import torch
+class Table(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cos, self.sin = torch.arange(8.0).cos(), torch.arange(8.0).sin()
+    def forward(self, x):
+        return x * self.cos + x * self.sin{flagged}
+table = Table().{move}
+table(torch.ones(8{there}))
+"""
+THERE = ', device="cuda"'
+
+
+@pytest.mark.parametrize(("move", "place"), [
+    ("cuda()", "cuda"), ("to('cuda:0')", "cuda:0"), ("cuda(0)", "cuda:0"),
+])  # fmt: skip
+def test_a_module_that_has_nothing_to_move(tmp_path: Path, move: str, place: str) -> None:
+    source = BARE.format(flagged="  # flagged", move=move, there=THERE)
+    seen = watched(tmp_path, source, "OFF107", GPU)
+    assert seen.only.message == (
+        "`Table.cos` is on cpu: it is neither a parameter nor a buffer, so it stayed there when "
+        f"`Table` was moved to {place} at program.py:8"
+    )
+    mended = seen.fixed.replace("  # flagged", "")
+    assert (
+        '        self.register_buffer("cos", torch.arange(8.0).cos(), persistent=False)\n'
+        '        self.register_buffer("sin", torch.arange(8.0).sin(), persistent=False)\n'
+    ) in mended
+    (tmp_path / "mended").mkdir()
+    watched(tmp_path / "mended", mended, "OFF107", GPU)
+
+
+@pytest.mark.parametrize(("move", "there"), [("half()", ""), ("cpu()", "")])
+def test_a_module_that_goes_nowhere(tmp_path: Path, move: str, there: str) -> None:
+    watched(tmp_path, BARE.format(flagged="", move=move, there=there), "OFF107", GPU)

@@ -21,7 +21,9 @@ torch = pytest.importorskip("torch")
 
 
 def _cut(sizes: Mapping[str, int], limit: int) -> Mapping[str, str]:
-    weights = {name: torch.empty(size, dtype=torch.uint8, device="meta") for name, size in sizes.items()}
+    weights = {
+        name: torch.empty(size, dtype=torch.uint8, device="meta") for name, size in sizes.items()
+    }
     split = hub.split_torch_state_dict_into_shards(weights, max_shard_size=limit)
     return dict(split.tensor_to_filename)
 

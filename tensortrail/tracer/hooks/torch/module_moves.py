@@ -11,7 +11,12 @@ from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.left_behind import bytes_by_device, note_moved
 from tensortrail.tracer.hooks.shared.looking import looking_after
 from tensortrail.tracer.hooks.shared.refused_moves import moved_by_hand
-from tensortrail.tracer.hooks.torch.plain_attributes import left_behind
+from tensortrail.tracer.hooks.torch.plain_attributes import (
+    destination,
+    left_behind,
+    lies_on,
+    plain_devices,
+)
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE
@@ -37,7 +42,7 @@ def _applying(recorder: Recorder) -> Around:
             return original(module, *args, **kwargs)
         finally:
             local.inside_module -= 1
-            recorder.guarded(_applied, module, before)
+            recorder.guarded(_applied, module, before, args[0] if args else None)
 
     return around
 
@@ -46,7 +51,7 @@ def _look(recorder: Recorder, module: Module) -> list[Entry]:
     return recorder.name_module(module)
 
 
-def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
+def _applied(recorder: Recorder, module: Module, before: list[Entry], move: Any) -> None:
     after = recorder.name_module(module)
     was, now = bytes_by_device(before), bytes_by_device(after)
     if was != now:
@@ -54,6 +59,15 @@ def _applied(recorder: Recorder, module: Module, before: list[Entry]) -> None:
         shared = {entry.number for entry in (*before, *after)}
         more |= left_behind(recorder, module, set(was) - set(now), shared)
         note_moved(recorder, type(module).__name__, before, after, more)
+    elif not before and (went := destination(move)):
+        _nothing_to_move(recorder, module, went)
+
+
+def _nothing_to_move(recorder: Recorder, module: Module, went: str) -> None:
+    """A module without parameters may keep tensors all the same, in plain attributes."""
+    elsewhere = {each for each in plain_devices(recorder, module) if not lies_on(each, went)}
+    if more := left_behind(recorder, module, elsewhere, ()):
+        note_moved(recorder, type(module).__name__, (), (), more | {"after": {went: 0}})
 
 
 def _emptied(recorder: Recorder, result: Any, module: Module, **options: Any) -> None:

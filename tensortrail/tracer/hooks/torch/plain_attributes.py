@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import inspect
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from torch.nn import Module
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.storages import PLAIN, Entry
 
 MOST = 50
+BY_METHOD = ("cuda", "cpu", "xpu")
 
 
 def left_behind(
@@ -18,12 +20,38 @@ def left_behind(
 ) -> dict[str, Any]:
     """Plain attributes on the devices that the module left, but none that shares its memory."""
     found: list[int] = []
+    for path, entry in _plain(recorder, module) if left else ():
+        if entry.device in left and entry.number not in kept and len(found) < MOST:
+            owner = ".".join(filter(None, (recorder.models.of(module), path)))
+            recorder.storages.name(entry, owner)
+            found.append(entry.number)
+    return {"companions": found} if found else {}
+
+
+def plain_devices(recorder: Recorder, module: Module) -> set[str]:
+    return {entry.device for _, entry in _plain(recorder, module)}
+
+
+def destination(move: Any) -> str:
+    """Where `Module.to`, `cuda` or `cpu` sends tensors, by the function it gives to `_apply`;
+    "" for any other function."""
+    if getattr(move, "__module__", "") != Module.__module__:
+        return ""
+    kept = inspect.getclosurevars(move).nonlocals.get("device")
+    if isinstance(kept, int):
+        kept = f"cuda:{kept}"
+    return str(kept) if kept else next((n for n in move.__code__.co_names if n in BY_METHOD), "")
+
+
+def lies_on(device: str, wanted: str) -> bool:
+    """`cuda:0` and `cuda:1` lie on `cuda`: which one was the current device is not asked."""
+    return device == wanted or device.partition(":")[0] == wanted
+
+
+def _plain(recorder: Recorder, module: Module) -> Iterator[tuple[str, Entry]]:
     for path, each in module.named_modules():
         for key, value in vars(each).items():
-            if type(value) in PLAIN and len(found) < MOST:
+            if type(value) in PLAIN:
                 entry = recorder.storages.entry(value)
-                if entry is not None and entry.device in left and entry.number not in kept:
-                    owner = ".".join(filter(None, (recorder.models.of(module), path)))
-                    recorder.storages.name(entry, f"{owner}.{key}")
-                    found.append(entry.number)
-    return {"companions": found} if found else {}
+                if entry is not None:
+                    yield f"{path}.{key}" if path else key, entry

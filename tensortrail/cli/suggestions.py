@@ -1,0 +1,38 @@
+"""A word that a command does not know is answered by the one that may have been meant."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from typing import NoReturn
+
+CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+OPTION = re.compile(r"unrecognized arguments: (--[\w-]+)")
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(message + self._meant(message))
+
+    def _meant(self, message: str) -> str:
+        if choice := CHOICE.search(message):
+            return _closest(choice[1], re.findall(r"[\w-]+", choice[2]))
+        if option := OPTION.search(message):
+            return _closest(option[1], sorted(self._every_option()))
+        return ""
+
+    def _every_option(self) -> set[str]:
+        """Its own and those of the commands below it: the outermost one reports them all."""
+        found: set[str] = set()
+        for action in self._actions:
+            found.update(action.option_strings)
+            for below in action.choices.values() if isinstance(action.choices, dict) else ():
+                if isinstance(below, Parser):
+                    found |= below._every_option()
+        return found
+
+
+def _closest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {close[0]}?" if close else ""
