@@ -64,6 +64,7 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
         return CLEAN
     if options.fix or options.diff:
         from tensortrail.cli import fixing
+        from tensortrail.cli.left_findings import named, unfixed
 
         if request.stdin is not None:
             outcome = fixing.fix_buffer(request, findings, config.unsafe_fixes)
@@ -75,6 +76,8 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
             write_text(outcome.diff, sys.stdout) if outcome.diff else None
             left = len(outcome.left)
             say(f"{counted(outcome.count, 'finding')} would be fixed, {left} left")
+            for line in named(outcome.left, unfixed(bool(config.unsafe_fixes))):
+                say(f"  {line}")
             return CLEAN if options.exit_zero or not outcome.diff else FOUND
         if request.stdin is not None:
             sys.stdout.buffer.write(outcome.stdin)  # as it is: any encoding, any line end

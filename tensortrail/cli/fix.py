@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import counted, say, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.cli.left_findings import named, without_patch
 from tensortrail.findings import Edit, Finding, Fix
-from tensortrail.reporters.summary import place_of
 
 if TYPE_CHECKING:
     from tensortrail.tracer.reading.timeline import RunTimeline
-
-
-MOST_LEFT = 10
 
 
 def run(options: Namespace) -> int:
@@ -48,16 +45,15 @@ def _left(
     findings: Sequence[Finding], timeline: RunTimeline, options: Namespace, changed: Changed
 ) -> Iterator[str]:
     left = [each for each in findings if each not in changed.mended]
-    for each in left[:MOST_LEFT]:
-        other = timeline.changed(each.site.file)
-        why = f"{other}: trace it again" if other else _why_left(each, options)
-        yield f"{each.code} at {place_of(each.site, column=False)}: {why}"
-    if left[MOST_LEFT:]:
-        yield f"and {len(left) - MOST_LEFT} more"
+
+    def why(finding: Finding) -> str:
+        other = timeline.changed(finding.site.file)
+        return f"{other}: trace it again" if other else _why_left(finding, options)
+
+    yield from named(left, why)
 
 
 def _why_left(finding: Finding, options: Namespace) -> str:
-    """What a person can do about a finding that stays."""
     from tensortrail.tracer.exports.closing import has_patch
 
     if not options.unsafe_fixes and has_patch(finding):
@@ -65,10 +61,7 @@ def _why_left(finding: Finding, options: Namespace) -> str:
     edited = next((each for each in finding.fixes if each.edits), None)
     if edited is not None:
         return "its patch does not fit beside the others: trace the program again, then fix it"
-    by_hand = next(iter(finding.fixes), None)
-    if by_hand is not None:
-        return f"no patch; {by_hand.description}"
-    return f"no patch; `tensortrail explain {finding.code}` says what helps"
+    return without_patch(finding)
 
 
 @dataclass

@@ -26,7 +26,12 @@ class _Command(Parser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self.shorthand and args and args[0] not in (*self.shorthand, "-h", "--help"):
             args = [self.shorthand[0], *args]
-        return super().parse_known_args(args, namespace)
+        found, rest = super().parse_known_args(args, namespace)
+        if isinstance(getattr(found, "paths", None), list):
+            # `check a.py --diff b.py`: argparse takes no paths behind an option
+            found.paths += [each for each in rest if not each.startswith("-")]
+            rest = [each for each in rest if each.startswith("-")]
+        return found, rest
 
 
 OF_RUN = "a run's directory or file; without it, the newest run here"

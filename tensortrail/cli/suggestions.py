@@ -34,5 +34,5 @@ class Parser(argparse.ArgumentParser):
 
 
 def _closest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, 1)
+    close = difflib.get_close_matches(word, known, 1, 0.7)
     return f"; did you mean {close[0]}?" if close else ""

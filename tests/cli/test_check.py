@@ -232,3 +232,28 @@ def test_syntax_parses_files_without_a_trigger_too(
     assert "TTR001" in out
     assert "no valid Python" in out
     assert run(capsys, "broken.py")[0] == 0
+
+
+def test_paths_before_and_behind_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text("import torch\nx = torch.load('weights.pt')\n")
+    assert main(["check", "one.py", "--isolated", "--select", "DEV506", "two.py"]) == 1
+    out = capsys.readouterr().out
+    assert "one.py:2" in out
+    assert "two.py:2" in out
+
+
+def test_what_a_diff_leaves_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.py").write_text(
+        "import torch\nmodel = torch.compile(build())\ntorch.save(model.state_dict(), 'm.pt')\n"
+    )
+    main(["check", "--diff", "--isolated", "one.py"])
+    assert "  SHD409 at one.py:3: its patch needs --unsafe-fixes" in capsys.readouterr().err
+    main(["check", "--diff", "--isolated", "--unsafe-fixes", "one.py"])
+    assert "SHD409" not in capsys.readouterr().err

@@ -15,8 +15,9 @@ def test_each_line_has_its_places(tmp_path: Path, capsys: pytest.CaptureFixture[
     path = tmp_path / "some.py"
     path.write_text(SOURCE)
     assert main(["check", "--show-places", str(path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines, legend = (each.splitlines() for each in capsys.readouterr().out.split("\n\n"))
     assert len(lines) == 5
+    assert [each.split()[0] for each in legend] == ["of(x)", "default"]
     assert lines[0] == "    1 import torch"
     assert lines[3].endswith("# y: default")
     assert lines[4].endswith("# x: of(x); y: default")

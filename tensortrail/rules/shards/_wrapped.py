@@ -39,19 +39,23 @@ def _wrapper(module: Module, node: ast.AST) -> ast.Call | None:
     return None
 
 
-def is_saved(module: Module, call: ast.Call) -> bool:
-    """The result is given to a writer, at once or through a variable."""
-    if any(called(up) in _WRITERS for up in module.ancestors(call) if isinstance(up, ast.Call)):
-        return True
+def writer_of(module: Module, call: ast.Call) -> ast.Call | None:
+    """The call that writes the result into a file, at once or through a variable."""
+    for up in module.ancestors(call):
+        if isinstance(up, ast.Call) and called(up) in _WRITERS:
+            return up
     assign = module.parent(call)
     if not isinstance(assign, ast.Assign) or not isinstance(assign.targets[0], ast.Name):
-        return False
+        return None
     name = assign.targets[0].id
     writers = (each for each in module.later(assign, ast.Call) if called(each) in _WRITERS)
-    given = (argument for each in writers for argument in each.args)
+    return next((each for each in writers if _is_given(each, name)), None)
+
+
+def _is_given(writer: ast.Call, name: str) -> bool:
     return any(
         isinstance(each, ast.Name) and each.id == name
-        for argument in given
+        for argument in writer.args
         for each in ast.walk(argument)
     )
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shards._loaded_again import loads
 from tensortrail.rules.shards._saved_wrapper import of_the_module
-from tensortrail.rules.shards._wrapped import PREFIXES, is_saved, renames_keys, wrapped_by
+from tensortrail.rules.shards._wrapped import PREFIXES, renames_keys, wrapped_by, writer_of
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.objects import receiver
@@ -32,7 +33,7 @@ class WrapperPrefix(Rule):
     reports `torch.save(m.state_dict(), ...)`, `save_file(m.state_dict(), ...)` and the same in a
     dict or variable that is saved, where `m` was
     made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function and
-    nothing renames the keys.
+    nothing renames the keys: a note if the file is only loaded into such a wrapper there.
 
     ## Why is this bad?
     The checkpoint can only be loaded into a module that is wrapped in the same way. With
@@ -146,22 +147,21 @@ def train(model, path):
         for call in module.calls("state_dict"):
             owner = receiver(call)
             made = wrapped_by(module, owner) if isinstance(owner, ast.Name) else None
-            if (
-                made is None
-                or owner is None
-                or not is_saved(module, call)
-                or renames_keys(module, call)
-            ):
+            writer = writer_of(module, call)
+            if made is None or owner is None or writer is None or renames_keys(module, call):
                 continue
             prefix = PREFIXES[module.qualified(made.func)]
+            again = list(loads(module, writer, prefix))
+            odd = next((each.call for each in again if not each.fits), None)
+            fits = bool(again) and odd is None
             yield self.finding(
                 module,
                 call,
                 f"every key of this state dict begins with `{prefix}`: a model that is not "
                 "wrapped the same way finds none of its weights",
-                severity=Severity.WARNING,
-                trail=[(made, "wrapped here")],
-                fixes=[_inner(module, owner, prefix)],
+                severity=Severity.NOTE if fits else Severity.WARNING,
+                trail=[(made, "wrapped here"), (odd, "loaded here into what is not wrapped so")],
+                fixes=[] if fits else [_inner(module, owner, prefix)],
             )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

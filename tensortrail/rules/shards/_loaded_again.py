@@ -1,0 +1,49 @@
+"""A file that is saved and loaded by the same source: what goes in, and what takes it back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.rules import Module
+from tensortrail.rules.shards._wrapped import PREFIXES, wrapped_by
+from tensortrail.rules.shared.objects import called, receiver
+
+_READERS = ("load", "load_file")
+
+
+class Load(NamedTuple):
+    call: ast.Call
+    fits: bool
+    """It goes into a wrapper whose keys have the same prefix."""
+
+
+def loads(module: Module, writer: ast.Call, prefix: str) -> Iterator[Load]:
+    """Every `load_state_dict` of what the writer's file holds."""
+    path = _path(module, writer)
+    for call in module.calls("load_state_dict") if path else ():
+        if call.args and any(_path(module, each) == path for each in _readers(module, call)):
+            yield Load(call, _prefix_of(module, call) == prefix)
+
+
+def _path(module: Module, call: ast.Call) -> str:
+    """The file as the source writes it: `"model.pt"`, `path`, `folder / name`."""
+    position = 0 if called(call) in _READERS else 1
+    node = module.argument(call, position, "f") or module.argument(call, position, "filename")
+    return ast.unparse(node) if node is not None else ""
+
+
+def _readers(module: Module, call: ast.Call) -> Iterator[ast.Call]:
+    names = [node for node in ast.walk(call.args[0]) if isinstance(node, ast.Name)]
+    origins = [origin for each in names for origin in module.value_of(each).origins]
+    for part in (call.args[0], *origins):
+        for node in ast.walk(part):
+            if isinstance(node, ast.Call) and called(node) in _READERS:
+                yield node
+
+
+def _prefix_of(module: Module, call: ast.Call) -> str:
+    owner = receiver(call)
+    made = wrapped_by(module, owner) if isinstance(owner, ast.Name) else None
+    return PREFIXES[module.qualified(made.func)] if made is not None else ""

@@ -1,0 +1,54 @@
+"""A wrapper's state dict that the same source loads again: into what?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensortrail.analyzer.engine import check
+from tensortrail.analyzer.request import CheckRequest
+from tensortrail.findings import Finding, Severity
+
+SAVED = """\
+import torch
+def train(build, path):
+    model = torch.compile(build())
+    torch.save({"model": model.state_dict()}, path)
+"""
+
+
+def found(folder: Path, more: str) -> Finding:
+    (folder / "train.py").write_text(SAVED + more)
+    request = CheckRequest((str(folder),), cache_dir=None, codes=frozenset({"SHD409"}))
+    (finding,) = check(request).findings
+    return finding
+
+
+@pytest.mark.parametrize("more", [
+    '    fresh = build()\n    fresh.load_state_dict(torch.load(path)["model"])\n',
+    '    state = torch.load(path)\n    build().load_state_dict(state["model"])\n',
+    'def infer(net, path):\n    net.load_state_dict(torch.load(path)["model"])\n',
+])  # fmt: skip
+def test_what_has_no_prefix_is_named(tmp_path: Path, more: str) -> None:
+    finding = found(tmp_path, more)
+    assert finding.severity is Severity.WARNING
+    assert finding.trail[-1].message == "loaded here into what is not wrapped so"
+    assert "load_state_dict" in finding.trail[-1].site.source
+
+
+@pytest.mark.parametrize("more", [
+    '    model.load_state_dict(torch.load(path)["model"])\n',
+    'def resume(net, path):\n    net = torch.compile(net)\n    state = torch.load(path)\n'
+    '    net.load_state_dict(state["model"])\n',
+])  # fmt: skip
+def test_what_has_the_same_prefix_is_worth_a_note(tmp_path: Path, more: str) -> None:
+    finding = found(tmp_path, more)
+    assert finding.severity is Severity.NOTE
+    assert not finding.fixes
+
+
+def test_another_file_says_nothing(tmp_path: Path) -> None:
+    finding = found(tmp_path, '    model.load_state_dict(torch.load(path + ".old"))\n')
+    assert finding.severity is Severity.WARNING
+    assert len(finding.trail) == 1
