@@ -13,6 +13,10 @@ from tensortrail.tracer.trail.layout import CODE
 
 MAKES = frozenset(CODE[did] for did in (Did.CREATE, Did.LOAD, *LINEAGE))
 
+VIEWS = frozenset(
+    "view reshape chunk split unbind t transpose permute flatten squeeze unsqueeze expand "
+    "expand_as detach requires_grad_ contiguous narrow select".split()
+)
 ERROR = CODE[Did.ERROR]
 
 
@@ -33,9 +37,10 @@ def variables(timeline: RunTimeline) -> dict[str, Storage]:
     """All of them, each with what its line made last."""
     found: dict[str, Storage] = {}
     for process in timeline.processes:
+        named = names(process)
         for number, called in _named(timeline, process):
             storage = process.storage(number)
-            if storage is not None:
+            if storage is not None and number not in named:
                 found.update(dict.fromkeys(called, storage))
     return found
 
@@ -52,15 +57,17 @@ def _named(timeline: RunTimeline, process: Process) -> Iterator[tuple[int, froze
 def _made(timeline: RunTimeline, process: Process) -> Iterator[tuple[int, frozenset[str]]]:
     """Storages without a name of their own, each with the variables of the line it is from."""
     named = names(process)
-    by_site: dict[int, frozenset[str]] = {}
+    known: dict[tuple[int, int], frozenset[str]] = {}
     for row in process.part.rows:
         if row[0] not in MAKES or not row[4] or row[4] in named:
             continue
-        if row[3] not in by_site:
+        key = (row[3], row[6])
+        if key not in known:
             site = process.site(row[3])[0]
-            by_site[row[3]] = _targets(timeline, site) if site else frozenset()
-        if by_site[row[3]]:
-            yield row[4], by_site[row[3]]
+            op = process.part.text(row[6]).rpartition(".")[2]
+            known[key] = frozenset(_targets(timeline, site, op) if site else ())
+        if known[key]:
+            yield row[4], known[key]
 
 
 def _goes_on(process: Process, number: int, made: dict[int, frozenset[str]]) -> bool:
@@ -71,20 +78,41 @@ def _goes_on(process: Process, number: int, made: dict[int, frozenset[str]]) -> 
     )
 
 
-def _targets(timeline: RunTimeline, site: Site) -> frozenset[str]:
+def _targets(timeline: RunTimeline, site: Site, op: str) -> Iterator[str]:
     tree = timeline.tree(site.file)
     for node in ast.walk(tree) if tree else ():
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.lineno <= site.line <= (
-            node.end_lineno or node.lineno
-        ):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            return frozenset(name for each in targets for name in _names(each))
-    return frozenset()
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        if node.lineno <= site.line <= (node.end_lineno or node.lineno):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                yield from _given(target, node.value, op)
 
 
-def _names(target: ast.expr) -> Iterator[str]:
-    if isinstance(target, (ast.Name, ast.Attribute)):
+def _given(target: ast.expr, value: ast.expr, op: str) -> Iterator[str]:
+    """The names that get what the operation made: `x`, of `x = torch.ones(3)` and `ones`."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        alike = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
+        values = value.elts if alike else [value] * len(target.elts)  # type: ignore[attr-defined]
+        for one, made in zip(target.elts, values, strict=True):
+            yield from _given(one, made, op)
+    elif isinstance(target, (ast.Name, ast.Attribute)) and _is_result_of(value, op):
         yield ast.unparse(target)
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        for each in target.elts:
-            yield from _names(each)
+
+
+def _is_result_of(value: ast.expr, op: str) -> bool:
+    """Whether the value is the operation's, or a view of it."""
+    while isinstance(value, (ast.Call, ast.Subscript)):
+        if isinstance(value, ast.Subscript):
+            value = value.value
+        elif _called(value) == op:
+            return True
+        elif isinstance(value.func, ast.Attribute) and value.func.attr in VIEWS:
+            value = value.func.value
+        else:
+            return False
+    return False
+
+
+def _called(call: ast.Call) -> str:
+    func = call.func
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")

@@ -110,7 +110,25 @@ def test_a_copy_that_was_made_before_the_model_moved(tmp_path: Path) -> None:
     assert "is a copy of `Linear.weight`, which was moved to cuda:0 later" in seen.only.message
     assert "moved to cuda:0 later at program.py:5" in seen.only.message
     assert "`copy.deepcopy` made it on cpu at program.py:4" in seen.only.message
+    mended = seen.fixed
+    assert 'net.to("cuda")\naverage.to("cuda")\n' in mended
+    (tmp_path / "mended").mkdir()
+    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+
+
+def test_a_copy_of_a_part_is_no_copy_of_what_is_moved(tmp_path: Path) -> None:
+    source = """\
+    import copy
+    import torch
+    net = torch.nn.Sequential(torch.nn.Linear(4, 2))
+    average = copy.deepcopy(net[0])
+    net.to("cuda")
+    with torch.no_grad():
+        average.weight.lerp_(net[0].weight, 0.1)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
     (change,) = seen.only.fixes
+    assert not change.edits
     assert "after the model is moved" in change.description
 
 
