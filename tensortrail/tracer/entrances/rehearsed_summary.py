@@ -14,6 +14,7 @@ from tensortrail.tracer.entrances.found_in_tests import MOST_LINES, FoundInTests
 from tensortrail.tracer.exports.shortened import first_of
 
 LONGEST = 200
+NOT_KEPT = "no trail is kept: with --tensortrail, `tensortrail why` answers about a failed test"
 
 
 class Told(TypedDict, total=False):
@@ -65,6 +66,8 @@ class Summary:
         if self._others:
             yield f"failed otherwise: {len(self._others)}"
             yield from _shortened(self._others)
+        if (self._failed or self._others) and not self.found.directory:
+            yield NOT_KEPT
         if self._lacks:
             yield f"skipped, because a rehearsal lacks it: {sum(self._lacks.values())}"
             yield from _shortened(

@@ -210,6 +210,7 @@ def test_each_test_on_clean_devices(folder: Path) -> None:
     assert failed == {*meets, "test_is_too_large", "test_fails_otherwise"}
     check(text)
     assert "failed, and it has to do with devices: 3" in text
+    assert "no trail is kept: with --tensortrail, `tensortrail why` answers" in text
     assert "input   cpu     float32 2x3" in text
     assert "cause    OFF113 memory ran out: 2.00 GiB on cuda:0, where 1.00 GiB of 1.00 GiB" in text
     assert "tensortrail/tracer" not in text, "frames of ours in a traceback"
@@ -235,6 +236,7 @@ def test_in_processes_of_xdist_with_a_trail_and_expected_failures(folder: Path) 
     check(text)
     assert "error DEV502  test_it.py:" in text
     assert "more: tensortrail report run  (" in text
+    assert "no trail is kept" not in text
     assert {each.name for each in (folder / "run").iterdir()} >= {"gw0", "gw1"}
     assert len(open_run(folder / "run").processes) >= 2
 
