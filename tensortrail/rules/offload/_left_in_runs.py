@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tensortrail.findings import Fix, Safety
+from tensortrail.findings import Fix, Safety, Site
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.mends import registered
 from tensortrail.rules.shared.operands import Operand, operands
@@ -39,10 +39,20 @@ def after(moved: Event) -> str:
     return " and ".join(map(str, places)) if isinstance(places, Mapping) else "another device"
 
 
+def assigned(moved: Event, storage: Storage) -> Site | None:
+    """The line of the class that assigns it, where its source was there."""
+    for number, line in zip(numbers(moved), moved.facts.get("assigned") or (), strict=False):
+        match line:
+            case [str(file), int(at)] if number == storage.number:
+                return Site(file, at)
+    return None
+
+
 def buffer_in_run(timeline: Timeline, storage: Storage, event: Event, moved: Event) -> Fix:
-    """The assignment that the run shows, made a registration; in words where it does not."""
+    """The assignment, or where the run shows its value made, becomes a registration; in words
+    where neither is known."""
     made = put_there(timeline, storage, event)
-    site = (made.site if made else None) or event.site
+    site = assigned(moved, storage) or (made.site if made else None) or event.site
     owner, _, name = timeline.name(storage).rpartition(".")
     fix = registered(timeline, site, name, [*_beside(timeline, moved, owner)]) if site else None
     what = f"make it a buffer: `self.register_buffer({name!r}, ...)`"

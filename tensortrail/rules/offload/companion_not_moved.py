@@ -12,7 +12,14 @@ from tensortrail.rules.offload._companions import (
     left_by_move,
     plain_companions,
 )
-from tensortrail.rules.offload._left_in_runs import Stayed, after, buffer_in_run, met, numbers
+from tensortrail.rules.offload._left_in_runs import (
+    Stayed,
+    after,
+    assigned,
+    buffer_in_run,
+    met,
+    numbers,
+)
 from tensortrail.rules.offload._partners import (
     Alone,
     moved_alone,
@@ -22,7 +29,7 @@ from tensortrail.rules.offload._partners import (
 from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.lines import by_line, where
+from tensortrail.rules.shared.lines import by_line, place, where
 from tensortrail.rules.shared.operands import Operand
 
 
@@ -366,12 +373,13 @@ class State:
         severity, confidence = (
             weight(timeline, errors) if errors else (Severity.ERROR, Confidence.HIGH)
         )
-        name = timeline.name(storage)
+        name, line = timeline.name(storage), assigned(moved, storage)
+        set_at = f" (assigned{place(line)})" if line else ""
         return self.finding_in_run(
             timeline,
             event,
-            f"`{name}` is on {operand.device}: it is neither a parameter nor a buffer, so it "
-            f"stayed there when `{moved.facts.get('class')}` was moved to {after(moved)}"
+            f"`{name}` is on {operand.device}: it is neither a parameter nor a buffer{set_at}, so "
+            f"it stayed there when `{moved.facts.get('class')}` was moved to {after(moved)}"
             f"{where(moved)}",
             severity=severity,
             confidence=confidence,

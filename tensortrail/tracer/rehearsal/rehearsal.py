@@ -33,7 +33,13 @@ from tensortrail.tracer.rehearsal.operations.modes import (
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.streams.races import Listener, Use
-from tensortrail.tracer.rehearsal.tensor import files, legacy_types, pinned_memory, storages
+from tensortrail.tracer.rehearsal.tensor import (
+    files,
+    legacy_types,
+    moved_in_place,
+    pinned_memory,
+    storages,
+)
 from tensortrail.tracer.rehearsal.tensor.plain_subclasses import install as install_subclasses
 from tensortrail.tracer.rehearsal.tensor.simulated import (
     ANSWERS,
@@ -145,6 +151,7 @@ class Rehearsal:
         install_groups(self._replaced)
         install_wrappers(simulation, self._replaced)
         install_subclasses(self._replaced)
+        moved_in_place.install(self._replaced)
         install_parallel(self._replaced)
         storages.install(simulation, self._replaced)
         for owner in (torch._C, torch.utils.dlpack):

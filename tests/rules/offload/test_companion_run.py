@@ -37,8 +37,8 @@ def program(assigned: str, used: str) -> str:
 def test_a_plain_attribute_of_a_module(tmp_path: Path, used: str) -> None:
     seen = watched(tmp_path, program(PLAIN, f"{used}  # flagged"), "OFF107", GPU)
     assert seen.only.message == (
-        "`Net.mask` is on cpu: it is neither a parameter nor a buffer, so it stayed there when "
-        "`Net` was moved to cuda:0 at program.py:10"
+        "`Net.mask` is on cpu: it is neither a parameter nor a buffer (assigned at "
+        "program.py:6), so it stayed there when `Net` was moved to cuda:0 at program.py:10"
     )
     assert seen.only.severity is Severity.ERROR
     assert seen.fixed == program(BUFFER, f"{used}  # flagged")
@@ -121,8 +121,8 @@ def test_a_module_that_has_nothing_to_move(tmp_path: Path, move: str, place: str
     source = BARE.format(flagged="  # flagged", move=move, there=THERE)
     seen = watched(tmp_path, source, "OFF107", GPU)
     assert seen.only.message == (
-        "`Table.cos` is on cpu: it is neither a parameter nor a buffer, so it stayed there when "
-        f"`Table` was moved to {place} at program.py:8"
+        "`Table.cos` is on cpu: it is neither a parameter nor a buffer (assigned at program.py:5), "
+        f"so it stayed there when `Table` was moved to {place} at program.py:8"
     )
     mended = seen.fixed.replace("  # flagged", "")
     assert (

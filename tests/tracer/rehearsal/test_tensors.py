@@ -210,3 +210,19 @@ def test_a_view_in_inference_mode_is_of_a_tensor_with_gradients() -> None:
     assert not view.is_inference()
     assert made.is_inference()
     assert torch.equal((view * 2).cpu(), torch.full((3, 2), 2.0))
+
+
+def test_two_tensors_are_swapped_whatever_device_they_are_on() -> None:
+    weight, other = nn.Parameter(square()), torch.ones(3)
+    weight.tag, known = "weight", weight
+    torch.utils.swap_tensors(weight, other)
+    assert (weight.device.type, weight.shape) == ("cpu", (3,))
+    assert (other.device.type, other.shape, vars(other)) == ("cuda", (2, 2), {"tag": "weight"})
+    assert weight is known
+    assert not isinstance(weight, nn.Parameter)
+    assert isinstance(other, nn.Parameter)
+    assert other.sum().item() == 6
+    with pytest.raises(RuntimeError, match="on the same device"):
+        nn.functional.linear(other, torch.ones(2, 2))
+    torch.utils.swap_tensors(other, there := torch.ones(1, device="cuda:1"))
+    assert (other.device.index, there.device.index, there.shape) == (1, 0, (2, 2))

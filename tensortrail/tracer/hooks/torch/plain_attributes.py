@@ -9,6 +9,7 @@ from typing import Any
 from torch.nn import Module
 
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.assigned_lines import assigned_at
 from tensortrail.tracer.identity.storages import PLAIN, Entry
 
 MOST = 50
@@ -18,18 +19,21 @@ BY_METHOD = ("cuda", "cpu", "xpu")
 def left_behind(
     recorder: Recorder, module: Module, left: Collection[str], kept: Collection[int]
 ) -> dict[str, Any]:
-    """Plain attributes on the devices that the module left, but none that shares its memory."""
+    """Plain attributes on the devices that the module left, but none that shares its memory, and
+    the lines that assign them."""
     found: list[int] = []
-    for path, entry in _plain(recorder, module) if left else ():
+    lines: list[tuple[str, int] | None] = []
+    for path, entry, part in _plain(recorder, module) if left else ():
         if entry.device in left and entry.number not in kept and len(found) < MOST:
             owner = ".".join(filter(None, (recorder.models.of(module), path)))
             recorder.storages.name(entry, owner)
             found.append(entry.number)
-    return {"companions": found} if found else {}
+            lines.append(assigned_at(part, path.rpartition(".")[2]))
+    return {"companions": found, "assigned": lines} if found else {}
 
 
 def plain_devices(recorder: Recorder, module: Module) -> set[str]:
-    return {entry.device for _, entry in _plain(recorder, module)}
+    return {entry.device for _, entry, _ in _plain(recorder, module)}
 
 
 def destination(move: Any) -> str:
@@ -48,10 +52,10 @@ def lies_on(device: str, wanted: str) -> bool:
     return device == wanted or device.partition(":")[0] == wanted
 
 
-def _plain(recorder: Recorder, module: Module) -> Iterator[tuple[str, Entry]]:
+def _plain(recorder: Recorder, module: Module) -> Iterator[tuple[str, Entry, Module]]:
     for path, each in module.named_modules():
         for key, value in vars(each).items():
             if type(value) in PLAIN:
                 entry = recorder.storages.entry(value)
                 if entry is not None:
-                    yield f"{path}.{key}" if path else key, entry
+                    yield f"{path}.{key}" if path else key, entry, each

@@ -8,8 +8,11 @@ import torch
 from torch import Tensor
 from torch.utils._mode_utils import no_dispatch
 
+from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.tensor.simulated import (
+    ATTRIBUTES,
     REAL_CLASS,
+    SimTensor,
     attributes_of,
 )
 
@@ -18,6 +21,28 @@ LAZY = (
     "the CPU"
 )
 SUCCESSOR = "_became"
+
+
+def install(replaced: Replacements) -> None:
+    original = torch.utils.swap_tensors
+
+    def swap_tensors(t1: Tensor, t2: Tensor) -> None:
+        if isinstance(t1, SimTensor) or isinstance(t2, SimTensor):
+            _swap(t1, t2)
+        else:
+            original(t1, t2)
+
+    replaced.put(torch.utils, "swap_tensors", swap_tensors)
+
+
+def _swap(one: Tensor, other: Tensor) -> None:
+    """All of both, whatever device either is on."""
+    torch.clear_autocast_cache()
+    torch._C._swap_tensor_impl(one, other)
+    kinds, attributes = (type(one), type(other)), (attributes_of(one), attributes_of(other))
+    for each, kind, told in zip((other, one), kinds, attributes, strict=True):
+        REAL_CLASS.__set__(each, kind)
+        ATTRIBUTES.__set__(each, told)
 
 
 def follow(func: Any, args: Any, kwargs: Any) -> None:
