@@ -62,6 +62,23 @@ LAYOUTS = {
         "kohya-ss+sd-scripts", ("library", "networks", "tests"), package="library"
     ),
     "torchmetrics": Layout("Lightning-AI+torchmetrics", ("src", "torchmetrics", "tests"), "src"),
+    "torchtune": Layout("pytorch+torchtune", ("torchtune", "tests")),
+    "speechbrain": Layout("speechbrain+speechbrain", ("speechbrain", "tests")),
+    "monai": Layout("Project-MONAI+MONAI", ("monai", "tests")),
+    "torchrec": Layout("pytorch+torchrec", ("torchrec", "docs")),
+    "timm": Layout("huggingface+pytorch-image-models", ("timm", "tests")),
+    "pytorch-lightning": Layout(
+        "Lightning-AI+pytorch-lightning",
+        ("src", "pytorch_lightning", "tests"),
+        "src",
+        "pytorch_lightning",
+    ),
+    "compressed-tensors": Layout(
+        "vllm-project+compressed-tensors", ("src", "tests"), "src", "compressed_tensors"
+    ),
+    "optimum-quanto": Layout(
+        "huggingface+optimum-quanto", ("quanto", "optimum", "test"), package="quanto"
+    ),
 }
 
 
@@ -186,14 +203,12 @@ def _first(message: str) -> str:
 
 def ours_of(project: str) -> Iterator[tuple[str, str]]:
     """Commits, and the tests that we wrote for them."""
-    file = OURS / f"test_{project.replace('-', '_')}.py"
-    if not file.is_file():
-        return
-    for function in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(function, ast.FunctionDef):
-            for mark in function.decorator_list:
-                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.fix":
-                    yield ast.literal_eval(mark.args[0]), f"{file}::{function.name}"
+    for file in sorted(OURS.glob(f"test_{project.replace('-', '_')}*.py")):
+        for function in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(function, ast.FunctionDef):
+                for mark in function.decorator_list:
+                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.fix":
+                        yield ast.literal_eval(mark.args[0]), f"{file}::{function.name}"
 
 
 def trials(project: str, repository: Repository, ours: bool, since: str) -> Iterator[Trial]:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from accelerate import cpu_offload, dispatch_model
+from accelerate import cpu_offload, dispatch_model, hooks
 from accelerate.utils import modeling, offload
 from torch import nn
 
@@ -47,12 +47,39 @@ def test_a_parameter_goes_to_the_other_gpu():
     assert layer.weight.device.type == "cpu"
 
 
+@pytest.mark.fix("76c41f0df")
+def test_a_parameter_of_the_root_is_aligned():
+    model = Scaled()
+    expected = model(torch.ones(2, 4))
+    other = "cpu" if GPU == "cpu" else "cuda:1"
+    model.scale.data = model.scale.data.to(other)
+    dispatch_model(model, {"layer": GPU, "scale": other}, main_device=GPU)
+    torch.testing.assert_close(model(torch.ones(2, 4)).cpu(), expected)
+
+
 @pytest.mark.fix("6b2d96889")
 def test_a_parameter_that_is_there_stays_the_same():
     layer = nn.Linear(2, 2).to(GPU)
     weight = layer.weight
     modeling.set_module_tensor_to_device(layer, "weight", torch.device(GPU).type)
     assert layer.weight is weight
+
+
+@pytest.mark.fix("2106e87d5")
+def test_two_models_are_never_on_the_gpu_together():
+    first, second = nn.Linear(256, 256), nn.Linear(256, 256)
+    hook = hooks.CpuOffload(GPU)
+    hooks.add_hook_to_module(first, hook, append=True)
+    after = hooks.CpuOffload(GPU, hooks.UserCpuOffloadHook(first, hook))
+    hooks.add_hook_to_module(second, after, append=True)
+    x = torch.ones(1, 256, device=GPU)
+    with torch.no_grad():
+        first(x)
+        if GPU != "cpu":
+            torch.cuda.reset_peak_memory_stats()
+        second(x)
+    size = sum(each.numel() * 4 for each in second.parameters())
+    assert GPU == "cpu" or torch.cuda.max_memory_allocated() < 1.5 * size
 
 
 @pytest.mark.fix("c0552c901")
@@ -92,3 +119,31 @@ def test_a_skipped_argument_stays_where_it_is():
     )
     model["b"](torch.ones(1, 2), cache={"k": torch.ones(1)})
     assert model["b"].inner.seen == "cpu"
+
+
+class State:
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return {"x": torch.ones(1, device=GPU)}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        self.x = state["x"]
+
+
+@pytest.mark.fix("947b2a88a")
+def test_a_state_of_another_gpu_is_loaded_on_the_cpu(tmp_path):
+    from accelerate import Accelerator, checkpointing
+
+    Accelerator()  # the logger of checkpointing asks for it
+    state = State()
+    checkpointing.save_custom_state(state, tmp_path)
+    checkpointing.load_custom_state(state, tmp_path)
+    assert state.x.device.type == "cpu"
+
+
+@pytest.mark.fix("b2ea1c7b4")
+def test_a_state_is_loaded_on_the_gpu_alone(tmp_path):
+    from safetensors.torch import save_file
+
+    save_file({"weight": torch.ones(2)}, tmp_path / "w.safetensors", metadata={"format": "pt"})
+    found = modeling.load_state_dict(str(tmp_path / "w.safetensors"), device_map={"": GPU})
+    assert found["weight"].device == torch.device(GPU)

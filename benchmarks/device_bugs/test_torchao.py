@@ -21,3 +21,12 @@ def test_a_quantized_layer_is_moved():
 
     layer = WeightOnlyInt8QuantLinear.from_float(nn.Linear(8, 8)).to(GPU)
     assert layer(torch.ones(2, 8, device=GPU)).device == torch.device(GPU)
+
+
+@pytest.mark.fix("cfbac91e3")
+def test_named_layers_go_where_they_are_asked_to():
+    from torchao.quantization import FqnToConfig, Int8WeightOnlyConfig, quantize_
+
+    model = nn.Sequential(nn.Linear(8, 8))
+    quantize_(model, FqnToConfig({"0": Int8WeightOnlyConfig()}), filter_fn=None, device=GPU)
+    assert model[0].weight.device == torch.device(GPU)
