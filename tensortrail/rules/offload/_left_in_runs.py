@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tensortrail.findings import Fix, Safety, Site
 from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.lines import place, where
 from tensortrail.rules.shared.mends import registered
 from tensortrail.rules.shared.operands import Operand, operands
 from tensortrail.rules.timeline import Event, Storage, Timeline
@@ -33,13 +34,18 @@ def _elsewhere(timeline: Timeline, event: Event, operand: Operand) -> bool:
     return any(each.device != operand.device for each in operands(timeline, event))
 
 
-def after(moved: Event) -> str:
-    """Where the module was moved to."""
+def why_it_stayed(moved: Event, storage: Storage) -> str:
+    line = _assigned(moved, storage)
+    set_at = f" (assigned{place(line)})" if line else ""
     places = moved.facts.get("after")
-    return " and ".join(map(str, places)) if isinstance(places, Mapping) else "another device"
+    went = " and ".join(map(str, places)) if isinstance(places, Mapping) else "another device"
+    return (
+        f"it is neither a parameter nor a buffer{set_at}, so it stayed there when "
+        f"`{moved.facts.get('class')}` was moved to {went}{where(moved)}"
+    )
 
 
-def assigned(moved: Event, storage: Storage) -> Site | None:
+def _assigned(moved: Event, storage: Storage) -> Site | None:
     """The line of the class that assigns it, where its source was there."""
     for number, line in zip(numbers(moved), moved.facts.get("assigned") or (), strict=False):
         match line:
@@ -52,7 +58,7 @@ def buffer_in_run(timeline: Timeline, storage: Storage, event: Event, moved: Eve
     """The assignment, or where the run shows its value made, becomes a registration; in words
     where neither is known."""
     made = put_there(timeline, storage, event)
-    site = assigned(moved, storage) or (made.site if made else None) or event.site
+    site = _assigned(moved, storage) or (made.site if made else None) or event.site
     owner, _, name = timeline.name(storage).rpartition(".")
     fix = registered(timeline, site, name, [*_beside(timeline, moved, owner)]) if site else None
     what = f"make it a buffer: `self.register_buffer({name!r}, ...)`"

@@ -14,11 +14,10 @@ from tensortrail.rules.offload._companions import (
 )
 from tensortrail.rules.offload._left_in_runs import (
     Stayed,
-    after,
-    assigned,
     buffer_in_run,
     met,
     numbers,
+    why_it_stayed,
 )
 from tensortrail.rules.offload._partners import (
     Alone,
@@ -29,7 +28,7 @@ from tensortrail.rules.offload._partners import (
 from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.lines import by_line, place, where
+from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import Operand
 
 
@@ -373,14 +372,11 @@ class State:
         severity, confidence = (
             weight(timeline, errors) if errors else (Severity.ERROR, Confidence.HIGH)
         )
-        name, line = timeline.name(storage), assigned(moved, storage)
-        set_at = f" (assigned{place(line)})" if line else ""
+        name = timeline.name(storage)
         return self.finding_in_run(
             timeline,
             event,
-            f"`{name}` is on {operand.device}: it is neither a parameter nor a buffer{set_at}, so "
-            f"it stayed there when `{moved.facts.get('class')}` was moved to {after(moved)}"
-            f"{where(moved)}",
+            f"`{name}` is on {operand.device}: {why_it_stayed(moved, storage)}",
             severity=severity,
             confidence=confidence,
             about=storage,
