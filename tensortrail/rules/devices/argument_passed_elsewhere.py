@@ -92,7 +92,7 @@ class ArgumentPassedElsewhere(Rule):
     severity = Severity.NOTE
     default = False
     confidence = Confidence.MEDIUM
-    explains = ("DEV526", "DEV528")
+    explains = ("DEV526", "DEV528", "DEV534")
     triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "offload"))
     bad = (
         Bad(

@@ -69,7 +69,7 @@ class MadeBesideOthers(Rule):
     severity = Severity.WARNING
     notes = False
     confidence = Confidence.MEDIUM
-    explains = ("DEV526", "DEV528")
+    explains = ("DEV526", "DEV528", "DEV534")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (
         re.compile(

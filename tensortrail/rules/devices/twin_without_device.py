@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._customs import is_explained
+from tensortrail.rules.devices._twins import device_of, unlike_their_twins
+from tensortrail.rules.shared.in_tests import in_tests
+
+_TWO = """\
+import torch
+
+
+def spread(x, rows, columns, out):
+    left = torch.ones(rows, dtype=x.dtype, device=x.device)
+    top = torch.ones(columns, dtype=x.dtypeDEVICE)
+    return out.combine(left, top)
+"""
+
+
+class TwinWithoutDevice(Rule):
+    """One of two calls that are written alike is given a device, and the other is not.
+
+    ## What it does
+    Compares the calls of one function or class inside of a function. Two of them are alike if
+    they take the same arguments but for the device, and stand within two statements of each
+    other, or share arguments: `torch.zeros(n, dtype=dtype, device=device)` and
+    `torch.ones(n, dtype=dtype)`, or the same call in two branches. Reports the one that is not
+    given the device.
+
+    Nothing is reported if a condition about devices or types leads to one of the two, for a
+    result that is moved, copied or an index, for calls that take the device of their argument
+    (`zeros_like`), and where most of the calls are given none.
+
+    ## Why is this bad?
+    The two were written for the same use. What the other call makes lies on the default device,
+    usually the CPU, while its twin goes where the caller wants it.
+
+    ## Fix safety
+    The fix is unsafe: the other device may be meant for the twin only.
+
+    ## References
+    - pytorch documentation, "Tensor attributes", `torch.device`
+    """
+
+    code = "DEV534"
+    name = "twin-without-device"
+    since = "0.2.0"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    explains = ("DEV526", "DEV528")
+    triggers = (("torch", "device="), ("torch", "device ="))
+    bad = (
+        Bad(
+            _TWO.replace("DEVICE", ""),
+            lines=(6,),
+            fixed=_TWO.replace("DEVICE", ", device=x.device"),
+        ),
+        Bad(
+            "from torch import nn\n\n\nclass Gated(nn.Module):\n"
+            "    def __init__(self, n, bias=True, device=None):\n        super().__init__()\n"
+            "        self.up = nn.Linear(n, 4 * n, bias=bias, device=device)\n"
+            "        self.down = nn.Linear(4 * n, n, bias=bias)\n",
+            lines=(8,),
+            fixed="from torch import nn\n\n\nclass Gated(nn.Module):\n"
+            "    def __init__(self, n, bias=True, device=None):\n        super().__init__()\n"
+            "        self.up = nn.Linear(n, 4 * n, bias=bias, device=device)\n"
+            "        self.down = nn.Linear(4 * n, n, bias=bias, device=device)\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef made(x, n, causal, out):\n    if causal:\n"
+            "        bias = torch.full((n, n), -1.0, device=x.device)\n    else:\n"
+            "        bias = torch.full((n, n), 0.0)\n    return out.combine(x, bias)\n",
+            lines=(8,),
+            fixed="import torch\n\n\ndef made(x, n, causal, out):\n    if causal:\n"
+            "        bias = torch.full((n, n), -1.0, device=x.device)\n    else:\n"
+            "        bias = torch.full((n, n), 0.0, device=x.device)\n"
+            "    return out.combine(x, bias)\n",
+        ),
+    )
+    good = (
+        Good(
+            "import torch\n\n\ndef made(x, n, out):\n    if x.device.type == 'cuda':\n"
+            "        bias = torch.zeros(n, dtype=x.dtype, device=x.device)\n    else:\n"
+            "        bias = torch.zeros(n, dtype=x.dtype)\n    return out.combine(x, bias)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef made(x, n, out):\n"
+            "    left = torch.arange(n, device=x.device)\n    top = torch.arange(n)\n"
+            "    return out.combine(x, left, top.to(x))\n"
+        ),
+        Good(
+            "import torch\n\n\ndef made(x, n, out):\n"
+            "    left = torch.rand(n, dtype=x.dtype, device=x.device)\n"
+            "    if torch.rand(1) < 0.5:\n        return x\n    return out.combine(x, left)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef made(x, n, out):\n"
+            "    left = torch.ones(n, device=x.device)\n    out.start(x)\n    out.stop(left)\n"
+            "    out.start(left)\n    counts = torch.ones(2 * n)\n    return out.save(counts)\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call, twin in unlike_their_twins(module):
+            if not is_explained(module, call):
+                yield self._reported(module, call, twin)
+
+    def _reported(self, module: Module, call: ast.Call, twin: ast.Call) -> Finding:
+        device = device_of(twin)
+        said = module.text(device) if device is not None else ""
+        return self.finding(
+            module,
+            call,
+            f"this is given no device; line {twin.lineno} makes the same kind of call with "
+            f"`device={said}`",
+            trail=((twin, "given a device"),),
+            fixes=(_fix(module, call, said),),
+        )
+
+
+def _fix(module: Module, call: ast.Call, said: str) -> Fix | None:
+    """With a device that has a value from the first line of the function on."""
+    function = module.function_of(call)
+    names = (
+        {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+        if function
+        else set()
+    )
+    given = [*call.args, *(each.value for each in call.keywords)]
+    if (
+        said.partition(".")[0] not in names
+        or "(" in said
+        or isinstance(given[-1], ast.GeneratorExp)
+    ):
+        return None
+    edit = module.insert_after(given[-1], f", device={said}")
+    return module.fix(f"pass `device={said}`", Safety.UNSAFE, edit)
