@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from tensortrail.rules.devices._customs import grouped, may_be_given_anything
 from tensortrail.rules.view import FunctionNode, Module
 
-_FILLED = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "rand", "randn"))
-"""These take a shape: two of them are as alike as two calls of one."""
+_FILLED = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn"))
+"""These take a shape: two of them are as alike as two calls of one, and one beside the other is
+its twin whatever the shapes."""
 _OF_VALUES = frozenset({"tensor", "as_tensor", "asarray", "Tensor", "to", "dict", "partial"})
 """What these are given may be meant for the CPU; the values say it, not the call."""
 _FOLLOWS = re.compile(r".*_like|new_\w+|.*open")
@@ -48,6 +49,8 @@ def _may_differ(module: Module, call: ast.Call) -> bool:
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
     if not name or name in _OF_VALUES or _FOLLOWS.fullmatch(name) or may_be_given_anything(call):
         return False
+    if any(each.arg == "pin_memory" for each in call.keywords):
+        return False
     empty = any(isinstance(each, ast.Constant) and each.value == 0 for each in call.args[:1])
     return not empty and not any(
         isinstance(each, ast.ExceptHandler) for each in module.ancestors(call)
@@ -74,14 +77,18 @@ def _pairs(
 
 def _are_twins(module: Module, function: FunctionNode, one: ast.Call, other: ast.Call) -> bool:
     count, equal = _compared(module, one, other)
-    if count == 0 or equal < 0 or _are_parts_of_one(module, one, other):
+    if _are_parts_of_one(module, one, other):
         return False
     same = module.text(one.func) == module.text(other.func)
     mine, others = _blocks(module, function, one), _blocks(module, function, other)
     here, there = next(iter(mine.items())), next(iter(others.items()))
-    if here[0] == there[0]:
-        beside = abs(here[1] - there[1]) <= _NEAR
-        return (beside and (same or equal > 0)) or (equal > 0 and count > 1)
+    apart = abs(here[1] - there[1]) if here[0] == there[0] else None
+    if apart is not None and apart <= 1 and not _callee(module, one):
+        return True
+    if equal < 0:
+        return False
+    if apart is not None:
+        return (apart <= _NEAR and (same or equal > 0)) or (equal > 0 and count > 1)
     if any(_CHOSEN.search(each.text) for call in (one, other) for each in module.guards_of(call)):
         return False
     within = here[0] in others or there[0] in mine
@@ -90,13 +97,15 @@ def _are_twins(module: Module, function: FunctionNode, one: ast.Call, other: ast
 
 def _compared(module: Module, one: ast.Call, other: ast.Call) -> tuple[int, int]:
     """How many arguments they take but the device, and how many of these are equal; less than
-    none if they do not take the same."""
+    none if they take none or others."""
     mine = {each.arg: each.value for each in one.keywords}
     others = {each.arg: each.value for each in other.keywords if each.arg != "device"}
     if mine.keys() != others.keys() or len(one.args) != len(other.args):
         return 0, -1
     pairs = [(mine[name], others[name]) for name in mine]
     pairs += zip(one.args, other.args, strict=True)
+    if not pairs:
+        return 0, -1
     return len(pairs), sum(module.text(left) == module.text(right) for left, right in pairs)
 
 
