@@ -26,6 +26,7 @@ class Part(str, Enum):
     PICKLES = "pickles"
     RANKS = "distributed checkpoint"
     METADATA = "`.metadata` of a distributed checkpoint"
+    PIECES = "pieces of a distributed checkpoint"
     ADAPTER = "adapter"
     PIPELINE = "pipeline"
     CONFIG = "config.json beside weights"
@@ -52,6 +53,7 @@ class Trouble(str, Enum):
     INDEX = "index"
     METADATA = "metadata"
     MISPLACED = "misplaced"
+    PIECE = "piece"
 
 
 class Flaw(NamedTuple):
@@ -126,6 +128,8 @@ class StoredPart(NamedTuple):
     file: str
     begin: int
     end: int
+    transformed: bool = False
+    """Its writer packed it in a way of its own."""
 
 
 class Piece(NamedTuple):
@@ -150,6 +154,18 @@ class Distributed:
     parts: tuple[StoredPart, ...] = ()
     flaws: tuple[Flaw, ...] = ()
     usable: bool = True
+
+
+@dataclass(frozen=True)
+class RankFile:
+    """What one rank wrote: pieces of tensors and objects, one behind the other."""
+
+    path: str
+    name: str
+    size: int
+    opened: int
+    """Pieces that were looked into."""
+    flaws: tuple[Flaw, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -236,6 +252,8 @@ class Checkpoint:
     distributed: Distributed | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Of the files of ranks, in bytes."""
+    ranks: tuple[RankFile, ...] = ()
+    """Those that the metadata names."""
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Configuration files that are JSON objects, by name."""
     components: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -268,6 +286,7 @@ class Checkpoint:
 _OF_FOLDERS: Mapping[Part, Callable[[Checkpoint], bool]] = {
     Part.RANKS: lambda found: bool(found.sizes) or found.distributed is not None,
     Part.METADATA: lambda found: found.distributed is not None,
+    Part.PIECES: lambda found: any(file.opened for file in found.ranks),
     Part.ADAPTER: lambda found: ADAPTER_CONFIG in found.names or _has_adapter(found),
     Part.VALUES: lambda found: found.values is not None,
     Part.MANIFEST: lambda found: found.manifest is not None,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +20,7 @@ from tensortrail.doctor.checkpoint.formats.gguf_file import read_gguf
 from tensortrail.doctor.checkpoint.formats.index_file import read_index
 from tensortrail.doctor.checkpoint.formats.json_text import Malformed, read_json
 from tensortrail.doctor.checkpoint.formats.ranges import Ranges, TooMuch
+from tensortrail.doctor.checkpoint.formats.rank_file import pieces_by_file, read_rank_file
 from tensortrail.doctor.checkpoint.formats.safetensors_file import read_safetensors
 from tensortrail.doctor.checkpoint.formats.torch_file import read_torch
 from tensortrail.files import within
@@ -27,6 +29,8 @@ from tensortrail.rules.checkpoint import (
     MODEL_CONFIG,
     PIPELINE_CONFIG,
     Checkpoint,
+    Distributed,
+    RankFile,
     WeightFile,
 )
 
@@ -70,7 +74,7 @@ def read_checkpoint(path: str, progress: Progress | None = None) -> Read:
         return _folder(path, tell)
     if _INDEX.fullmatch(name):
         return _folder(folder, tell, name)
-    if name == METADATA:
+    if name == METADATA or name.endswith(OF_A_RANK):
         return _folder(folder, tell)
     if not os.path.isfile(path):
         raise NothingHere(f"{path} is no regular file")
@@ -94,19 +98,39 @@ def _folder(path: str, progress: Progress, only: str = "") -> Read:
         weights = [name for name in weights if name in named]
     weights += sorted(_deeper(named - outside, path))
     files = _read_files(weights, path, problems, progress)
-    metadata = METADATA in names and not only
+    told = (
+        _read(read_distributed, path, METADATA, problems)
+        if METADATA in names and not only
+        else None
+    )
+    sizes = _sizes(path, names)
     found = Checkpoint(
         path,
         tuple(files),
         tuple(indexes),
         frozenset(names),
         outside,
-        distributed=_read(read_distributed, path, METADATA, problems) if metadata else None,
-        sizes=_sizes(path, names),
+        distributed=told,
+        sizes=sizes,
+        ranks=tuple(_rank_files(told, sizes, path, problems, progress)) if told else (),
         configs=dict(_configs(path, names)),
     )
     found = replace(found, components=_components(path, found))
     return Read(found, tuple(problems), tuple(_with_weights(path, names)))
+
+
+def _rank_files(
+    metadata: Distributed,
+    sizes: Mapping[str, int],
+    folder: str,
+    problems: list[str],
+    progress: Progress,
+) -> Iterator[RankFile]:
+    named = {name: each for name, each in pieces_by_file(metadata).items() if name in sizes}
+    for done, (name, pieces) in enumerate(named.items()):
+        progress(done, len(named))
+        if found := _read(partial(read_rank_file, pieces=pieces), folder, name, problems):
+            yield found
 
 
 def _components(path: str, checkpoint: Checkpoint) -> dict[str, frozenset[str]]:

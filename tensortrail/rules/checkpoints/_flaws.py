@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
-from tensortrail.rules.checkpoint import Checkpoint, Distributed, Index, Trouble, WeightFile
+from tensortrail.rules.checkpoint import (
+    Checkpoint,
+    Distributed,
+    Index,
+    RankFile,
+    Trouble,
+    WeightFile,
+)
 
 SHOWN = 3
 """Names that a message tells; the others are counted."""
@@ -25,7 +32,8 @@ def from_flaws(
     severity: Severity | None = None,
 ) -> Iterator[Finding]:
     """The first flaw of the kind in each file; `{name}` in `mend` is the file."""
-    files: list[WeightFile | Index | Distributed] = [*checkpoint.files, *checkpoint.indexes]
+    files: list[WeightFile | Index | Distributed | RankFile]
+    files = [*checkpoint.files, *checkpoint.indexes, *checkpoint.ranks]
     files += [checkpoint.distributed] if checkpoint.distributed else []
     for file in files:
         found = [flaw for flaw in file.flaws if flaw.trouble is trouble]

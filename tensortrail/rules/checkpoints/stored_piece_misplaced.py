@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
-from tensortrail.rules.checkpoint import Checkpoint, Part, StoredPart
+from tensortrail.rules.checkpoint import Checkpoint, Part
+from tensortrail.rules.checkpoints._pieces import misplaced, parts_by_file
 
 
 class StoredPieceMisplaced(Rule):
@@ -39,15 +40,11 @@ class StoredPieceMisplaced(Rule):
     reads = Part.METADATA
 
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
-        found = checkpoint.distributed
-        by_file: dict[str, list[StoredPart]] = {}
-        for part in found.parts if found else ():
-            by_file.setdefault(part.file, []).append(part)
-        for name, parts in sorted(by_file.items()):
+        for name, parts in sorted(parts_by_file(checkpoint).items()):
             size = checkpoint.sizes.get(name)
             if size is None:
                 continue
-            for part, told, expected in _misplaced(parts, size):
+            for part, told, expected in misplaced(parts, size):
                 yield self.finding_in_file(
                     os.path.join(checkpoint.path, name),
                     f"{part.key!r} {told}",
@@ -56,14 +53,3 @@ class StoredPieceMisplaced(Rule):
                     evidence={"expected": expected, "found": f"{size:,} bytes"},
                 )
                 break
-
-
-def _misplaced(parts: list[StoredPart], size: int) -> Iterator[tuple[StoredPart, str, str]]:
-    """What is wrong with a piece, and what should be."""
-    end, before = 0, ""
-    for part in sorted(parts, key=lambda each: (each.begin, each.end)):
-        if part.end > size:
-            yield part, "lies beyond the end of its file", f"{part.end:,} bytes"
-        elif part.begin < end:
-            yield part, f"lies over the bytes of {before!r}", f"a beginning at byte {end:,}"
-        end, before = max(end, part.end), part.key

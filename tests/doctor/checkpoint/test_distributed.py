@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata
 
 from tensortrail.cli import main
 from tensortrail.doctor.checkpoint.examine import examine
+from tensortrail.doctor.checkpoint.formats.ranges import Ranges
 from tests.doctor.checkpoint.written import copy
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
@@ -48,17 +50,26 @@ def chunk(offset: tuple[int, ...], size: tuple[int, ...]) -> ChunkStorageMetadat
     return ChunkStorageMetadata(offsets=torch.Size(offset), sizes=torch.Size(size))
 
 
-def in_two(metadata: Any, cut: int, again: int) -> None:
-    """The first layer in two pieces that two ranks wrote."""
-    key = "model.layers.0.weight"
-    pieces = [chunk((0, 0), (cut, 4)), chunk((again, 0), (8 - again, 4))]
-    metadata.state_dict_metadata[key].chunks = pieces
-    (index,) = (each for each in metadata.storage_data if each.fqn == key)
-    info = metadata.storage_data.pop(index)
-    for number, piece in enumerate(pieces):
-        half = info.length // 2
-        part = type(info)(info.relative_path, info.offset + number * half, half)
-        metadata.storage_data[MetadataIndex(key, piece.offsets, number)] = part
+KEY = "model.layers.0.weight"
+
+
+def in_pieces(folder: Path, *begin_and_end: tuple[int, int]) -> None:
+    """The rows of the first layer in several pieces, behind what is in the file."""
+
+    def change(metadata: Any) -> None:
+        old = next(each for each in metadata.storage_data if each.fqn == KEY)
+        info = metadata.storage_data.pop(old)
+        pieces = [chunk((begin, 0), (end - begin, 4)) for begin, end in begin_and_end]
+        metadata.state_dict_metadata[KEY].chunks = pieces
+        with rank_file(folder).open("ab") as file:
+            for number, piece in enumerate(pieces):
+                offset = file.tell()
+                torch.save(torch.ones(piece.sizes), file)
+                place = MetadataIndex(KEY, piece.offsets, number)
+                length = file.tell() - offset
+                metadata.storage_data[place] = type(info)(info.relative_path, offset, length)
+
+    edit(folder, change)
 
 
 def test_what_torch_writes_is_fine(whole: Path) -> None:
@@ -75,7 +86,7 @@ def test_what_torch_writes_is_fine(whole: Path) -> None:
 
 def test_a_tensor_in_pieces_is_fine(whole: Path, tmp_path: Path) -> None:
     folder = copy(whole, tmp_path / "pieces")
-    edit(folder, lambda metadata: in_two(metadata, 4, 4))
+    in_pieces(folder, (0, 4), (4, 8))
     assert not examine(str(folder)).findings
 
 
@@ -91,6 +102,43 @@ def _misplace(metadata: Any) -> None:
 def _rename(metadata: Any, name: str) -> None:
     for info in metadata.storage_data.values():
         info.relative_path = name
+
+
+def _retype(metadata: Any) -> None:
+    metadata.state_dict_metadata[KEY].properties.dtype = torch.float16
+
+
+def _reshape(metadata: Any) -> None:
+    entry = metadata.state_dict_metadata[KEY]
+    entry.size = torch.Size((4, 8))
+    entry.chunks = [chunk((0, 0), (4, 8))]
+
+
+def _overwrite(folder: Path, key: str, what: bytes, at: int = 0) -> None:
+    """Bytes of a piece, counted from its beginning, or, below zero, from its end."""
+    metadata = pickle.loads((folder / ".metadata").read_bytes())
+    info = next(info for place, info in metadata.storage_data.items() if place.fqn == key)
+    content = bytearray(rank_file(folder).read_bytes())
+    begin = info.offset + at + (info.length if at < 0 else 0)
+    content[begin : begin + len(what)] = what
+    rank_file(folder).write_bytes(content)
+
+
+def _hostile(folder: Path) -> None:
+    """An object that runs a command when it is loaded."""
+
+    class Command:
+        def __reduce__(self) -> Any:
+            return os.system, ("true",)
+
+    def change(metadata: Any) -> None:
+        info = next(info for each, info in metadata.storage_data.items() if each.fqn == "note.a")
+        with rank_file(folder).open("ab") as file:
+            info.offset = file.tell()
+            torch.save(Command(), file)
+            info.length = file.tell() - info.offset
+
+    edit(folder, change)
 
 
 DAMAGES: dict[str, tuple[str, Callable[[Path], Any]]] = {
@@ -118,11 +166,11 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "piece over another": ("CKP844", lambda folder: edit(folder, _misplace)),
     "piece missing": (
         "CKP845",
-        lambda folder: edit(folder, lambda metadata: in_two(metadata, 3, 4)),
+        lambda folder: in_pieces(folder, (0, 3), (4, 8)),
     ),
     "pieces overlap": (
         "CKP845",
-        lambda folder: edit(folder, lambda metadata: in_two(metadata, 5, 4)),
+        lambda folder: in_pieces(folder, (0, 5), (4, 8)),
     ),
     "piece stored nowhere": (
         "CKP845",
@@ -130,6 +178,13 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], Any]]] = {
             folder, lambda metadata: metadata.storage_data.pop(list(metadata.storage_data)[-1])
         ),
     ),
+    "piece without its end": ("CKP847", lambda folder: _overwrite(folder, KEY, bytes(30), -30)),
+    "piece of zeros": ("CKP847", lambda folder: _overwrite(folder, KEY, bytes(1100))),
+    "piece is a page": ("CKP847", lambda folder: _overwrite(folder, KEY, b"<!doctype html>")),
+    "object without its end": ("CKP847", lambda folder: _overwrite(folder, "step", bytes(30), -30)),
+    "object runs a command": ("CKP811", _hostile),
+    "piece of another type": ("CKP847", lambda folder: edit(folder, _retype)),
+    "piece of another shape": ("CKP847", lambda folder: edit(folder, _reshape)),
     "file of an earlier save": (
         "CKP846",
         lambda folder: (folder / "__7_0.distcp").write_bytes(b"old"),
@@ -150,23 +205,58 @@ def test_one_check_sees_the_damage(whole: Path, tmp_path: Path, name: str) -> No
     assert not found.problems
 
 
-def test_metadata_of_a_large_run_is_judged_in_linear_time(whole: Path, tmp_path: Path) -> None:
-    """A tensor in 1,000 pieces."""
-    folder = copy(whole, tmp_path / "large")
+def test_what_was_packed_by_its_writer_is_not_opened(whole: Path, tmp_path: Path) -> None:
+    folder = copy(whole, tmp_path / "packed")
+    _overwrite(folder, KEY, b"\x28\xb5\x2f\xfd")
 
-    def split(metadata: Any) -> None:
-        key = "model.layers.0.weight"
-        entry = metadata.state_dict_metadata[key]
-        entry.size = torch.Size((1000, 4))
-        entry.chunks = [chunk((row, 0), (1, 4)) for row in range(1000)]
-        (index,) = (each for each in metadata.storage_data if each.fqn == key)
-        info = metadata.storage_data.pop(index)
-        for row in range(1000):
-            place = MetadataIndex(key, torch.Size((row, 0)), row)
-            metadata.storage_data[place] = type(info)(info.relative_path, info.offset + row, 1)
+    def pack(metadata: Any) -> None:
+        for place, info in metadata.storage_data.items():
+            info.transform_descriptors = ["stream.zstd"] if place.fqn == KEY else None
 
-    edit(folder, split)
-    assert not examine(str(folder)).findings
+    edit(folder, pack)
+    found = examine(str(folder))
+    assert not found.findings
+    assert [file.opened for file in found.checkpoint.ranks] == [4]
+
+
+def test_the_file_of_a_rank_is_judged_with_its_folder(whole: Path, tmp_path: Path) -> None:
+    folder = copy(whole, tmp_path / "named")
+    _overwrite(folder, KEY, bytes(30), -30)
+    (finding,) = examine(str(rank_file(folder))).findings
+    assert finding.site.file == str(rank_file(folder))
+    assert f"the piece {KEY!r} at offset [0, 0]" in finding.message
+
+
+def bytes_read(folder: Path) -> int:
+    read = [0]
+    plain = Ranges.read
+
+    def counted(self: Ranges, begin: int, length: int) -> bytes:
+        found = plain(self, begin, length)
+        read[0] += len(found)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ranges, "read", counted)
+        assert not examine(str(folder)).findings
+    return read[0]
+
+
+def in_rows(whole: Path, folder: Path, rows: int) -> Path:
+    """The first layer with more rows, each a piece of its own."""
+    made = copy(whole, folder)
+
+    def lengthen(metadata: Any) -> None:
+        metadata.state_dict_metadata[KEY].size = torch.Size((rows, 4))
+
+    edit(made, lengthen)
+    in_pieces(made, *((row, row + 1) for row in range(rows)))
+    return made
+
+
+def test_a_large_run_is_judged_in_linear_time(whole: Path, tmp_path: Path) -> None:
+    few = bytes_read(in_rows(whole, tmp_path / "few", 50))
+    assert bytes_read(in_rows(whole, tmp_path / "many", 500)) < 11 * few
 
 
 def test_what_only_its_own_rank_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,7 +123,8 @@ def _parts(told: Any) -> Iterator[StoredPart]:
             raise _Odd(f"the entry of {key!r} gives no place in {file}")
         offsets = where.get("offset")
         place = None if offsets is None else _sizes(key, offsets)
-        yield StoredPart(key, place, file, begin, begin + length)
+        packed = bool(fields.get("transform_descriptors"))
+        yield StoredPart(key, place, file, begin, begin + length, packed)
 
 
 def _dtype(fields: dict[Any, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from copy import copy
 from types import TracebackType
 
 MOST_READ = 64 << 20
@@ -29,6 +30,14 @@ class Ranges:
             os.close(self._handle)
             raise
         self.size = status.st_size
+        self._first = 0
+
+    def part(self, begin: int, end: int) -> Ranges:
+        """These bytes alone, as a file that ends with this one."""
+        found = copy(self)
+        found._first += begin
+        found.size = end - begin
+        return found
 
     def __enter__(self) -> Ranges:
         return self
@@ -46,6 +55,7 @@ class Ranges:
         if length > MOST_READ:
             raise TooMuch(f"{length:,} bytes would have to be read, more than {MOST_READ:,}")
         length = min(length, self.size - begin)
+        begin += self._first
         pieces: list[bytes] = []
         while length > 0 and (piece := os.pread(self._handle, length, begin)):
             pieces.append(piece)

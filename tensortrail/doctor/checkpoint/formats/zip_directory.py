@@ -111,6 +111,9 @@ def _wide(place: int, parts: int, raw: bytes) -> tuple[int, int, int, int]:
 
 
 def _end_of(file: Ranges) -> int:
+    last = max(file.size - _END.size, 0)
+    if file.read(last, 4) == b"PK\x05\x06":
+        return last
     begin = max(file.size - _END.size - _LONGEST_COMMENT, 0)
     tail = file.read(begin, file.size - begin)
     found = tail.rfind(b"PK\x05\x06", 0, len(tail) - _END.size + 4)
