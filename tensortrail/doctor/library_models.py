@@ -21,15 +21,14 @@ def need_transformers() -> None:
 
 
 def settings_of(config: str) -> Any:
-    """The configuration of a folder or file. Code of the checkpoint is never run."""
+    """The configuration of a folder or file."""
     need_transformers()
-    from transformers import AutoConfig
+    from tensortrail.doctor import configuration
 
     try:
-        return AutoConfig.from_pretrained(config, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        told = first_line(error)
-        raise NoModel(f"there is no configuration that transformers knows: {told}") from error
+        return configuration.settings_of(config)
+    except configuration.NoConfiguration as error:
+        raise NoModel(str(error)) from error
 
 
 def unquantized(config: str) -> Any:
@@ -47,7 +46,12 @@ def class_of(settings: Any) -> Any:
         kind = getattr(transformers, name, None) if isinstance(name, str) else None
         if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
             return kind
-    raise NoModel("the configuration names no class of transformers in `architectures`")
+    told = getattr(settings, "architectures", None) or "nothing"
+    raise NoModel(
+        "the configuration names no class of transformers in `architectures`, which has "
+        f"{told}: write the class there that saved the weights, as in "
+        '`"architectures": ["LlamaForCausalLM"]`'
+    )
 
 
 def loaded(settings: Any, tensors: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -92,6 +96,8 @@ def quietly() -> Iterator[None]:
         return
     from transformers.utils import logging as library
 
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     before = library.get_verbosity()
     bars = library.is_progress_bar_enabled()
     library.set_verbosity(logging.CRITICAL)
@@ -100,6 +106,7 @@ def quietly() -> Iterator[None]:
         with redirect_stdout(sys.stderr):
             yield
     finally:
+        logging.disable(disabled)
         library.set_verbosity(before)
         if bars:
             library.enable_progress_bar()

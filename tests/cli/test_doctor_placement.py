@@ -74,7 +74,7 @@ def test_what_cannot_be_done(
     for arguments, why in (
         ([config], "at least one GPU"),
         ([config, "--gpu", "much"], "'much' is no size"),
-        ([str(tmp_path / "none"), "--gpu", "1GB"], "no configuration that transformers knows"),
+        ([str(tmp_path / "none"), "--gpu", "1GB"], "there is no file or folder"),
         ([config, "--gpu", "1GB", "--dtype", "float17"], "no type of torch"),
         ([config, "--gpu", "1GB", "--run", str(tmp_path / "none")], "none"),
     ):

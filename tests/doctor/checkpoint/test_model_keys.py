@@ -137,11 +137,13 @@ def test_names_of_a_wrapper_are_compared_without_it(whole: Path, tmp_path: Path)
         ({"architectures": None}, "names no class of transformers"),
         ({"architectures": ["os.system"]}, "names no class of transformers"),
         ({"architectures": ["AutoConfig"]}, "names no class of transformers"),
-        ({"model_type": "nobody"}, "no configuration that transformers knows"),
+        ({"model_type": "nobody"}, "knows no model of the type 'nobody'"),
+        ({"model_type": None}, "has no `model_type`"),
+        ({"num_attention_heads": "x"}, "config.json: Validation error for field"),
         ({"quantization_config": {"quant_method": "fp8"}}, "the weights are quantized"),
         (
             {"model_type": "mine", "auto_map": {"AutoConfig": "configuration_mine.Mine"}},
-            "no configuration that transformers knows",
+            "needs code that comes with the checkpoint (`auto_map`)",
         ),
     ],
 )
@@ -156,6 +158,27 @@ def test_where_there_is_no_model_the_reason_is_told(
     (problem,) = found.problems
     assert reason in problem
     assert found.checkpoint.comparison is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("nothing/config.json", None, "there is no file or folder"),
+        ("empty/other.json", "{}", "has no config.json"),
+        ("list/config.json", "[1]", "has no `model_type`"),
+        ("text/config.json", "{", "is not a valid JSON file"),
+    ],
+)
+def test_a_path_that_is_no_configuration(
+    whole: Path, tmp_path: Path, name: str, content: str | None, reason: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.parent.mkdir()
+        path.write_text(content)
+    (problem,) = examine(str(whole), model=str(path.parent)).problems
+    assert reason in problem
+    assert str(path.parent) in problem
 
 
 def test_a_damaged_file_is_not_compared(whole: Path, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_configuration_is_enough(whole: Any, folder: Path) -> None:
     [
         ("3 bytes", {}, "is no size"),
         ("0", {}, "above 0"),
-        ("1MB", {"model_type": "nobody"}, "no configuration that transformers knows"),
+        ("1MB", {"model_type": "nobody"}, "knows no model of the type 'nobody'"),
         ("1MB", {"architectures": None}, "names no class of transformers"),
         ("1MB", {"quantization_config": {"quant_method": "fp8"}}, "quantized"),
     ],

@@ -29,7 +29,9 @@ from tensortrail.rules.checkpoint import (
 
 METADATA, OF_A_RANK = ".metadata", ".distcp"
 _OWN = re.compile(
-    r"torch\.distributed\.(checkpoint|_shard)(\.\w+)*\.(Metadata|MetadataIndex|StorageMeta"
+    r"torch\.distributed\.(checkpoint|_shard)"
+    r"(\.(metadata|filesystem|_fsspec_filesystem|hf_storage|_hf_utils|sharded_tensor|planner))+"
+    r"\.(Metadata|MetadataIndex|StorageMeta"
     r"|(Tensor|Bytes|Chunk)StorageMetadata|TensorProperties|_?MEM_FORMAT_ENCODING|_StorageInfo"
     r"|_StoragePrefix|ShardMetadata|ShardedTensorMetadata|_HFStorageInfo)"
     r"|torch\.(serialization\._get_layout|strided|preserve_format|contiguous_format|Size)"
@@ -44,6 +46,9 @@ _LAYOUTS = frozenset(
         "_mkldnn",
     )
 )  # fmt: skip
+
+
+_MEMORY_FORMAT = ("_MEM_FORMAT_ENCODING", "MEM_FORMAT_ENCODING")
 
 
 class _Odd(Exception):
@@ -65,6 +70,7 @@ def read_distributed(file: Ranges, path: str, name: str) -> Distributed:
         root = _fields(structure.root)
         tensors = dict(_tensors(root.get("state_dict_metadata")))
         parts = tuple(_parts(root.get("storage_data")))
+        _check_paths(root.get("planner_data"))
     except _Odd as error:
         told = f"it is no metadata of a distributed checkpoint: {error}"
         more = () if flaws else (Flaw(Trouble.METADATA, told),)
@@ -79,8 +85,15 @@ def _check_layouts(root: Any) -> None:
         given = arguments[0] if arguments else None
         if name == "_get_layout" and not (isinstance(given, str) and given in _LAYOUTS):
             raise _Odd(f"{path} has a layout that torch does not know")
-        if name == "_MEM_FORMAT_ENCODING" and not (type(given) is int and 0 <= given <= 2):
+        if name in _MEMORY_FORMAT and not (type(given) is int and 0 <= given <= 2):
             raise _Odd(f"{path} has a memory format that torch does not know")
+
+
+def _check_paths(told: Any) -> None:
+    """torch's own planner keeps where each entry goes in the state dict; another's is its own."""
+    for key, path in told.items() if isinstance(told, dict) else ():
+        if isinstance(path, tuple) and not all(type(each) in (str, int) for each in path):
+            raise _Odd(f"the place of {key!r} in the state dict is no path")
 
 
 def _code(names: tuple[Name, ...]) -> Iterator[Flaw]:
@@ -98,8 +111,8 @@ def _tensors(told: Any) -> Iterator[tuple[str, SplitTensor]]:
         if not _is_a(entry, "TensorStorageMetadata"):
             continue
         fields = _fields(entry)
-        if not isinstance(fields.get("properties"), Made):
-            raise _Odd(f"{key!r} has no properties")
+        if not _are_properties(fields.get("properties")):
+            raise _Odd(f"{key!r} has no properties of a tensor")
         chunks = fields.get("chunks")
         if not isinstance(chunks, list):
             raise _Odd(f"{key!r} has no list of chunks")
@@ -125,6 +138,14 @@ def _parts(told: Any) -> Iterator[StoredPart]:
         place = None if offsets is None else _sizes(key, offsets)
         packed = bool(fields.get("transform_descriptors"))
         yield StoredPart(key, place, file, begin, begin + length, packed)
+
+
+def _are_properties(made: Any) -> bool:
+    """Type, layout, whether it asks for gradients, memory format, whether it is pinned."""
+    if not isinstance(made, Made):
+        return False
+    state = made.state
+    return not isinstance(state, tuple) or (len(state) == 5 and _is_a(state[3], *_MEMORY_FORMAT))
 
 
 def _dtype(fields: dict[Any, Any]) -> str:
@@ -153,5 +174,5 @@ def _as_dict(value: Any, name: str) -> dict[Any, Any]:
     return value
 
 
-def _is_a(value: Any, name: str) -> bool:
-    return isinstance(value, Made) and isinstance(value.what, Name) and value.what.name == name
+def _is_a(value: Any, *names: str) -> bool:
+    return isinstance(value, Made) and isinstance(value.what, Name) and value.what.name in names

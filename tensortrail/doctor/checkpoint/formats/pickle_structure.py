@@ -247,6 +247,14 @@ def _call(builder: _Builder, _: Any) -> None:
     builder.make(what, arguments)
 
 
+def _new(builder: _Builder, _: Any) -> None:
+    """An instance: only a class has any, and what a call gave is none."""
+    arguments, what = builder.pop(), builder.pop()
+    if not isinstance(what, Name):
+        raise TypeError
+    builder.make(what, arguments)
+
+
 def _call_with_names(builder: _Builder, _: Any) -> None:
     named, arguments, what = builder.pop(), builder.pop(), builder.pop()
     builder.make(what, (arguments, named))
@@ -298,7 +306,7 @@ _STEPS: dict[str, Callable[[_Builder, Any], Any]] = {
     "EXT2": _extension,
     "EXT4": _extension,
     "REDUCE": _call,
-    "NEWOBJ": _call,
+    "NEWOBJ": _new,
     "NEWOBJ_EX": _call_with_names,
     "INST": _instance,
     "OBJ": _object,
