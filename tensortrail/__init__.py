@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import os
 
     from tensortrail.tracer.entrances.block import Run
+    from tensortrail.tracer.noticing.written_checkpoints import Judge
 
 __all__ = ["Stopped", "__version__", "trace"]
 
@@ -23,10 +24,26 @@ def trace(
     ops: str = "",
     rehearse: str = "",
     guard: bool = False,
+    verify_saves: bool = False,
 ) -> Run:
     """Record which tensor is where: `with tensortrail.trace("runs/x") as run: ...`.
 
-    `focus`, `max_size`, `ops`, `rehearse` and `guard` are those of `tensortrail trace --help`."""
+    `focus`, `max_size`, `ops`, `rehearse`, `guard` and `verify_saves` are those of
+    `tensortrail trace --help`."""
     from tensortrail.tracer.entrances.block import Run
 
-    return Run(directory, focus=focus, max_size=max_size, ops=ops, rehearse=rehearse, guard=guard)
+    return Run(
+        directory,
+        focus=focus,
+        max_size=max_size,
+        ops=ops,
+        rehearse=rehearse,
+        guard=guard,
+        verify=_judge() if verify_saves else None,
+    )
+
+
+def _judge() -> Judge:
+    from tensortrail.doctor.checkpoint.after_save import judged
+
+    return judged

@@ -34,7 +34,7 @@ MAY_USE = {
     "editor": {"findings", "rules", "analyzer", "config", "editor"},
     "__main__": {"cli"},
     "version": set[str](),
-    "__init__": {"tracer", "version"},
+    "__init__": {"doctor", "tracer", "version"},
 }
 LIBRARIES = {
     "findings": set[str](),

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from tensortrail.doctor.checkpoint.examine import Examination
     from tensortrail.doctor.saves.plan import SavePlan
 
-__all__ = ["plan_save"]
+__all__ = ["examine", "plan_save"]
+
+
+def examine(
+    path: str | os.PathLike[str],
+    *,
+    codes: Collection[str] | None = None,
+    model: str = "",
+    values: bool = False,
+    manifest: bool = False,
+) -> Examination:
+    """What `tensortrail doctor PATH` finds: `found.fine`, `found.findings`, `found.ran`,
+    `found.problems`. Raises OSError where there is no checkpoint.
+
+    `codes`: only these checks. `model`, `values` and `manifest` (to verify one) are the options of
+    that command."""
+    from tensortrail.doctor.checkpoint.examine import examine
+
+    return examine(os.fspath(path), codes, model=model, values=values, manifest=manifest)
 
 
 def plan_save(

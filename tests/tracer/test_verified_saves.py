@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+import tensortrail
 from tensortrail.doctor.checkpoint.after_save import judged
 from tensortrail.findings import Finding
 from tensortrail.rules.timeline import Event
@@ -212,6 +213,37 @@ def test_writers_of_pipelines_and_adapters(tmp_path: Path) -> None:
     names = [Path(each.facts["path"]).name for each in seen.events]
     assert names == ["unet", "pipeline", "adapter"]
     assert not any(each.facts["found"] for each in seen.events)
+
+
+def save_both(folder: Path) -> None:
+    import torch
+
+    model = torch.nn.Linear(2, 2)
+    torch.save(model.state_dict(), folder / "whole.pt")
+    torch.save(torch.nn.DataParallel(model).state_dict(), folder / "wrapped.pt")
+
+
+def told(run: Any) -> list[tuple[str, bool, tuple[str, ...]]]:
+    return [(Path(each.path).name, each.fine, each.found) for each in run.saves()]
+
+
+BOTH = [("whole.pt", True, ()), ("wrapped.pt", False, ("CKP864",))]
+
+
+def test_a_block_judges_what_is_saved_in_it(tmp_path: Path) -> None:
+    with tensortrail.trace(tmp_path / "run", verify_saves=True) as run:
+        save_both(tmp_path)
+    assert told(run) == BOTH
+    assert "CKP864" in {each.code for each in run.findings()}
+
+
+def test_a_block_inside_another_judges_what_is_saved_in_it_alone(tmp_path: Path) -> None:
+    with tensortrail.trace(tmp_path / "run") as outer:
+        save_both(tmp_path)
+        with tensortrail.trace(verify_saves=True):
+            save_both(tmp_path)
+        save_both(tmp_path)
+    assert told(outer) == BOTH
 
 
 PROGRAM = """\

@@ -22,6 +22,11 @@ class Examination(NamedTuple):
     below: tuple[str, ...]
 
     @property
+    def fine(self) -> bool:
+        """Checks ran, all that is there was read, and nothing was found."""
+        return bool(self.ran) and not self.findings and not self.problems
+
+    @property
     def ran(self) -> tuple[Check, ...]:
         return tuple(check for check in self.checks if not check.left_out)
 

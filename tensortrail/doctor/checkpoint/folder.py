@@ -61,7 +61,7 @@ class Read(NamedTuple):
     """Folders in it that hold weights of their own."""
 
 
-class NothingHere(Exception):
+class NothingHere(OSError):
     """No such path, or nothing that is known to be a checkpoint."""
 
 

@@ -20,6 +20,8 @@ from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
 if TYPE_CHECKING:
     from tensortrail.tracer.exports.why import Why
+    from tensortrail.tracer.noticing.written_checkpoints import Judge
+    from tensortrail.tracer.reading.verified_saves import Save
 
 
 class Run(AbstractContextManager["Run"]):
@@ -34,6 +36,7 @@ class Run(AbstractContextManager["Run"]):
         ops: str,
         rehearse: str,
         guard: bool,
+        verify: Judge | None = None,
         name: str = "",
         worker: str = "",
     ) -> None:
@@ -43,6 +46,7 @@ class Run(AbstractContextManager["Run"]):
         self._steps = parse_steps(ops)
         self._devices = parse_spec(rehearse) if rehearse else None
         self._guard = guard
+        self._verify = verify
         self._name, self._worker = name, worker
         self._session: session.Session | None = None
         self._joined: ExitStack | None = None
@@ -62,6 +66,7 @@ class Run(AbstractContextManager["Run"]):
             steps=self._steps,
             rehearse=self._devices,
             guard=self._guard,
+            verify=self._verify,
             run=self._name,
             worker=self._worker,
         )
@@ -94,6 +99,8 @@ class Run(AbstractContextManager["Run"]):
             self._joined.enter_context(other.rehearsing(self._devices))
         if self._guard and other.stop_early is None:
             self._joined.enter_context(other.guarding())
+        if self._verify is not None and other.verify is None:
+            self._joined.enter_context(other.verifying(self._verify))
         return self
 
     def phase(self, name: str) -> AbstractContextManager[None]:
@@ -157,6 +164,13 @@ class Run(AbstractContextManager["Run"]):
         from tensortrail.tracer.reading.findings_of_run import findings
 
         return list(findings(self.timeline()).findings)
+
+    def saves(self) -> list[Save]:
+        """The checkpoints that were written, with what the doctor says of each; none without
+        `verify_saves`."""
+        from tensortrail.tracer.reading.verified_saves import saves
+
+        return list(saves(self.timeline()))
 
 
 @functools.cache

@@ -4,14 +4,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from tensortrail.findings import Finding, Severity
+from tensortrail.findings import Finding, Severity, Site
 from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.noticing.written_checkpoints import VERIFIED
 
 _SHOWN = 5
+
+
+class Save(NamedTuple):
+    """A checkpoint that the program wrote, as the doctor judged it then."""
+
+    path: str
+    writer: str
+    """`torch.save`, `save_pretrained`: what wrote it."""
+    site: Site | None
+    """The line that saved."""
+    found: tuple[str, ...]
+    """Codes of the findings."""
+    problem: str
+    """Why it was not judged; "" if it was."""
+
+    @property
+    def fine(self) -> bool:
+        return not self.found and not self.problem
+
+
+def saves(timeline: Timeline) -> Iterator[Save]:
+    for event in verified_saves(timeline):
+        facts = event.facts
+        codes = tuple(str(each.get("code", "")) for each in facts.get("found", ()))
+        path, writer = str(facts.get("path", "")), str(facts.get("writer", ""))
+        yield Save(path, writer, event.site, codes, str(facts.get("problem", "")))
 
 
 def verified_saves(timeline: Timeline) -> list[Event]:

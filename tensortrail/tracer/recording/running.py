@@ -61,9 +61,9 @@ class Session:
         if guard:
             self.header["guard"] = True
             self._may_stop()
-        self.verify = verify
+        self.verify: Judge | None = None
         if verify is not None:
-            self.recorder.written = WrittenCheckpoints(self.recorder, verify)
+            self._verify(verify)
         self._rehearse = rehearse
         self._patches = Patches(self.recorder)
         self.recorder.at_fork.append(self._patches.forked)
@@ -134,6 +134,19 @@ class Session:
             yield
         finally:
             self.recorder.may_stop = self.stop_early = None
+
+    @contextmanager
+    def verifying(self, judge: Judge) -> Iterator[None]:
+        """What the program writes is judged for a while."""
+        self._verify(judge)
+        try:
+            yield
+        finally:
+            self.recorder.written = self.verify = None
+
+    def _verify(self, judge: Judge) -> None:
+        self.recorder.written = WrittenCheckpoints(self.recorder, judge)
+        self.verify = judge
 
     def _may_stop(self) -> None:
         self.recorder.may_stop = self.stop_early = Stop(self.recorder)
