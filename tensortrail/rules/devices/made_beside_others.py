@@ -47,7 +47,8 @@ class MadeBesideOthers(Rule):
     device, or it has the dtype or the shape of such a tensor (`torch.zeros(n, dtype=x.dtype)`).
 
     It is a note where it has the dtype or shape of such a tensor, no other factory is given a
-    device, and nothing says that callers pass tensors of a GPU.
+    device, no operation of torch takes the two together, and nothing says that callers pass
+    tensors of a GPU.
 
     Nothing is reported for a tensor without a dimension or one that is an index, is moved or is
     copied later, where a condition about devices or types leads to the factory, and while an
@@ -181,8 +182,24 @@ def _follows(module: Module, function: FunctionNode, like: ast.expr | None) -> b
 
 
 def _is_sure(module: Module, function: FunctionNode, why: Evidence) -> bool:
-    """Something beside the one tensor says that the function works on other devices too."""
-    return bool(why.others) or _follows(module, function, why.model)
+    """Something beside the one tensor says that the function works on other devices too, or
+    torch takes the two together."""
+    return (
+        bool(why.others)
+        or _follows(module, function, why.model)
+        or _meets_its_model(module, function, why)
+    )
+
+
+def _meets_its_model(module: Module, function: FunctionNode, why: Evidence) -> bool:
+    """`torch.cat([x, torch.zeros(n, dtype=x.dtype)])`: whoever passes `x` decides alone."""
+    if why.model is None or why.beside is None:
+        return False
+    node, there = why.beside
+    name = module.qualified(node.func) if isinstance(node, ast.Call) else "torch."
+    held = module.places(function).seen.get(why.model)
+    own = {each.subject for each in held.places} if held is not None else set()
+    return name.startswith("torch.") and there.subject in own and there.where is Where.OF
 
 
 def _use(why: Evidence) -> str:
