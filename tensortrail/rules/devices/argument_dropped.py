@@ -33,11 +33,12 @@ class ArgumentDropped(Rule):
     A call of code that is not known is taken for one that accepts it if two other parameters are
     passed on to it by their names, one of them of this sort.
 
-    It is a note for a call of code that is not known, and where the parameters may be there for
-    the sake of a common signature: in a function with a decorator, in a method of a class with
-    bases of the project, and where another function of the file has the same name or this one is
-    passed on as a value. Nothing is reported for a `dtype` where the call is given one, or its
-    result is cast.
+    It is a note for a call of code that is not known, unless that is the `__init__` of a base and
+    is given one of `device` and `dtype`. It is a note for other parameters than `device` where
+    they may be there for the sake of a common signature: in a function with a decorator, in a
+    method of a class with bases of the project, and where another function of the file has the
+    same name or this one is passed on as a value. Nothing is reported for a `dtype` where the call
+    is given one, or its result is cast.
 
     ## Why is this bad?
     The caller has said where the result is to be, and gets it somewhere else.
@@ -59,6 +60,17 @@ class ArgumentDropped(Rule):
         ("torch", "offload"),
     )
     bad = (
+        Bad(
+            "import blocks\nfrom torch import nn\n\n\nclass Wide(blocks.Linear):\n"
+            "    def __init__(self, n, bias, device=None, dtype=None):\n"
+            "        super().__init__(n, bias=bias, dtype=dtype)\n"
+            "        self.act = nn.GELU()\n",
+            lines=(7,),
+            fixed="import blocks\nfrom torch import nn\n\n\nclass Wide(blocks.Linear):\n"
+            "    def __init__(self, n, bias, device=None, dtype=None):\n"
+            "        super().__init__(n, bias=bias, dtype=dtype, device=device)\n"
+            "        self.act = nn.GELU()\n",
+        ),
         Bad(
             "import torch\n\n\ndef table(n, device=None):\n    return torch.arange(n).outer(2)\n",
             lines=(5,),
@@ -104,13 +116,15 @@ class ArgumentDropped(Rule):
                     continue
                 if calls:
                     reported.add(calls[0])
-                    severity = Severity.NOTE if _is_shared(module, function) else None
+                    shared = name != "device" and _is_shared(module, function)
+                    severity = Severity.NOTE if shared else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
                 for call, others in _passing_on(module, function, name):
                     given = ", ".join(f"`{each}`" for each in others)
                     what = f"passes {given} on"
-                    yield self._reported(module, call, name, what, Severity.NOTE)
+                    severity = None if _is_half_a_pair(function, call, name) else Severity.NOTE
+                    yield self._reported(module, call, name, what, severity)
                     break
 
     def _reported(
@@ -176,6 +190,13 @@ def _passing_on(
         known = is_maker(module, call) or may_be_given_anything(call)
         if len(others) >= _ENOUGH and alike and not known and not module.parameters_of(call):
             yield call, alike
+
+
+def _is_half_a_pair(function: FunctionNode, call: ast.Call, name: str) -> bool:
+    """`super().__init__(n, dtype=dtype)` of a module that is given `device` and `dtype`."""
+    func = call.func
+    own = isinstance(func, ast.Attribute) and func.attr == function.name == "__init__"
+    return own and bool({"device": {"dtype"}, "dtype": {"device"}}.get(name, set()) & named(call))
 
 
 def _is_passed_on(keyword: ast.keyword) -> bool:
