@@ -26,7 +26,7 @@ def test_tokens_of_the_gpu_are_embedded():
         encoders_trainable=False,
     ).to(GPU)  # fmt: skip
     with torch.no_grad():
-        out = model(torch.tensor([[1, 2, 3]], device=GPU))
+        out = model._decoder_embed(torch.tensor([[1, 2, 3]], device=GPU))[0]
     assert out.device == torch.device(GPU)
 
 

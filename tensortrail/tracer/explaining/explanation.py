@@ -42,6 +42,8 @@ class Operand:
     """The hook that should have moved it, and why it did not."""
     odd: bool = False
     """It lies where the others do not."""
+    behind: tuple[Site, ...] = ()
+    """The lines that it came through, where no event tells who put it there."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,15 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
             made=made if told["device"] == odd else None,
             hook=_hook(told) or scene.hook(identity) or _left_there(timeline, storage),
             odd=told["device"] == odd,
+            behind=_behind(told, identity, scene) if told["device"] == odd and not placed else (),
         )
+
+
+def _behind(told: dict[str, Any], identity: int, scene: Scene) -> tuple[Site, ...]:
+    try:
+        return scene.lines_behind(identity, str(told["device"]))
+    except Exception:  # what the frames hold may be of any kind
+        return ()
 
 
 def _name(timeline: Timeline | None, storage: Storage | None) -> str:

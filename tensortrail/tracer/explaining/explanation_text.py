@@ -105,6 +105,8 @@ def _operands(operands: Sequence[Operand], paint: Paint) -> Iterator[str]:
                 yield indent + _placed(event)
         if operand.hook:
             yield indent + inert(operand.hook)
+        for site in operand.behind:
+            yield f"{indent}from {_place(site)}: {inert(site.source)}"
 
 
 def _tensor(operand: Operand) -> str:

@@ -12,6 +12,7 @@ from types import FrameType
 import torch
 
 from tensortrail.findings import Site
+from tensortrail.tracer.explaining.lines_behind import lines_behind
 from tensortrail.tracer.identity.sites import OURS, OWNERS, USER, function_name
 from tensortrail.tracer.identity.variables import variables
 
@@ -20,6 +21,7 @@ MOST_MODULES = 20_000
 
 class Scene:
     def __init__(self, *errors: BaseException) -> None:
+        self._of_first = list(_frames(errors[0])) if errors else []
         self._frames = [frame for error in errors for frame in _frames(error)]
         self._names: dict[int, str] = {}
         self._owners: dict[int, tuple[str, torch.nn.Module]] = {}
@@ -35,6 +37,10 @@ class Scene:
             if OWNERS[frame.f_code.co_filename] == USER:
                 return Site(frame.f_code.co_filename, line, function=function_name(frame.f_code))
         return None
+
+    def lines_behind(self, identity: int, device: str) -> tuple[Site, ...]:
+        """That the operand came through, the nearest first."""
+        return lines_behind(self._of_first, identity, device)
 
     def parameters(self, op: str) -> list[str]:
         """The names of the operation's parameters, where Python knows them."""
