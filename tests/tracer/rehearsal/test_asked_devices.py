@@ -31,6 +31,14 @@ def test_tensors_and_modules_move_to_numbers() -> None:
     assert torch.nn.Linear(2, 2).to(1).weight.device.index == 1
 
 
+def test_a_module_sees_the_device_as_it_was_given() -> None:
+    parse = torch._C._nn._parse_to
+    assert parse("cuda")[0] == parse(torch.device("cuda"))[0] == torch.device("cuda")
+    assert parse(1)[0] == parse(device=1)[0] == torch.device("cuda", 1)
+    with torch.cuda.device(1):
+        assert torch.nn.Linear(2, 2).to("cuda").weight.device.index == 1
+
+
 def test_factories_take_numbers() -> None:
     assert torch.tensor([1], device=1).device.index == 1
     assert torch.empty(2, device=1).device.index == 1

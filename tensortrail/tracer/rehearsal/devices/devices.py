@@ -68,6 +68,14 @@ class Devices:
             args = (torch.device("cuda", self.checked(args[0])), *args[1:])
         return self.plain_devices(args, kwargs)
 
+    def numbered(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The same with a device where a number stands for one; names of devices stay."""
+        if args and type(args[0]) is int:
+            args = (torch.device("cuda", self.checked(args[0])), *args[1:])
+        if type(number := kwargs.get("device")) is int:
+            kwargs = {**kwargs, "device": torch.device("cuda", self.checked(number))}
+        return args, kwargs
+
     def _indexed(self, value: Any, number: bool = False) -> Any:
         if isinstance(value, str) and value.startswith("cuda"):
             return torch.device("cuda", self.index_of(value) or 0)

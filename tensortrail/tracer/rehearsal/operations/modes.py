@@ -193,7 +193,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         return torch.device("cuda", number) if type(number) is int else func(*args, **kwargs)
 
     def _parse_to(self, func: Any, args: Any, kwargs: Any) -> Any:
-        args, kwargs = self._simulation.target(args, kwargs)
+        """A device without a number has none in what is parsed either."""
+        args, kwargs = self._simulation.numbered(args, kwargs)
         return func(*args, **kwargs)
 
     def _gradient(self, func: Any, args: Any, kwargs: Any) -> Any:
