@@ -145,5 +145,5 @@ def test_a_text_is_spoken_on_the_gpu():
 def test_the_device_of_a_run_is_the_current_one():
     from speechbrain.core import Brain
 
-    Brain(run_opts={"device": "cuda:1"})
+    Brain(hparams={"device": "cuda:1"})
     assert torch.cuda.current_device() == 1
