@@ -6,8 +6,15 @@ from typing import Any
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
-from tensortrail.rules.checkpoint import MODEL_CONFIG, Checkpoint, Part, StoredTensor
+from tensortrail.rules.checkpoint import (
+    MODEL_CONFIG,
+    Checkpoint,
+    Format,
+    Part,
+    StoredTensor,
+)
 from tensortrail.rules.checkpoints._flaws import counted, listed
+from tensortrail.rules.checkpoints._torchao import IS_PART
 
 _SCALES = {
     ".qweight": (".scales",),
@@ -18,7 +25,7 @@ _SCALES = {
 _OF_FLOATS = (".weight_scale_inv", ".weight_scale")
 _OF_BITSANDBYTES = (".SCB", ".absmax")
 _PACKING = frozenset(
-    ("gptq", "awq", "fp8", "fbgemm_fp8", "compressed-tensors", "mxfp4", "bitsandbytes")
+    ("gptq", "awq", "fp8", "fbgemm_fp8", "compressed-tensors", "mxfp4", "bitsandbytes", "torchao")
 )
 _OTHER_CONFIGS = frozenset(("hf_quant_config.json", "quantize_config.json", "quant_config.json"))
 _CONFIG = "quantization_config"
@@ -28,9 +35,10 @@ class QuantizationMismatch(Rule):
     """The configuration and the weights disagree on whether, or how, they are quantized.
 
     ## What it does
-    Reports packed weights (GPTQ, AWQ, bitsandbytes, compressed-tensors, MXFP4, 8-bit floats with
-    scales) beside a `config.json` without a `quantization_config`, a `quantization_config` of one
-    of these methods where nothing is quantized, and packed weights whose scales are missing.
+    Reports packed weights (GPTQ, AWQ, bitsandbytes, compressed-tensors, MXFP4, torchao, 8-bit
+    floats with scales) beside a `config.json` without a `quantization_config`, a
+    `quantization_config` of one of these methods where nothing is quantized, and packed weights
+    whose scales are missing.
 
     ## Why is this bad?
     Without the configuration, packed integers are loaded as if they were weights, or are dropped
@@ -62,6 +70,8 @@ class QuantizationMismatch(Rule):
         tensors = {name: each for file in checkpoint.files for name, each in file.tensors.items()}
         packed = [name for name, each in tensors.items() if _is_packed(name, each, tensors)]
         config, method = _quantization(told)
+        if method == "torchao" and any(file.format is Format.TORCH for file in checkpoint.files):
+            return  # a pickle holds the tensors of torchao whole
         path = os.path.join(checkpoint.path, MODEL_CONFIG)
         lost = [name for name in packed if _scale_of(name, tensors) == ""]
         if packed and not config and not _OTHER_CONFIGS & checkpoint.names:
@@ -98,7 +108,9 @@ def _is_packed(name: str, tensor: StoredTensor, tensors: Mapping[str, StoredTens
         kept = kept or any(name + each in tensors for each in _OF_BITSANDBYTES)
         return (scaled and tensor.bits == 8) or kept
     integers = tensor.dtype.lower().startswith(("i", "u"))
-    return integers and any(name.endswith(end) for end in _SCALES)
+    return bool(IS_PART.fullmatch(name)) or (
+        integers and any(name.endswith(end) for end in _SCALES)
+    )
 
 
 def _scale_of(name: str, tensors: Mapping[str, StoredTensor]) -> str | None:
