@@ -1,0 +1,1 @@
+"""The arguments of the commands, a file for each that has many."""

@@ -1,0 +1,52 @@
+"""What `tensortrail check` takes."""
+
+from __future__ import annotations
+
+import argparse
+
+from tensortrail.config import FORMATS
+
+
+def add_check(check: argparse.ArgumentParser) -> None:
+    add = check.add_argument
+    add("paths", nargs="*", metavar="PATH", help="files and folders; - reads standard input")
+    rules = check.add_argument_group("rules").add_argument
+    rules("--select", metavar="CODES", help="run only these: codes, prefixes, names, ALL, DEFAULT")
+    rules("--ignore", metavar="CODES", help="do not run these")
+    rules("--extend-select", metavar="CODES", help="run these too")
+    fixes = check.add_argument_group("fixes").add_argument
+    fixes("--fix", action="store_true", help="apply the safe fixes")
+    fixes("--unsafe-fixes", action="store_true", default=None, help="with --fix: unsafe ones too")
+    fixes("--diff", action="store_true", help="show what --fix would change, change nothing")
+    fixes("--add-ignores", action="store_true", help="add ignore comments for all findings")
+    output = check.add_argument_group("output").add_argument
+    output("--output-format", choices=FORMATS, help="text is the default")
+    output("--output-file", metavar="FILE", help="write the report there")
+    output("--statistics", action="store_true", help="count the findings by rule")
+    output("--color", choices=("auto", "always", "never"), default="auto")
+    output(
+        "--no-siblings", action="store_true", help="do not look for places with the same pattern"
+    )
+    output("--exit-zero", action="store_true", help="exit with 0 even if something is found")
+    files = check.add_argument_group("files").add_argument
+    files("--stdin-filename", metavar="NAME", help="what to call standard input")
+    files("--exclude", metavar="PATTERNS", help="leave these out")
+    files("--syntax", action="store_true", help="parse files without a risky word too")
+    files("--allow-empty", action="store_true", help="do not fail when there are no files")
+    files("--no-respect-gitignore", action="store_true", help="check ignored files too")
+    run = check.add_argument_group("run").add_argument
+    run(
+        "--with-trail",
+        metavar="RUN",
+        help="raise or lower the confidence of findings by what a run showed",
+    )
+    run("--config", metavar="FILE", help="read [tool.tensortrail] of this file")
+    run("--isolated", action="store_true", help="read no configuration")
+    run("--no-cache", action="store_true", help="check every file again, without the cache")
+    run("--cache-dir", metavar="DIR", help="the folder of the cache")
+    run("--jobs", type=int, metavar="N", help="processes; 0 takes one for each processor")
+    profile = "print the time and the findings of each rule after the run, which takes one process"
+    run("--profile-rules", action="store_true", help=profile)
+    places = "print the files with the place each tensor is inferred to have, and stop"
+    run("--show-places", action="store_true", help=places)
+    run("--show-settings", action="store_true", help="print the settings in force and stop")

@@ -1,0 +1,23 @@
+"""How the words behind a command are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensortrail.cli.suggestions import Parser
+
+
+class Command(Parser):
+    """A command; with a `shorthand`, `doctor PATH` stands for `doctor checkpoint PATH`."""
+
+    shorthand: tuple[str, ...] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.shorthand and args and args[0] not in (*self.shorthand, "-h", "--help"):
+            args = [self.shorthand[0], *args]
+        found, rest = super().parse_known_args(args, namespace)
+        if isinstance(getattr(found, "paths", None), list):
+            # `check a.py --diff b.py`: argparse takes no paths behind an option
+            found.paths += [each for each in rest if not each.startswith("-")]
+            rest = [each for each in rest if each.startswith("-")]
+        return found, rest
