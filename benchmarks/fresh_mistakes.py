@@ -132,7 +132,9 @@ KINDS = (
     "line of a to()",
 )
 FORWARDED = re.compile("device_map|map_location|dtype|offload|generator|_device")
-GUARDS = re.compile("offload|meta|device_map|hook|low_?v?ram|low_?mem|save_mem|swap")
+GUARDS = re.compile(
+    r"offload|meta_device|is_meta\b|'meta'|device_map|hook|low_?v?ram|low_?mem|save_mem|swap"
+)
 """In conditions that change what a move does: one on a device that differs changes nothing."""
 MOVERS = frozenset({"to", "cuda", "cpu", "_apply"})
 FREES = frozenset({"empty_cache", "offload", "onload", "synchronize"})
