@@ -26,7 +26,7 @@ def codes(source: str, with_notes: bool = False) -> set[str]:
     rules = [
         rule()
         for code, rule in all_rules().items()
-        if code.startswith(("DEV52", "DEV530", "DEV532")) and (rule.default or with_notes)
+        if code.startswith(("DEV52", "DEV530", "DEV532", "DEV534")) and (rule.default or with_notes)
     ]
     return {each.code for each in judge("page.py", source.encode(), rules, open_project()).findings}
 
@@ -53,4 +53,4 @@ def test_what_departs_from_a_custom(said: str, source: str) -> None:
 def test_every_example_is_read() -> None:
     assert len(examples(CAUGHT)) == 7
     assert len(examples(NOT_CAUGHT)) == 5
-    assert len(examples(CUSTOMS)) == 6
+    assert len(examples(CUSTOMS)) == 7
