@@ -87,8 +87,9 @@ def explain(
     failure = failed[1] if failed else None
     timeline = opened() if opened and (told or failed or saves(error)) else None
     best = _telling(told)
-    lack = shortage(str(best[0])) if best and best[1].cause.family == "memory" else None
-    standing = _standing(error, failure, timeline, phase) if timeline else ()
+    family = best[1].cause.family if best else ""
+    lack = shortage(str(best[0])) if best and family == "memory" else None
+    standing = _standing(error, failure, timeline, phase, family) if timeline else ()
     if lack is not None:
         standing = tuple(each for each in standing if each.code == OutOfMemory.code)
     if not told and not standing and not (failure and _mixed(failure)):
@@ -129,10 +130,10 @@ def _failed(
 
 
 def _standing(
-    error: BaseException, failure: Failure | None, timeline: RunTimeline, phase: str
+    error: BaseException, failure: Failure | None, timeline: RunTimeline, phase: str, family: str
 ) -> tuple[Finding, ...]:
     saved = finding_of_save(error, timeline)
-    return (saved,) if saved else standing_findings(error, failure, timeline, phase)
+    return (saved,) if saved else standing_findings(error, failure, timeline, phase, family)
 
 
 def _other_settings(

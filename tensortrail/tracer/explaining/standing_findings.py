@@ -15,15 +15,20 @@ from tensortrail.tracer.reading.findings_of_run import findings
 from tensortrail.tracer.reading.roots import RAISES_NOTHING, Key, descent, is_consequence
 from tensortrail.tracer.reading.timeline import RunTimeline
 
-META = "meta"
+META, META_DATA = "meta", "meta-data"
 MOST = 3
 """Findings that are told at one failure."""
 
 
 def standing_findings(
-    error: BaseException, failure: Failure | None, timeline: RunTimeline, phase: str = ""
+    error: BaseException,
+    failure: Failure | None,
+    timeline: RunTimeline,
+    phase: str = "",
+    family: str = "",
 ) -> tuple[Finding, ...]:
-    """What the rules find in this run about the tensors or the lines of the failure."""
+    """What the rules find in this run about the tensors or the lines of the failure, which has a
+    message of that family."""
     found = [each for each in findings(timeline).findings if each.severity is not Severity.NOTE]
     lines = set(_user_lines(error))
     kin = _kin(failure, timeline) if failure else set()
@@ -34,7 +39,8 @@ def standing_findings(
         or (os.path.abspath(each.site.file), each.site.line) in lines
     ]
     roots = [each for each in standing if not is_consequence(each)]
-    if not roots and failure is not None and _has_derived(failure, timeline):
+    without_values = _has_derived(failure, timeline) if failure is not None else family == META_DATA
+    if not roots and without_values:
         here = traces(phase, timeline).by if phase else lambda _: True
         roots = [each for each in found if not is_consequence(each) and _on_meta(each, timeline)]
         roots = [each for each in roots if here(each)]

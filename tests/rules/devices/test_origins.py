@@ -43,17 +43,55 @@ def test_a_tensor_made_without_a_device_gets_the_name_the_program_has_for_it(
     assert (setting.name, setting.value) == ("device", "where")
 
 
-def test_a_batch_is_moved_in_its_loop(tmp_path: Path) -> None:
+LOADED = """\
+import torch
+from torch.utils.data import DataLoader
+net = torch.nn.Linear(4, 2).to("cuda")
+rows = {rows}
+for {batch} in DataLoader(rows, 2):
+    net({given})  # flagged
+"""
+PAIRS = "[(torch.ones(4), torch.ones(1))] * 4"
+DICTS = '[{"x": torch.ones(4)}] * 4'
+
+
+@pytest.mark.parametrize(("rows", "batch", "given", "moved"), [
+    ("torch.ones(8, 4)", "batch", "batch", 'batch = batch.to("cuda:0")'),
+    (PAIRS, "x, y", "x", 'x, y = x.to("cuda:0"), y.to("cuda:0")'),
+    (PAIRS, "batch", "batch[0]", 'batch = [each.to("cuda:0") for each in batch]'),
+    (DICTS, "batch", "batch['x']",
+     'batch = {key: each.to("cuda:0") for key, each in batch.items()}'),
+])  # fmt: skip
+def test_a_batch_is_moved_in_its_loop(
+    tmp_path: Path, rows: str, batch: str, given: str, moved: str
+) -> None:
+    source = LOADED.format(rows=rows, batch=batch, given=given)
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "came out of the DataLoader at program.py:5" in seen.only.message
+    mended = seen.fixed
+    assert f"    {moved}\n    net(" in mended
+    (tmp_path / "mended").mkdir()
+    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+
+
+def test_a_part_of_a_batch_that_a_move_forgets(tmp_path: Path) -> None:
     source = """\
     import torch
     from torch.utils.data import DataLoader
     net = torch.nn.Linear(4, 2).to("cuda")
-    for batch in DataLoader(torch.ones(8, 4), 2):
-        net(batch)  # flagged
+    rows = [{"x": torch.ones(4), "more": {"mask": torch.ones(2)}, "size": 4}] * 4
+    for batch in DataLoader(rows, 2):
+        batch = {k: v.to("cuda") if isinstance(v, torch.Tensor) else v for k, v in batch.items()}
+        net(batch["x"]) * batch["more"]["mask"]  # flagged
     """
     seen = watched(tmp_path, source, "DEV502", GPU)
-    assert "came out of the DataLoader at program.py:4" in seen.only.message
-    assert '    batch = batch.to("cuda:0")\n    net(batch)' in seen.fixed
+    assert (
+        "`more.mask` of the batch came out of the DataLoader at program.py:5 on cpu, and only "
+        "other parts of it were moved: `x` at program.py:6" in seen.only.message
+    )
+    (change,) = seen.only.fixes
+    assert not change.edits
+    assert change.description == "move `more.mask` too at program.py:6"
 
 
 def test_the_state_of_an_optimizer_follows_the_weights(tmp_path: Path) -> None:

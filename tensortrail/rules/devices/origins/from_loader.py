@@ -17,26 +17,61 @@ def origin(case: Case) -> Origin | None:
     last = case.placed[-1] if case.placed else None
     if last is None or last.did is not Did.CREATE or last.op != OP:
         return None
-    why = (
-        f"the batch came out of the DataLoader{where(last)} on {case.odd.device}, and nothing "
-        f"moved it to {case.wanted or 'where the module is'}"
-    )
-    return Origin(why, fixes=(_moved(case, last),))
+    part = str(last.facts.get("part", ""))
+    which = f"`{part}` of the batch" if part else "the batch"
+    came = f"{which} came out of the DataLoader{where(last)} on {case.odd.device}"
+    beside = _moved_part(case, last)
+    if beside is not None:
+        name, move = beside
+        why = f"{came}, and only other parts of it were moved: `{name}`{where(move)}"
+        return Origin(why, fixes=(advice(f"move `{part}` too{where(move)}"),))
+    wanted = case.wanted or "where the module is"
+    return Origin(f"{came}, and nothing moved it to {wanted}", fixes=(_moved(case, last),))
+
+
+def _moved_part(case: Case, last: Event) -> tuple[str, Event] | None:
+    """A part of the same batch that was moved, and by which event."""
+    parts = {
+        each.storage.key: str(each.facts.get("part", ""))
+        for each in case.timeline.events(Did.CREATE)
+        if each.storage and each.op == OP and _batch(each) == _batch(last)
+    }
+    for event in case.timeline.events(Did.MOVE):
+        if event.other is not None and event.other.key in parts and _batch(last)[1]:
+            return parts[event.other.key], event
+    return None
+
+
+def _batch(event: Event) -> tuple[str, object]:
+    return event.process, event.facts.get("batch")
 
 
 def _moved(case: Case, batch: Event) -> Fix:
     """A line that moves the batch, at the beginning of the loop's body."""
     text = "move the batch at the beginning of the loop"
     loop = _loop(case, batch)
-    names = _names(loop.target) if loop else ()
-    if loop is None or batch.site is None or not names or not case.wanted:
+    if loop is None or batch.site is None or not case.wanted:
         return advice(text)
     device = device_here(case.timeline, batch.site, case.wanted)
     first = loop.body[0]
+    moved = _line(loop.target, str(batch.facts.get("form", "")), device)
+    line = f"{' ' * first.col_offset}{moved}\n"
+    edit = case.timeline.insert(batch.site.file, first.lineno, line) if moved else None
+    return (case.timeline.fix(text, Safety.UNSAFE, edit) if edit else None) or advice(text)
+
+
+def _line(target: ast.expr, form: str, device: str) -> str:
+    """The statement that moves what the loop gives; "" for what no one line can move."""
+    if isinstance(target, ast.Name):
+        batch = target.id
+        return {
+            "tensor": f"{batch} = {batch}.to({device})",
+            "sequence": f"{batch} = [each.to({device}) for each in {batch}]",
+            "dict": f"{batch} = {{key: each.to({device}) for key, each in {batch}.items()}}",
+        }.get(form, "")
+    names = _names(target) if form == "sequence" else ()
     moves = ", ".join(f"{name}.to({device})" for name in names)
-    line = f"{' ' * first.col_offset}{', '.join(names)} = {moves}\n"
-    edit = case.timeline.insert(batch.site.file, first.lineno, line)
-    return case.timeline.fix(text, Safety.UNSAFE, edit) or advice(text)
+    return f"{', '.join(names)} = {moves}" if names else ""
 
 
 def _loop(case: Case, batch: Event) -> ast.For | None:
@@ -49,9 +84,6 @@ def _loop(case: Case, batch: Event) -> ast.For | None:
 
 
 def _names(target: ast.expr) -> tuple[str, ...]:
-    """Of a batch that is one tensor or a flat tuple of them."""
-    if isinstance(target, ast.Name):
-        return (target.id,)
     parts = target.elts if isinstance(target, ast.Tuple) else []
     names = tuple(each.id for each in parts if isinstance(each, ast.Name))
     return names if len(names) == len(parts) else ()
