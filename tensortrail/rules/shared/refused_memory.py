@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tensortrail.rules.shared.sizes import memory
@@ -64,12 +64,15 @@ class Growth:
     function: str
     one_a_step: bool
     """A step adds one tensor."""
+    graph: int = 0
+    """The bytes of autograd's graph that are kept with it in each step."""
 
     def __str__(self) -> str:
         inside = f" in {self.function}" if self.function not in ("", "<module>") else ""
         where = f"{os.path.basename(self.file)}:{self.line}{inside}" if self.file else "?"
         what = self.keeper or "autograd's graph"
-        return f"{what} grows by {memory(self.each_step)} each step, by what {where} makes"
+        along = f", and autograd's graph by {memory(self.graph)} with it" if self.graph else ""
+        return f"{what} grows by {memory(self.each_step)} each step, by what {where} makes{along}"
 
     @property
     def change(self) -> str:
@@ -106,7 +109,10 @@ def filled_of(event: Event) -> list[Row]:
 def growing(filled: Sequence[Row]) -> Growth | None:
     """What grows most with each step; what somebody keeps before what only a graph does."""
     found = [_growth(each) for each in filled if each["each_step"]]
-    return max(found, key=lambda each: (bool(each.keeper), each.each_step), default=None)
+    most = max(found, key=lambda each: (bool(each.keeper), each.each_step), default=None)
+    if most is None or not most.keeper:
+        return most
+    return replace(most, graph=sum(each.each_step for each in found if not each.keeper))
 
 
 def _growth(row: Row) -> Growth:

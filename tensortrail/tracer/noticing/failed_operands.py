@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections import deque
@@ -10,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensortrail.rules.shared.calls import quoted
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.errors_behind import with_those_behind
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames
@@ -22,6 +24,8 @@ from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors
 
 TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type")
 MOST_FAILURES = 1000
+DEEPEST, MOST_HELD = 2, 64
+"""Containers in containers that are looked into for a name, and how many items of each."""
 MOST_ROWS = 100
 """Lines that filled a device."""
 
@@ -142,6 +146,21 @@ def variable_of(tensor: Any) -> str:
     for name in (*frame.f_code.co_varnames, *frame.f_code.co_freevars, *frame.f_code.co_names):
         if own.get(name) is tensor or frame.f_globals.get(name) is tensor:
             return name
+    held = (_held_as(tensor, name, value, DEEPEST) for name, value in own.items())
+    return next(filter(None, held), "")
+
+
+def _held_as(tensor: Any, path: str, value: Any, depth: int) -> str:
+    """`target["boxes"]`: the tensor in a plain container, which runs no code of the user's."""
+    if value is tensor:
+        return path
+    if depth and type(value) in (dict, list, tuple):
+        pairs = value.items() if type(value) is dict else enumerate(value)
+        for key, each in itertools.islice(pairs, MOST_HELD):
+            if type(key) in (str, int):
+                name = f"{path}[{quoted(key) if type(key) is str else key}]"
+                if found := _held_as(tensor, name, each, depth - 1):
+                    return found
     return ""
 
 

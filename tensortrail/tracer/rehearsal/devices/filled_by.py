@@ -21,13 +21,15 @@ from tensortrail.tracer.identity.who_keeps import keeper
 Made = tuple[CodeType | None, int]
 """The user's code and line that memory was asked for in."""
 Key = tuple[str, CodeType | None, int]
+Alike = tuple[Made, str]
+"""Memory of one line, of one dtype and shape."""
 WEIGHTS, BUFFERS, GRADIENTS, OPTIMIZER = "weights", "buffers", "gradients", "optimizer state"
 KEPT = "in containers and attributes"
 GRAPH = "kept for backward"
 """By nothing that Python code refers to: autograd's graph has saved it."""
 VARIABLES = "in variables"
 MOST_LOOKS = 20
-"""Storages whose keeper is looked for, each by all objects there are. Others of its line follow."""
+"""Storages whose keeper is looked for, each by all objects there are: one of those alike."""
 
 
 class Piece(TypedDict):
@@ -110,14 +112,18 @@ class _Kinds:
         unknown = [each for each in pieces if each["key"] not in self._kind]
         ours = {id(each) for each in self._tensors.values()} | {id(self._tensors)}
         in_variables = _in_variables()
-        of_line: dict[Made, str] = {}
-        for each in unknown[:MOST_LOOKS]:
-            tensors = self._tensors[each["key"]]
-            found = next(filter(None, (keeper(tensor, ours) for tensor in tensors)), "")
-            self._note(each["key"], found, in_variables)
-            of_line[each["made"]] = of_line.get(each["made"]) or found
-        for each in unknown[MOST_LOOKS:]:
-            self._note(each["key"], of_line.get(each["made"], ""), in_variables)
+        alike: dict[Alike, list[Piece]] = defaultdict(list)
+        for each in unknown:
+            alike[each["made"], each["what"]].append(each)
+        most_first = sorted(alike.values(), key=len, reverse=True)
+        for number, group in enumerate(most_first):
+            found = self._kept_by(group[0], ours) if number < MOST_LOOKS else ""
+            for each in group:
+                self._note(each["key"], found, in_variables)
+
+    def _kept_by(self, piece: Piece, ours: set[int]) -> str:
+        tensors = self._tensors[piece["key"]]
+        return next(filter(None, (keeper(tensor, ours) for tensor in tensors)), "")
 
     def _note(self, key: int, found: str, in_variables: set[int]) -> None:
         if found and self._tensors[key]:
