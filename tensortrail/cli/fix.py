@@ -7,7 +7,7 @@ import os
 import sys
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,13 +28,14 @@ def run(options: Namespace) -> int:
         return FAILED
     report = findings_of(timeline, options.select or "")
     changed = Changed()
+    stale = {each.site.file: timeline.changed(each.site.file) for each in report.findings}
     _edit(report.findings, options, changed)
     if options.unsafe_fixes:
         _set(report.findings, timeline, options, changed)
     left = len(report.findings) - len(changed.mended)
     done = "would be fixed" if options.diff else "fixed"
     say(f"{counted(len(changed.mended), 'finding')} {done}, {left} left")
-    for line in _left(report.findings, timeline, options, changed):
+    for line in _left(report.findings, stale, options, changed):
         say(f"  {line}")
     if changed.failed:
         return FAILED
@@ -42,12 +43,12 @@ def run(options: Namespace) -> int:
 
 
 def _left(
-    findings: Sequence[Finding], timeline: RunTimeline, options: Namespace, changed: Changed
+    findings: Sequence[Finding], stale: Mapping[str, str], options: Namespace, changed: Changed
 ) -> Iterator[str]:
     left = [each for each in findings if each not in changed.mended]
 
     def why(finding: Finding) -> str:
-        other = timeline.changed(finding.site.file)
+        other = stale[finding.site.file]
         return f"{other}: trace it again" if other else _why_left(finding, options)
 
     yield from named(left, why)

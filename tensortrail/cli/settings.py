@@ -31,6 +31,9 @@ def run(options: Namespace) -> int:
         for path in (each for each, _ in wanted.files if os.path.relpath(each).startswith("..")):
             say(f"{path} is not below this folder, and `patch` will not go there: use --apply")
     say(_summary(wanted, len(done), options.apply))
+    if report.findings and not wanted.suggestions:
+        found = counted(len(report.findings), "finding")
+        say(f"  its {found} cannot be mended by a setting: tensortrail fix --diff, or report")
     if len(done) < len(wanted.files):
         return FAILED
     return FOUND if wanted.left or (wanted.files and not options.apply) else CLEAN

@@ -67,7 +67,7 @@ def _badges(facts: Facts, bad: Sequence[Bad]) -> str:
     rows = (
         ("Severity", f"{facts.severity}, {facts.confidence} confidence"),
         ("Looks at", " and ".join(looks)),
-        ("Fix for code", "yes" if fixes else "no"),
+        ("Fix by `check --fix`", "yes" if fixes else "no"),
         ("Since", facts.since or "the next release"),
         ("On by default", "yes" if facts.default else f"no: `--select {facts.code}`"),
     )

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
-from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._call import COLLECTS, COLLECTS_IS, collected
+from tensortrail.rules.shards._model_written import (
+    built_empty,
+    dispatched,
+    is_save_pretrained,
+    keeps_values,
+    written,
+)
 from tensortrail.rules.shared.calls import carrier
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.lines import by_line, doer, where
@@ -14,23 +20,6 @@ from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.sizes import size
 
-_EMPTY = re.compile(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
-_FILLS = re.compile(r"from_pretrained|load_checkpoint|to_empty|materiali[sz]e|dispatch")
-_READS = frozenset(
-    {
-        "state_dict",
-        "eval",
-        "train",
-        "requires_grad_",
-        "half",
-        "bfloat16",
-        "float",
-        "save_pretrained",
-    }
-)
-"""Methods of a model that give its weights no data."""
-_WRITERS = ("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model",
-            "accelerate.utils.save")  # fmt: skip
 _TAKES = ("torch.save",)
 _REFUSE = ("safetensors.save_file", "safetensors.save_model")
 _COLLECTS = ("get_state_dict_offloaded_model", "get_state_dict_from_offload")
@@ -42,8 +31,8 @@ class MetaSaved(Rule):
     ## What it does
     Flags `torch.save`, `save_file` and `save_pretrained` of a model that was built under
     `init_empty_weights` or on the meta device and never filled, or that was handed to
-    accelerate's `cpu_offload` or `disk_offload`; and a save beside a branch that does collect
-    the offloaded weights first.
+    accelerate's `cpu_offload` or `disk_offload`, or to `dispatch_model` with an `offload_dir`;
+    and a save beside a branch that does collect the offloaded weights first.
 
     In a recorded run: a writer was given tensors on meta, by whom they are there, and where their
     data is. `tensortrail trace --guard` stops the program before `torch.save` replaces a file by
@@ -59,7 +48,9 @@ class MetaSaved(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: where the weights are to come from is not in the code.
+    In code no fix is offered: where the weights are to come from is not there. After a run that
+    saved what hooks of accelerate offloaded, `tensortrail fix` offers
+    `get_state_dict_offloaded_model(model)`, which brings all weights into memory.
 
     ## References
     - vllm-project/llm-compressor pull request 172
@@ -78,6 +69,8 @@ class MetaSaved(Rule):
         ("'meta'", "torch.save"),
         ("_offload(", "torch.save"),
         ("_offload(", "save_file"),
+        ("dispatch_model", "offload_dir", "torch.save"),
+        ("dispatch_model", "offload_dir", "save_file"),
         ("get_state_dict_offloaded_model", "save_pretrained"),
         ("get_state_dict_from_offload", "save_pretrained"),
     )
@@ -108,6 +101,17 @@ def export(config, path, weights):
         Bad(
             """\
 import torch
+from accelerate import dispatch_model
+
+def export(model: torch.nn.Module, device_map, path):
+    model = dispatch_model(model, device_map, offload_dir="weights")
+    torch.save(model.state_dict(), path)
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+import torch
 from accelerate import disk_offload
 
 def export(model: torch.nn.Module, path):
@@ -129,6 +133,16 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, com
         ),
     )
     good = (
+        Good(
+            """\
+import torch
+from accelerate import dispatch_model
+
+def export(model: torch.nn.Module, device_map, path):
+    model = dispatch_model(model, device_map)
+    torch.save(model.state_dict(), path)
+"""
+        ),
         Good(
             """\
 import torch
@@ -159,17 +173,23 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
 
     def check(self, module: Module) -> Iterator[Finding]:
         for call in module.nodes(ast.Call):
-            written = _written(module, call)
-            if written is None:
+            model = written(module, call)
+            if model is None:
                 continue
-            placed = module.value_of(written).placement
-            offloaded = placed.device == "offloaded" and not _is_save_pretrained(call)
+            placed = module.value_of(model).placement
+            offloaded = placed.device == "offloaded" and not is_save_pretrained(call)
+            if offloaded and keeps_values(module, placed.by):
+                continue
             if placed.device == "meta" or offloaded:
-                yield self._meta(module, call, written, placed.by, "puts its weights on meta")
+                yield self._meta(module, call, model, placed.by, "puts its weights on meta")
                 continue
-            built = _built_empty(module, written, call)
+            sent = None if is_save_pretrained(call) else dispatched(module, model)
+            if sent is not None:
+                yield self._meta(module, call, model, sent, "puts its weights on meta")
+                continue
+            built = built_empty(module, model, call)
             if built is not None:
-                yield self._meta(module, call, written, built, "builds it without any data")
+                yield self._meta(module, call, model, built, "builds it without any data")
         yield from self._other_branch(module)
 
     def _meta(
@@ -234,69 +254,6 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
                 settings=_collect(timeline, event, split, bool(hook)),
                 evidence=evidence,
             )
-
-
-def _written(module: Module, call: ast.Call) -> ast.expr | None:
-    """The model that a call writes to a file."""
-    if _is_save_pretrained(call) and isinstance(call.func, ast.Attribute):
-        return call.func.value
-    if module.qualified(call.func) not in _WRITERS:
-        return None
-    given = module.argument(call, 0, "obj") or module.argument(call, 0, "tensors")
-    if given is None:
-        return None
-    origins = module.value_of(given).origins
-    if isinstance(given, ast.Name) and len(origins) == 1:
-        if _is_changed(module, given, call):
-            return None
-        given = origins[0]
-    if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute):
-        if given.func.attr == "state_dict":
-            return given.func.value
-        return None
-    return given if module.kind_of(given) is Kind.MODULE else None
-
-
-def _is_save_pretrained(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "save_pretrained"
-
-
-def _is_changed(module: Module, weights: ast.Name, writer: ast.Call) -> bool:
-    """Entries of the dict are set, or it is handed to something else, before it is written."""
-    for node in module.earlier(writer, ast.Name):
-        if node.id != weights.id or not isinstance(node.ctx, ast.Load):
-            continue
-        up = module.parent(node)
-        if isinstance(up, ast.Call) or isinstance(getattr(up, "ctx", None), (ast.Store, ast.Del)):
-            return True
-        if isinstance(up, ast.Attribute) and up.attr in ("update", "pop", "setdefault"):
-            return True
-    return False
-
-
-def _built_empty(module: Module, written: ast.expr, call: ast.Call) -> ast.expr | None:
-    """The construction under an empty-weights context that nothing has filled since."""
-    origins = module.value_of(written).origins
-    if len(origins) != 1 or not isinstance(written, ast.Name):
-        return None
-    built = origins[0]
-    if _FILLS.search(module.text(built)):
-        return None
-    around = [module.qualified(each) + module.text(each) for each in module.contexts_of(built)]
-    if not any(_EMPTY.search(each) for each in around):
-        return None
-    for use in module.later(built, ast.Name):
-        before = (use.lineno, use.col_offset) < (call.lineno, call.col_offset)
-        if use.id == written.id and before and not _only_reads(module, use):
-            return None
-    return built
-
-
-def _only_reads(module: Module, use: ast.Name) -> bool:
-    if isinstance(use.ctx, ast.Store):
-        return False
-    up = module.parent(use)
-    return isinstance(up, ast.Attribute) and up.attr in _READS
 
 
 def _without_data(saved: Event) -> bool:

@@ -37,8 +37,8 @@ def table(filled: Sequence[Mapping[str, Any]]) -> list[Row]:
         kinds = Counter(each.kind for each in left)
         rows = rows[:MOST]
         rows.append(
-            Row(sum(each.nbytes for each in left), f"{len(left)} other lines", "",
-                ", ".join(kinds), 0, "")
+            Row(sum(each.nbytes for each in left), ", ".join(kinds), "",
+                f"{len(left)} other lines", 0, "")
         )  # fmt: skip
     return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -194,8 +195,11 @@ def _errors(summary: Summary) -> Iterator[Any]:
         return
     table = _table("Exceptions seen", ("type", "left"), ("operation", "left"), ("where", "left"),
                    ("message", "left"))  # fmt: skip
-    for event in summary.errors[:ROWS]:
-        table.add_row(*_cells(*_error(event)))
+    seen = Counter(map(_error, summary.errors))
+    for row, times in list(seen.items())[:ROWS]:
+        *cells, message = row
+        many = f" ({times} times)" if times > 1 else ""
+        table.add_row(*_cells(*cells, message + many))
     yield table
 
 
@@ -216,7 +220,8 @@ def _filled(summary: Summary) -> Iterator[Any]:
 
 def _error(event: Event) -> tuple[str, ...]:
     assert event.did is Did.ERROR
-    message = str(event.facts.get("message", "")).partition("\n")[0][:200]
+    message = str(event.facts.get("message", "")).partition("\n")[0]
+    message = f"{message[:200]} ..." if len(message) > 200 else message
     return str(event.facts.get("type")), event.op, _where(event), message
 
 

@@ -27,7 +27,7 @@ def assigned_to(timeline: RunTimeline, variable: str) -> list[Storage]:
     for process in timeline.processes:
         made = {n: each for n, each in _named(timeline, process) if variable in each}
         for number in sorted(made, reverse=True):
-            storage = process.storage(number)
+            storage = process.storage(_last_of(process, number))
             if storage is not None and not _goes_on(process, number, made):
                 found.append(storage)
     return found
@@ -68,6 +68,13 @@ def _made(timeline: RunTimeline, process: Process) -> Iterator[tuple[int, frozen
             known[key] = frozenset(_targets(timeline, site, op) if site else ())
         if known[key]:
             yield row[4], known[key]
+
+
+def _last_of(process: Process, number: int) -> int:
+    """Where its values lie now: a helper of the program may have moved them."""
+    for _ in range(20):
+        number = process.then(number) or number
+    return number
 
 
 def _goes_on(process: Process, number: int, made: dict[int, frozenset[str]]) -> bool:

@@ -24,7 +24,19 @@ def is_consequence(finding: Finding) -> bool:
 def with_their_roots(found: Sequence[Finding], timeline: RunTimeline) -> list[Finding]:
     """A finding that follows from another one refers to it, and leaves the change to it."""
     causes = [each for each in found if _is_cause(each)]
-    return [_referring(each, causes, timeline) if is_consequence(each) else each for each in found]
+    told = [each for each in found if not _is_said_by(each, causes, timeline)]
+    return [_referring(each, causes, timeline) if is_consequence(each) else each for each in told]
+
+
+def _is_said_by(finding: Finding, causes: Sequence[Finding], timeline: RunTimeline) -> bool:
+    """Whether a note about the same values adds nothing to a finding that explains its rule."""
+    rules = all_rules()
+    known = (each for each in causes if each.code in rules)
+    more = [each for each in known if finding.code in rules[each.code].explains]
+    if finding.severity is not Severity.NOTE or not more:
+        return False
+    kin = _kin(finding, timeline)
+    return any(not kin.isdisjoint(each.storages) for each in more)
 
 
 def _is_cause(finding: Finding) -> bool:
@@ -33,14 +45,18 @@ def _is_cause(finding: Finding) -> bool:
 
 
 def _referring(finding: Finding, causes: Sequence[Finding], timeline: RunTimeline) -> Finding:
-    about = (timeline.storage(*key) for key in finding.storages)
-    kin = {key for each in about if each is not None for key in descent(each, timeline)}
+    kin = _kin(finding, timeline)
     own = [each for each in causes if not kin.isdisjoint(each.storages)]
     cause = min(own, key=lambda each: each.worst_first, default=None)
     if cause is None:
         return finding
     message = f"{finding.message}; the cause is {cause.code}{place(cause.site)}"
     return dataclasses.replace(finding, message=message, fixes=(), settings=())
+
+
+def _kin(finding: Finding, timeline: RunTimeline) -> set[Key]:
+    about = (timeline.storage(*key) for key in finding.storages)
+    return {key for each in about if each is not None for key in descent(each, timeline)}
 
 
 def descent(storage: Storage, timeline: RunTimeline) -> set[Key]:
