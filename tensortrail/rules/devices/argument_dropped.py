@@ -34,8 +34,8 @@ class ArgumentDropped(Rule):
     passed on to it by their names, one of them of this sort.
 
     It is a note for a call of code that is not known, unless that is the `__init__` of a base and
-    is given one of `device` and `dtype`. It is a note for other parameters than `device` where
-    they may be there for the sake of a common signature: in a function with a decorator, in a
+    is given one of `device` and `dtype`, and in a function with a decorator. It is a note for other
+    parameters than `device` where they may be there for the sake of a common signature: in a
     method of a class with bases of the project, and where another function of the file has the
     same name or this one is passed on as a value. Nothing is reported for a `dtype` where the call
     is given one, or its result is cast.
@@ -117,7 +117,7 @@ class ArgumentDropped(Rule):
                 if calls:
                     reported.add(calls[0])
                     shared = name != "device" and _is_shared(module, function)
-                    severity = Severity.NOTE if shared else None
+                    severity = Severity.NOTE if shared or _is_registered(function) else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
                 for call, others in _passing_on(module, function, name):
@@ -139,11 +139,13 @@ class ArgumentDropped(Rule):
         )
 
 
-def _is_shared(module: Module, function: FunctionNode) -> bool:
-    """Its parameters may not be its own choice: it is registered, or called in place of another."""
+def _is_registered(function: FunctionNode) -> bool:
     decorators = {getattr(each, "id", "") for each in function.decorator_list}
-    if decorators - {"staticmethod", "classmethod"}:
-        return True
+    return bool(decorators - {"staticmethod", "classmethod"})
+
+
+def _is_shared(module: Module, function: FunctionNode) -> bool:
+    """Its parameters may not be its own choice: it is called in place of another."""
     cls = module.parent(function)
     if function.name == "__init__":
         return False
