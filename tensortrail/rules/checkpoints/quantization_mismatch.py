@@ -27,6 +27,8 @@ _OF_BITSANDBYTES = (".SCB", ".absmax")
 _PACKING = frozenset(
     ("gptq", "awq", "fp8", "fbgemm_fp8", "compressed-tensors", "mxfp4", "bitsandbytes", "torchao")
 )
+_BY_TYPE = frozenset(("fp8", "fbgemm_fp8", "compressed-tensors", "bitsandbytes", "modelopt"))
+"""Methods whose packed weights keep the name, and are known by their type."""
 _OTHER_CONFIGS = frozenset(("hf_quant_config.json", "quantize_config.json", "quant_config.json"))
 _CONFIG = "quantization_config"
 
@@ -74,6 +76,7 @@ class QuantizationMismatch(Rule):
             return  # a pickle holds the tensors of torchao whole
         path = os.path.join(checkpoint.path, MODEL_CONFIG)
         lost = [name for name in packed if _scale_of(name, tensors) == ""]
+        lost += _unlike_the_others(packed, tensors) if method in _BY_TYPE else []
         if packed and not config and not _OTHER_CONFIGS & checkpoint.names:
             yield self.finding_in_file(
                 path,
@@ -111,6 +114,17 @@ def _is_packed(name: str, tensor: StoredTensor, tensors: Mapping[str, StoredTens
     return bool(IS_PART.fullmatch(name)) or (
         integers and any(name.endswith(end) for end in _SCALES)
     )
+
+
+def _unlike_the_others(packed: list[str], tensors: Mapping[str, StoredTensor]) -> list[str]:
+    """Weights without a scale, where those of the same type of 8 bits have one."""
+    types = {tensors[name].dtype for name in packed if name.endswith(".weight")}
+    return [
+        name
+        for name, each in tensors.items()
+        if name.endswith(".weight") and each.dtype in types and each.bits == 8
+        if name not in packed
+    ]
 
 
 def _scale_of(name: str, tensors: Mapping[str, StoredTensor]) -> str | None:

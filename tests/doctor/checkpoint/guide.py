@@ -37,6 +37,9 @@ SETTINGS = re.compile(
 PLAN = re.compile(
     r"(<!-- plan -->\n```sh\n(tensortrail [^\n]*)\n```\n\n```\n)(.*?)(?=```)", re.DOTALL
 )
+PLACEMENT = re.compile(
+    r"(<!-- placement -->\n```sh\n(tensortrail [^\n]*)\n```\n\n```\n)(.*?)(?=```)", re.DOTALL
+)
 TABLE = re.compile(r"(<!-- table of plans -->\n)(.*?)(<!-- end of table of plans -->)", re.DOTALL)
 
 
@@ -72,12 +75,23 @@ def ran(command: str, place: str) -> str:
 def with_plans(page: str) -> str:
     """The page with what is planned now, and what came of the real saves."""
     page = PLAN.sub(lambda found: found[1] + planned(found[2]), page)
+    page = PLACEMENT.sub(lambda found: found[1] + placed(found[2]), page)
     return TABLE.sub(lambda found: f"{found[1]}{table()}{found[3]}", page)
 
 
 def planned(command: str) -> str:
     with tempfile.TemporaryDirectory() as place:
         write_model("nomic_bert", Path(place) / "my-model")
+        return ran(command, place)
+
+
+def placed(command: str) -> str:
+    """Of the configuration of Llama 2 7B, which is what the class has where nothing is said."""
+    from transformers import LlamaConfig
+
+    config = LlamaConfig(architectures=["LlamaForCausalLM"], dtype="bfloat16")
+    with tempfile.TemporaryDirectory() as place:
+        config.save_pretrained(Path(place) / "llama-7b")
         return ran(command, place)
 
 

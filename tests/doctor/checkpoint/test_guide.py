@@ -11,10 +11,12 @@ from tests.doctor.checkpoint.damages import DAMAGES
 from tests.doctor.checkpoint.guide import (
     BLOCK,
     PAGE,
+    PLACEMENT,
     PLAN,
     SETTINGS,
     TABLE,
     current,
+    placed,
     planned,
 )
 from tests.doctor.saves.families import FAMILIES
@@ -43,7 +45,10 @@ def test_the_table_of_plans_has_every_family_and_no_plan_that_was_wrong() -> Non
 
 @pytest.mark.complete
 @pytest.mark.real
-def test_the_transcript_of_a_plan_is_current() -> None:
+def test_the_transcripts_with_models_are_current() -> None:
     pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    ((_, command, shown),) = PLACEMENT.findall(PAGE.read_text(encoding="utf-8"))
+    assert placed(command) == shown, "python -m tests.doctor.checkpoint.guide writes it"
     ((_, command, shown),) = PLAN.findall(PAGE.read_text(encoding="utf-8"))
     assert planned(command) == shown, "python -m tests.doctor.checkpoint.guide writes it"

@@ -76,6 +76,21 @@ def test_packed_weights_without_a_configuration(tmp_path: Path, types: Types) ->
     assert not examine(str(tmp_path)).findings
 
 
+@pytest.mark.parametrize(
+    ("types", "name"),
+    [(FP8, "fp8"), (FP8, "modelopt"), (BITS, "bitsandbytes"), (INT8, "bitsandbytes")],
+)
+def test_a_weight_without_the_scale_that_the_others_have(
+    tmp_path: Path, types: Types, name: str
+) -> None:
+    weight = types["layers.0.q_proj.weight"]
+    more = types | {"layers.1.q_proj.weight": weight, "norm.weight": "F16"}
+    (finding,) = examine(str(write(tmp_path, more, method(name)))).findings
+    assert (finding.code, finding.severity.value) == ("CKP865", "error")
+    assert finding.message == "'layers.1.q_proj.weight' has no scales"
+    assert not examine(str(write(tmp_path, more, method("of somebody else")))).findings
+
+
 @pytest.mark.parametrize("name", ["gptq", "awq", "fp8", "compressed-tensors", "bitsandbytes"])
 def test_a_configuration_where_nothing_is_quantized(tmp_path: Path, name: str) -> None:
     (finding,) = examine(str(write(tmp_path, PLAIN, method(name)))).findings
