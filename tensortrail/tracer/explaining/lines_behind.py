@@ -7,7 +7,6 @@ a guess."""
 from __future__ import annotations
 
 import ast
-import functools
 import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
@@ -16,7 +15,7 @@ from typing import Any
 import torch
 
 from tensortrail.findings import Site
-from tensortrail.rules.shared.mends import statement_at
+from tensortrail.tracer.explaining.assignments import assignment, parameters, statement_of
 from tensortrail.tracer.identity.assigned_lines import assigned_at
 from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
 from tensortrail.tracer.identity.storages import PLAIN, device_of
@@ -27,7 +26,6 @@ MOST_LOOKED_INTO = 50
 """Values of a list."""
 MOST_SHOWN = 80
 Frame = tuple[FrameType, int]
-SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def lines_behind(frames: Sequence[Frame], identity: int, device: str) -> tuple[Site, ...]:
@@ -38,7 +36,7 @@ def lines_behind(frames: Sequence[Frame], identity: int, device: str) -> tuple[S
 
 def _steps(own: list[Frame], identity: int, device: str) -> Iterator[Site]:
     frame, line = own.pop()
-    statement = _statement(frame, line)
+    statement = statement_of(frame, line)
     for _ in range(MOST_STEPS):
         found = _one_of(statement, frame, identity, device)
         if statement is None or found is None:
@@ -48,12 +46,12 @@ def _steps(own: list[Frame], identity: int, device: str) -> Iterator[Site]:
             if (at := assigned_at(owner, name)) is not None:
                 yield Site(*at, source=linecache.getline(*at).strip()[:MOST_SHOWN])
             return
-        assigned = _assignment(frame, name, statement.lineno)
+        assigned = assignment(frame, name, statement.lineno)
         if assigned is not None:
             statement, identity = assigned, 0
-        elif own and name in _parameters(frame):
+        elif own and name in parameters(frame):
             frame, line = own.pop()
-            statement, identity = _statement(frame, line), id(value)
+            statement, identity = statement_of(frame, line), id(value)
         else:
             return
         if statement is not None:
@@ -64,12 +62,6 @@ def _site(frame: FrameType, statement: ast.stmt) -> Site:
     code = frame.f_code
     text = linecache.getline(code.co_filename, statement.lineno).strip()[:MOST_SHOWN]
     return Site(code.co_filename, statement.lineno, function=function_name(code), source=text)
-
-
-def _parameters(frame: FrameType) -> tuple[str, ...]:
-    code = frame.f_code
-    flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
 
 
 def _one_of(
@@ -125,58 +117,3 @@ def _lies_on(value: Any, device: str) -> bool:
             if type(each) in PLAIN
         )
     return False
-
-
-def _statement(frame: FrameType, line: int) -> ast.stmt | None:
-    tree = _tree(frame.f_code.co_filename)
-    return statement_at(tree, line) if tree else None
-
-
-def _assignment(frame: FrameType, name: str, line: int) -> ast.stmt | None:
-    """The last one above the line, in the same function."""
-    tree = _tree(frame.f_code.co_filename)
-    scope = _scope(tree, frame.f_code.co_firstlineno) if tree else None
-    above = [
-        node
-        for node in _inside(scope or tree)
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor))
-        and node.lineno < line
-        and name in _targets(node)
-    ]
-    return max(above, key=lambda node: node.lineno, default=None)
-
-
-def _targets(node: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.AsyncFor) -> set[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return {
-        each.id
-        for target in targets
-        for each in ast.walk(target)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    }
-
-
-def _scope(tree: ast.Module, first: int) -> ast.AST | None:
-    """The function whose code begins at that line, its decorators included."""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            lines = [node.lineno, *(each.lineno for each in node.decorator_list)]
-            if min(lines) == first:
-                return node
-    return None
-
-
-def _inside(scope: ast.AST | None) -> Iterator[ast.AST]:
-    """What runs in the frame of the scope itself."""
-    for node in ast.iter_child_nodes(scope) if scope else ():
-        yield node
-        if not isinstance(node, SCOPES):
-            yield from _inside(node)
-
-
-@functools.lru_cache(maxsize=16)
-def _tree(file: str) -> ast.Module | None:
-    try:
-        return ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
-        return None

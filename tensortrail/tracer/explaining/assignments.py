@@ -1,0 +1,73 @@
+"""The source of a running function tells where its variables are assigned."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Iterator
+from types import FrameType
+
+from tensortrail.rules.shared.mends import statement_at
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+Assigning = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.AsyncFor
+
+
+def parameters(frame: FrameType) -> tuple[str, ...]:
+    code = frame.f_code
+    flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
+
+
+def statement_of(frame: FrameType, line: int) -> ast.stmt | None:
+    tree = _tree(frame.f_code.co_filename)
+    return statement_at(tree, line) if tree else None
+
+
+def assignment(frame: FrameType, name: str, line: int) -> ast.stmt | None:
+    """The last one above the line, in the same function."""
+    tree = _tree(frame.f_code.co_filename)
+    scope = _scope(tree, frame.f_code.co_firstlineno) if tree else None
+    above = [
+        node
+        for node in _inside(scope or tree)
+        if isinstance(node, Assigning) and node.lineno < line and name in _targets(node)
+    ]
+    return max(above, key=lambda node: node.lineno, default=None)
+
+
+def _targets(node: Assigning) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return {
+        each.id
+        for target in targets
+        for each in ast.walk(target)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
+
+
+def _scope(tree: ast.Module, first: int) -> ast.AST | None:
+    """The function whose code begins at that line, its decorators included."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            lines = [node.lineno, *(each.lineno for each in node.decorator_list)]
+            if min(lines) == first:
+                return node
+    return None
+
+
+def _inside(scope: ast.AST | None) -> Iterator[ast.AST]:
+    """What runs in the frame of the scope itself."""
+    for node in ast.iter_child_nodes(scope) if scope else ():
+        yield node
+        if not isinstance(node, SCOPES):
+            yield from _inside(node)
+
+
+@functools.lru_cache(maxsize=16)
+def _tree(file: str) -> ast.Module | None:
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return None
