@@ -21,23 +21,11 @@ from tests.real.suites import Suite, Tests, run, tests_of
 CHOSEN = {
     "accelerate": replace(GPU_SUITES["accelerate"], files=("tests/test_hooks.py",)),
     "safetensors": GPU_SUITES["safetensors"],
-    "compressed-tensors": replace(
-        GPU_SUITES["compressed-tensors"],
-        files=("tests/test_quantization/test_quant_args.py", "tests/test_transform"),
-    ),
     "diffusers": replace(
         GPU_SUITES["diffusers"],
         files=("tests/schedulers/test_scheduler_ddim.py",
                "tests/schedulers/test_scheduler_unipc.py"),
         options=(),
-    ),
-    "peft": replace(
-        GPU_SUITES["peft"],
-        files=("tests/test_low_level_api.py", "tests/test_mixed.py"),
-        options=(),
-    ),
-    "torchao": replace(
-        GPU_SUITES["torchao"], files=("test/quantization/test_quant_primitives.py",)
     ),
 }  # fmt: skip
 REHEARSED = ("--rehearse", "cuda:2")

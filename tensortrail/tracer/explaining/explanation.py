@@ -16,11 +16,13 @@ from tensortrail.rules.shared.refused_memory import Shortage, shortage
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.tracer.explaining.bytes_by_model import bytes_by_model
 from tensortrail.tracer.explaining.causes import Cause, Match, match_chain, type_name_of
+from tensortrail.tracer.explaining.compared_devices import compared
 from tensortrail.tracer.explaining.failed_save import finding_of_save, saves
 from tensortrail.tracer.explaining.fitting import fitting
 from tensortrail.tracer.explaining.names_in_traceback import Scene
 from tensortrail.tracer.explaining.phase_traces import beginning
 from tensortrail.tracer.explaining.standing_findings import standing_findings
+from tensortrail.tracer.identity.storages import device_of
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -93,7 +95,7 @@ def explain(
     if lack is not None:
         standing = tuple(each for each in standing if each.code == OutOfMemory.code)
     if not told and not standing and not (failure and _mixed(failure)):
-        return None
+        return None if failed else _of_assert(error, failures, opened)
     link = failed[0] if failed else (best[0] if best else error)
     scene = Scene(link, error)
     since = beginning(phase, timeline) if phase and timeline else 0.0
@@ -116,6 +118,48 @@ def explain(
         needed=str(lack) if lack and not standing else "",
         holders=bytes_by_model(timeline, lack.device) if timeline and lack and not filled else (),
         filled=filled,
+    )
+
+
+def _of_assert(
+    error: BaseException, failures: Failures | None, opened: Callable[[], RunTimeline] | None
+) -> Explanation | None:
+    """Of an assert that compares devices: where the tensors lie that it asked."""
+    if failures is None or opened is None or not isinstance(error, AssertionError):
+        return None
+    scene = Scene(error)
+    entries = [
+        (name, tensor, failures.storages.entry(tensor))
+        for name, tensor in compared(error, scene.user_frame())
+    ]
+    if not entries:
+        return None
+    timeline = opened()
+    return Explanation(
+        error=_line(error),
+        op="the comparison",
+        at=scene.user_site(),
+        operands=tuple(
+            _compared(name, tensor, timeline.here(entry.number), timeline, scene)
+            for name, tensor, entry in entries
+            if entry is not None
+        ),
+    )
+
+
+def _compared(
+    name: str, tensor: Any, storage: Storage | None, timeline: Timeline, scene: Scene
+) -> Operand:
+    device = str(device_of(tensor))
+    puts = placing(timeline.history(storage)) if storage else []
+    return Operand(
+        argument=name,
+        name=_name(timeline, storage),
+        device=device,
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=tuple(tensor.shape),
+        placed=puts[-1] if puts else None,
+        behind=() if puts else scene.lines_behind(id(tensor), device),
     )
 
 

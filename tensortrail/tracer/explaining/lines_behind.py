@@ -72,7 +72,7 @@ def _one_of(
     found: dict[str, tuple[str, Any, Any]] = {}
     own = variables(frame)
     for node in _read(statement) if statement else ():
-        for name, value, owner in _known(node, own):
+        for name, value, owner in known(node, own):
             if id(value) == identity:
                 return name, value, owner
             if _lies_on(value, device):
@@ -90,12 +90,12 @@ def _read(statement: ast.stmt) -> Iterator[ast.expr]:
             yield node
 
 
-def _known(node: ast.expr, own: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def known(node: ast.expr, own: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """What is known of it without running code of the program."""
     if isinstance(node, ast.Name) and node.id in own:
         yield node.id, own[node.id], None
     elif isinstance(node, ast.Attribute):
-        for _, owner, _ in _known(node.value, own):
+        for _, owner, _ in known(node.value, own):
             try:
                 kept = object.__getattribute__(owner, "__dict__")
             except AttributeError:

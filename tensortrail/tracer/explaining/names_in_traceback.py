@@ -31,12 +31,16 @@ class Scene:
     def name(self, identity: int) -> str:
         return self._names.get(identity, "")
 
+    def user_frame(self) -> tuple[FrameType, int] | None:
+        """The innermost of the user's."""
+        own = (each for each in reversed(self._frames))
+        return next((each for each in own if OWNERS[each[0].f_code.co_filename] == USER), None)
+
     def user_site(self) -> Site | None:
-        """The innermost line of the user's."""
-        for frame, line in reversed(self._frames):
-            if OWNERS[frame.f_code.co_filename] == USER:
-                return Site(frame.f_code.co_filename, line, function=function_name(frame.f_code))
-        return None
+        if (found := self.user_frame()) is None:
+            return None
+        code = found[0].f_code
+        return Site(code.co_filename, found[1], function=function_name(code))
 
     def lines_behind(self, identity: int, device: str) -> tuple[Site, ...]:
         """That the operand came through, the nearest first."""

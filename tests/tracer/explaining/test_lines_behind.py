@@ -101,3 +101,36 @@ def test_steps(tmp_path: Path, program: Callable[[], None], steps: list[str]) ->
     for line, step in zip(shown, steps, strict=True):
         assert "test_lines_behind.py:" in line
         assert step in line
+
+
+def compares_devices() -> None:
+    made = torch.zeros(3, device="meta")
+    derived = made * 2
+    assert made.device == derived.device == torch.device("cpu")
+
+
+def compares_shapes() -> None:
+    found = torch.zeros(3, device="meta")
+    assert found.shape == (4,)
+
+
+def test_an_assert_that_compares_devices(tmp_path: Path) -> None:
+    run = tensortrail.trace(tmp_path / "run")
+    with pytest.raises(AssertionError), run:
+        compares_devices()
+    at, made, made_at, derived, *behind = run.explanation.splitlines()[1:]
+    assert "the comparison at" in at
+    assert made.split() == ["made", "meta", "float32", "3"]
+    assert "made at tests/tracer/explaining/test_lines_behind.py" in made_at
+    assert derived.split() == ["derived", "meta", "float32", "3"]
+    assert [each.partition(": ")[2] for each in behind] == [
+        "derived = made * 2",
+        'made = torch.zeros(3, device="meta")',
+    ]
+
+
+def test_an_assert_that_asks_for_no_device(tmp_path: Path) -> None:
+    run = tensortrail.trace(tmp_path / "run")
+    with pytest.raises(AssertionError), run:
+        compares_shapes()
+    assert not run.explanation
