@@ -34,10 +34,10 @@ class ArgumentDropped(Rule):
     passed on to it by their names, one of them of this sort.
 
     It is a note for a call of code that is not known, unless that is the `__init__` of a base and
-    is given one of `device` and `dtype`, and in a function with a decorator. It is a note for other
-    parameters than `device` where they may be there for the sake of a common signature: in a
-    method of a class with bases of the project, and where another function of the file has the
-    same name or this one is passed on as a value. Nothing is reported for a `dtype` where the call
+    is given one of `device` and `dtype`. It is a note where the parameter may be there for the
+    sake of a common signature: in a function with a decorator and in a method of a class with
+    bases; and, but for `device`, where another function of the file has the same name or this one
+    is passed on as a value. Nothing is reported for a `dtype` where the call
     is given one, or its result is cast.
 
     ## Why is this bad?
@@ -117,7 +117,8 @@ class ArgumentDropped(Rule):
                 if calls:
                     reported.add(calls[0])
                     shared = name != "device" and _is_shared(module, function)
-                    severity = Severity.NOTE if shared or _is_registered(function) else None
+                    meant = _has_bases(module, function) or _is_registered(function)
+                    severity = Severity.NOTE if shared or meant else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
                 for call, others in _passing_on(module, function, name):
@@ -144,13 +145,18 @@ def _is_registered(function: FunctionNode) -> bool:
     return bool(decorators - {"staticmethod", "classmethod"})
 
 
+def _has_bases(module: Module, function: FunctionNode) -> bool:
+    """It may override a method of a class that is not known."""
+    cls = module.parent(function)
+    own = function.name != "__init__" and isinstance(cls, ast.ClassDef)
+    bases = cls.bases if isinstance(cls, ast.ClassDef) and own else []
+    return bool(set(map(module.qualified, bases)) - _PLAIN_BASES)
+
+
 def _is_shared(module: Module, function: FunctionNode) -> bool:
     """Its parameters may not be its own choice: it is called in place of another."""
-    cls = module.parent(function)
     if function.name == "__init__":
         return False
-    if isinstance(cls, ast.ClassDef) and set(map(module.qualified, cls.bases)) - _PLAIN_BASES:
-        return True
     return _has_a_namesake(module, function) or _is_a_value(module, function.name)
 
 

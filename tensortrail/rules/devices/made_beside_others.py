@@ -32,6 +32,7 @@ class Evidence:
 
     model: ast.expr | None
     """The tensor whose dtype or shape it has."""
+    is_typed: bool
     others: Sequence[ast.Call]
     """Factories of the function that are given a device."""
     beside: Beside | None
@@ -47,8 +48,8 @@ class MadeBesideOthers(Rule):
     device, or it has the dtype or the shape of such a tensor (`torch.zeros(n, dtype=x.dtype)`).
 
     It is a note where it has the dtype or shape of such a tensor, no other factory is given a
-    device, no operation of torch takes the two together, and nothing says that callers pass
-    tensors of a GPU.
+    device, no operation of torch takes it together with the one whose dtype it has, and nothing
+    says that callers pass tensors of a GPU.
 
     Nothing is reported for a tensor without a dimension or one that is an index, is moved or is
     copied later, where a condition about devices or types leads to the factory, and while an
@@ -173,7 +174,7 @@ def _evidence(module: Module, function: FunctionNode, call: ast.Call) -> Evidenc
         return None
     if beside is None and like is not None and module.text(like).startswith("self."):
         return None  # what a module makes like its own weight may become that weight
-    return Evidence(like, others, beside)
+    return Evidence(like, typed is not None, others, beside)
 
 
 def _follows(module: Module, function: FunctionNode, like: ast.expr | None) -> bool:
@@ -193,7 +194,7 @@ def _is_sure(module: Module, function: FunctionNode, why: Evidence) -> bool:
 
 def _meets_its_model(module: Module, function: FunctionNode, why: Evidence) -> bool:
     """`torch.cat([x, torch.zeros(n, dtype=x.dtype)])`: whoever passes `x` decides alone."""
-    if why.model is None or why.beside is None:
+    if why.model is None or why.beside is None or not why.is_typed:
         return False
     node, there = why.beside
     name = module.qualified(node.func) if isinstance(node, ast.Call) else "torch."
