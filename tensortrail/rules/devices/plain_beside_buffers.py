@@ -73,6 +73,15 @@ class Rotary(nn.Module):
     )
     good = (
         Good(
+            "import torch\nfrom torch import nn\n\n\nclass Scores(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            '        self.register_buffer("angles", torch.linspace(0, 1, n))\n'
+            "        self.waves = torch.linspace(1, 2, n)\n\n"
+            "    def forward(self, x):\n"
+            "        return score(x, self.angles, waves=self.waves)\n\n\n"
+            "def score(x, angles, waves):\n    return x * angles * waves.to(x.device)\n"
+        ),
+        Good(
             "import torch\nfrom torch import nn\n\n\nclass Rotary(nn.Module):\n"
             "    def __init__(self, n):\n        super().__init__()\n"
             "        self.sizes = [n, n]\n        self.weight = nn.Parameter(torch.ones(n))\n"
@@ -209,6 +218,32 @@ def _is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
             return True
         if function is not None and function.name in _MOVERS:
             return True
+        if _is_moved_by_callee(module, node):
+            return True
+    return False
+
+
+def _is_moved_by_callee(module: Module, node: ast.expr) -> bool:
+    """`score(x, doas=self.doas)` of a function of this file that starts with `doas.to(...)`."""
+    above = module.parent(node)
+    call = module.parent(above) if isinstance(above, ast.keyword) else above
+    if not isinstance(call, ast.Call):
+        return False
+    func = call.func
+    called = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    for function in module.nodes(ast.FunctionDef):
+        if function.name == called:
+            names = [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
+            names = names[1:] if names[:1] == ["self"] else names
+            if isinstance(above, ast.keyword):
+                given = above.arg
+            else:
+                at = call.args.index(node) if node in call.args else len(names)
+                given = names[at] if at < len(names) else None
+            return any(
+                each.id == given and any(name in _MOVES for name in _methods_on(module, each))
+                for each in module.nodes(ast.Name, function)
+            )
     return False
 
 
