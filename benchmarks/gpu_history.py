@@ -137,6 +137,15 @@ class Judge:
             return Verdict(False, _first(after.trouble) or reason)
         return self._against_plain(before, told)
 
+    def explanation(self) -> tuple[bool, bool]:
+        """Whether the failures before the fix are explained, and whether a line of it is named."""
+        fix, folders = self.trial.fix, self.layout.folders
+        self.repository.unpack(f"{fix.commit}^", folders[:-1], self.work / "before")
+        self.repository.unpack(fix.commit, folders[-1:], self.work / "before")
+        before = self._run("before", rehearsed=True)
+        told = [before.tests[name].explanation for name in _named(before, "failed")]
+        return any(told), any(map(self._names_a_line, told))
+
     def _against_plain(self, before: Outcomes, told: Sequence[str]) -> Verdict:
         plain = self._run("before", rehearsed=False)
         words = {name: _word(plain, name) for name in told}
@@ -259,10 +268,28 @@ def judge(project: str, options: argparse.Namespace) -> None:
             continue
         work = options.work / commit[:12]
         others = packages(_day(trial.fix), options.work / "eras")
-        found = Judge(layout, repository, trial, work, options.seconds, others).verdict()
-        record(trial, found)
-        print(project, commit[:9], trial.fix.subject[:60], found, flush=True)
+        judged = Judge(layout, repository, trial, work, options.seconds, others)
+        if not options.explain:
+            record(trial, found := judged.verdict())
+            print(project, commit[:9], trial.fix.subject[:60], found, flush=True)
+        elif commit[:12] in told_apart(test):
+            record_explanation(trial, *judged.explanation())
         shutil.rmtree(work, ignore_errors=True)
+
+
+def told_apart(test: str) -> set[str]:
+    return {row["fix"] for row in recorded() if row["test"] == test and row["told_apart"]}
+
+
+def record_explanation(trial: Trial, explained: bool, names_the_line: bool) -> None:
+    """Of a fix that has a verdict."""
+    test, fix = "ours" if trial.ours else "theirs", trial.fix.commit[:12]
+    rows = recorded()
+    for row in rows:
+        if (row["fix"], row["test"]) == (fix, test):
+            row |= {"explained": explained, "names_the_line": names_the_line}
+            print(row["project"], fix, explained, names_the_line, flush=True)
+    RESULTS.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def main() -> None:
@@ -275,6 +302,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=240, help="for one run")
     parser.add_argument("--ours", action="store_true", help="the tests in device_bugs/")
     parser.add_argument("--again", action="store_true", help="also those with a verdict")
+    parser.add_argument("--explain", action="store_true", help="with --again: run what was told "
+                        "apart only before the fix, and see what is explained")  # fmt: skip
     parser.add_argument("--write", action="store_true", help="write the tables, run nothing")
     options = parser.parse_args()
     if not options.write:
