@@ -43,6 +43,9 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
         one = called.last_name in names("mappings", "tensor_methods")
         return held if one and "return_dict" not in called.nodes else Held(What.BOX, each=held)
     if isinstance(func, ast.Attribute):
+        if _is_leaf_itself(world_of, func):
+            own = Held(What.MODULE, frozenset({Place(Where.SELF)}), cls="leaf")
+            return of_module(world_of, called, own, env)
         base = world_of.value(func.value, env)
         if base.what is What.SELF:
             return _of_self(world_of, called, func.attr, env)
@@ -61,6 +64,19 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
     elif isinstance(func, ast.Name):
         world_of.meetings.pass_on(node, called.operands, env)
     return UNKNOWN_HELD
+
+
+def _is_leaf_itself(world_of: Evaluating, func: ast.Attribute) -> bool:
+    """`super().forward` of a class whose base is `nn.Embedding`."""
+    above = func.value
+    of_base = isinstance(above, ast.Call) and getattr(above.func, "id", "") == "super"
+    if func.attr != "forward" or not of_base or world_of.cls is None:
+        return False
+    bases = map(world_of.world.qualified, world_of.cls.bases)
+    return any(
+        each.startswith("torch.nn.") and _class_of_torch(each.rpartition(".")[2]) == "leaf"
+        for each in bases
+    )
 
 
 def _asks_for_tensors(node: ast.Call) -> bool:

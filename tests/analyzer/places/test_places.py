@@ -280,3 +280,20 @@ def test_a_component_of_a_pipeline_lies_with_it() -> None:
     )
     assert places(module, "self.encoder(x)") == "self(output)"
     assert places(module, "self.other(x)") == ""
+
+
+@pytest.mark.parametrize(("base", "meets"), [("nn.Embedding", True), ("nn.Module", False)])
+def test_the_forward_of_a_leaf_that_is_the_base_takes_its_parameters(
+    base: str, meets: bool
+) -> None:
+    module = module_of(
+        HEAD + f"class Positions({base}):\n    def forward(self, n: int):\n"
+        "        steps = torch.arange(n)\n        return super().forward(steps + 2)\n"
+    )
+    function = next(each for each in module.nodes(ast.FunctionDef))
+    found = [
+        {place.text for held in (each.left, each.right) for place in held.places}
+        for each in module.places(function).meetings
+        if each.operation == "module"
+    ]
+    assert found == ([{"self", "default"}] if meets else [])
