@@ -17,7 +17,7 @@ from tensortrail.tracer.exports.text import render
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.recording import session
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
-from tests.rules.recorded import found
+from tests.rules.recorded import found, record
 
 PROGRAM = """\
 import torch
@@ -89,7 +89,7 @@ ROWS = [
 
 def test_rows_that_are_not_shown_are_counted() -> None:
     rows = table(ROWS)
-    assert rows[-1].kind == "5 other lines"
+    assert (rows[-1].kind, rows[-1].where) == ("in variables", "5 other lines")
     assert sum(each.nbytes for each in rows) == 3 * KIB**2 + 12 * 512
     assert by_kind(ROWS) == "3.00 MiB kept for backward, 6.00 KiB in variables"
 
@@ -106,3 +106,28 @@ def test_a_trail_may_hold_anything() -> None:
 
     for facts in ({}, {"filled": 3}, {"filled": [3, {"bytes": "many"}, {"bytes": 1}]}):
         assert filled_of(Event(Did.ERROR, 0.0, "main", "", "", facts=facts)) == []
+
+
+def test_what_keeps_the_graph_is_named_by_the_little_that_is_its_own(tmp_path: Path) -> None:
+    """The losses of some steps are 512 bytes each; their graphs fill the device."""
+    source = """\
+    import torch
+    class Meter:
+        def __init__(self):
+            self.values = []
+    net = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(3))).to("cuda")
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    meter = Meter()
+    for _ in range(40):
+        loss = net(torch.ones(512, 64, device="cuda")).relu().sum()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+        meter.values.append((loss, 1))
+    """
+    _, timeline, error = record(tmp_path, source, "cuda:1x8MiB")
+    assert isinstance(error, torch.OutOfMemoryError)
+    (finding,) = found(timeline, "OFF113")
+    assert "the list `Meter.values` grows by " in finding.message
+    assert ", and autograd's graph by " in finding.message
+    (change,) = finding.fixes
+    assert "`.detach().cpu()` of it into the list `Meter.values`" in change.description

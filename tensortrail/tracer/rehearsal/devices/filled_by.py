@@ -28,8 +28,8 @@ KEPT = "in containers and attributes"
 GRAPH = "kept for backward"
 """By nothing that Python code refers to: autograd's graph has saved it."""
 VARIABLES = "in variables"
-MOST_LOOKS = 20
-"""Storages whose keeper is looked for, each by all objects there are: one of those alike."""
+MOST_LOOKS = 32
+"""Storages whose keeper is looked for, each by all objects there are. Others follow those alike."""
 
 
 class Piece(TypedDict):
@@ -112,14 +112,14 @@ class _Kinds:
         unknown = [each for each in pieces if each["key"] not in self._kind]
         ours = {id(each) for each in self._tensors.values()} | {id(self._tensors)}
         in_variables = _in_variables()
-        alike: dict[Alike, list[Piece]] = defaultdict(list)
-        for each in unknown:
-            alike[each["made"], each["what"]].append(each)
-        most_first = sorted(alike.values(), key=len, reverse=True)
-        for number, group in enumerate(most_first):
-            found = self._kept_by(group[0], ours) if number < MOST_LOOKS else ""
-            for each in group:
-                self._note(each["key"], found, in_variables)
+        of_alike: dict[Alike, str] = {}
+        in_turn = _in_turn(unknown)
+        for each in in_turn[:MOST_LOOKS]:
+            found = self._kept_by(each, ours)
+            self._note(each["key"], found, in_variables)
+            of_alike[_alike(each)] = of_alike.get(_alike(each)) or found
+        for each in in_turn[MOST_LOOKS:]:
+            self._note(each["key"], of_alike.get(_alike(each), ""), in_variables)
 
     def _kept_by(self, piece: Piece, ours: set[int]) -> str:
         tensors = self._tensors[piece["key"]]
@@ -161,6 +161,20 @@ class _Kinds:
         for buffer in (own.get("_buffers") or {}).values():
             if buffer is not None:
                 self._kind.setdefault(key_of(buffer), BUFFERS)
+
+
+def _alike(piece: Piece) -> Alike:
+    return piece["made"], piece["what"]
+
+
+def _in_turn(pieces: Sequence[Piece]) -> list[Piece]:
+    """One of each line and shape, then a second one of each: few bytes may keep very many."""
+    seen: Counter[Alike] = Counter()
+    turns: list[tuple[int, Piece]] = []
+    for each in pieces:
+        turns.append((seen[_alike(each)], each))
+        seen[_alike(each)] += 1
+    return [each for _, each in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _in_variables() -> set[int]:
