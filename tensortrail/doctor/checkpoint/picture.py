@@ -132,7 +132,7 @@ def _bar(row: Row, largest: int, groups: Mapping[str, int], findings: Iterable[F
         if each.site.start >= 0:
             wide = max((each.site.end - each.site.start) * scale, 4)
             drawn.append(_rect("damage", each.site.start * scale, wide, each.message))
-    count = f"{len(row.pieces):,} weights, {row.size:,} bytes"
+    count = f"{len(row.pieces):,} weight{'s' * (len(row.pieces) != 1)}, {row.size:,} bytes"
     return f"""<article class="card shard">
 <h3><span>{_safe(row.name)}</span><span class="soft number">{count}</span></h3>
 <svg viewBox="0 0 {WIDTH:.0f} {HEIGHT}" preserveAspectRatio="none" role="img" \
@@ -165,7 +165,8 @@ def _facts(found: Examination, rows: list[Row]) -> str:
     told = f"<span><b>{count:,}</b> weights</span>"
     told += f"<span><b>{sum(row.size for row in rows):,}</b> bytes</span>"
     told += f"<span><b>{len(found.ran)}</b> checks ran</span>"
-    return told + f"<span><b>{len(found.findings)}</b> findings</span>"
+    number = len(found.findings)
+    return told + f"<span><b>{number}</b> finding{'s' * (number != 1)}</span>"
 
 
 def _parted(rows: list[Row]) -> str:

@@ -28,8 +28,8 @@ class StoredPieceDamaged(Rule):
     ## Example
     ```
     $ tensortrail doctor checkpoint-100
-    error[CKP847] stored-piece-damaged: the piece 'model.head.weight' at offset [0, 0]: the file
-    ends before the directory of its archive (byte 8,192)
+    error[CKP847] stored-piece-damaged: the piece 'model.head.weight' at offset [0, 0]: it ends
+    before the directory of its archive (byte 8,192)
     ```
 
     ## Fix safety

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from tensortrail.rules.checkpoint import (
     WeightFile,
 )
 
+_FILE = re.compile("^the file ")
 _ALONE = ""
 """The name of a tensor that is all that an archive holds."""
 
@@ -61,7 +63,8 @@ def _flaws(part: StoredPart, archive: WeightFile, described: Described | None) -
         if flaw.trouble is Trouble.EXECUTES:
             yield _in_piece(part, flaw, Trouble.EXECUTES)
         elif flaw.trouble is not Trouble.CODE:
-            yield _in_piece(part, flaw, Trouble.PIECE)
+            damaged = flaw._replace(message=_FILE.sub("it ", flaw.message))
+            yield _in_piece(part, damaged, Trouble.PIECE)
         elif described:  # an object may have any class: it is loaded with them
             yield _in_piece(part, flaw, Trouble.CODE)
     if described and not archive.flaws and (other := _other_tensor(archive, described)):
@@ -90,7 +93,7 @@ def _in_piece(part: StoredPart, flaw: Flaw, trouble: Trouble) -> Flaw:
     end = part.begin + flaw.end if flaw.end >= 0 else part.end
     return flaw._replace(
         trouble=trouble,
-        message=f"the piece {_name(part)}, a file of its own: {flaw.message}",
+        message=f"the piece {_name(part)}: {flaw.message}",
         begin=begin,
         end=end,
     )
