@@ -51,8 +51,9 @@ def _may_differ(module: Module, call: ast.Call) -> bool:
         return False
     if any(each.arg == "pin_memory" for each in call.keywords):
         return False
-    empty = any(isinstance(each, ast.Constant) and each.value == 0 for each in call.args[:1])
-    return not empty and not any(
+    first = call.args[0] if call.args else None
+    one_at_most = isinstance(first, ast.Constant) and first.value in (0, 1)
+    return not one_at_most and not any(
         isinstance(each, ast.ExceptHandler) for each in module.ancestors(call)
     )
 

@@ -35,10 +35,9 @@ class ArgumentDropped(Rule):
 
     It is a note for a call of code that is not known, unless that is the `__init__` of a base and
     is given one of `device` and `dtype`. It is a note where the parameter may be there for the
-    sake of a common signature: in a function with a decorator and in a method of a class with
-    bases; and, but for `device`, where another function of the file has the same name or this one
-    is passed on as a value. Nothing is reported for a `dtype` where the call
-    is given one, or its result is cast.
+    sake of a common signature: in a function with a decorator, in a method of a class with bases,
+    and where another function of the file has the same name or this one is passed on as a value.
+    Nothing is reported for a `dtype` where the call is given one, or its result is cast.
 
     ## Why is this bad?
     The caller has said where the result is to be, and gets it somewhere else.
@@ -116,7 +115,7 @@ class ArgumentDropped(Rule):
                     continue
                 if calls:
                     reported.add(calls[0])
-                    shared = name != "device" and _is_shared(module, function)
+                    shared = _is_shared(module, function)
                     meant = _has_bases(module, function) or _is_registered(function)
                     severity = Severity.NOTE if shared or meant else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import sets_up
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
 _ASKED = frozenset({"device", "shape", "dtype", "size", "item"})
@@ -223,28 +224,32 @@ def _is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
     return False
 
 
-def _is_moved_by_callee(module: Module, node: ast.expr) -> bool:
-    """`score(x, doas=self.doas)` of a function of this file that starts with `doas.to(...)`."""
+def _is_moved_by_callee(module: Module, node: ast.expr, deeper: int = 1) -> bool:
+    """`score(x, doas=self.doas)` of a function of this file with `doas.to(...)`, or of one that
+    only hands it on to such a function."""
     above = module.parent(node)
     call = module.parent(above) if isinstance(above, ast.keyword) else above
     if not isinstance(call, ast.Call):
         return False
-    func = call.func
-    called = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    keyword = above.arg if isinstance(above, ast.keyword) else None
     for function in module.nodes(ast.FunctionDef):
-        if function.name == called:
-            names = [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
-            names = names[1:] if names[:1] == ["self"] else names
-            if isinstance(above, ast.keyword):
-                given = above.arg
-            else:
-                at = call.args.index(node) if node in call.args else len(names)
-                given = names[at] if at < len(names) else None
+        if function.name == called(call):
+            given = keyword or _parameter(function, call, node)
+            uses = [each for each in module.nodes(ast.Name, function) if each.id == given]
             return any(
-                each.id == given and any(name in _MOVES for name in _methods_on(module, each))
-                for each in module.nodes(ast.Name, function)
+                any(name in _MOVES for name in _methods_on(module, each))
+                or (deeper > 0 and _is_moved_by_callee(module, each, deeper - 1))
+                for each in uses
             )
     return False
+
+
+def _parameter(function: ast.FunctionDef, call: ast.Call, node: ast.expr) -> str | None:
+    """What the function calls the argument."""
+    names = [each.arg for each in function.args.args]
+    names = names[1:] if names[:1] == ["self"] else names
+    at = call.args.index(node) if node in call.args else len(names)
+    return names[at] if at < len(names) else None
 
 
 def _methods_on(module: Module, node: ast.expr) -> Iterator[str]:

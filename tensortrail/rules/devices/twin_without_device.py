@@ -47,8 +47,7 @@ class TwinWithoutDevice(Rule):
 
     code = "DEV534"
     name = "twin-without-device"
-    since = "0.2.0"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528")
     triggers = (("torch", "device="), ("torch", "device ="))

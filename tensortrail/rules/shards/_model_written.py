@@ -6,7 +6,7 @@ import ast
 import re
 
 from tensortrail.rules import Kind, Module
-from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.shared.objects import keyword
 
 _EMPTY = re.compile(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
 _FILLS = re.compile(r"from_pretrained|load_checkpoint|to_empty|materiali[sz]e|dispatch")
@@ -25,7 +25,7 @@ _READS = frozenset(
 """Methods of a model that give its weights no data."""
 _WRITERS = ("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model",
             "accelerate.utils.save")  # fmt: skip
-_DISPATCHES = "dispatch_model"
+_DISPATCHES = ("accelerate.dispatch_model", "accelerate.big_modeling.dispatch_model")
 
 
 def written(module: Module, call: ast.Call) -> ast.expr | None:
@@ -51,14 +51,18 @@ def written(module: Module, call: ast.Call) -> ast.expr | None:
 
 def keeps_values(module: Module, by: ast.AST | None) -> bool:
     """`dispatch_model` to GPUs alone leaves the weights where they can be read."""
-    return isinstance(by, ast.Call) and called(by) == _DISPATCHES and not _to_disk(by)
+    return isinstance(by, ast.Call) and _dispatches(module, by) and not _to_disk(by)
 
 
 def dispatched(module: Module, written: ast.expr) -> ast.Call | None:
     """The call that gave the model back, with some of its weights on disk."""
     origins = module.value_of(written).origins
-    sent = [each for each in origins if isinstance(each, ast.Call) and called(each) == _DISPATCHES]
+    sent = [each for each in origins if isinstance(each, ast.Call) and _dispatches(module, each)]
     return sent[0] if len(sent) == len(origins) and sent and _to_disk(sent[0]) else None
+
+
+def _dispatches(module: Module, call: ast.Call) -> bool:
+    return module.qualified(call.func) in _DISPATCHES
 
 
 def _to_disk(call: ast.Call) -> bool:
