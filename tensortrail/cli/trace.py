@@ -145,15 +145,17 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     except BaseException as error:
         ending.code = 1
         ending.interrupted = type(error) is KeyboardInterrupt
-        _told(error, running, wants_color(options.color, sys.stderr))
+        explained = _told(error, running, wants_color(options.color, sys.stderr))
+        if isinstance(error, Exception) and not explained:
+            ending.error = type(error).__name__
         # The interpreter goes on as after any uncaught exception; it was printed already.
         sys.excepthook = lambda *_: None
         raise
     return 0
 
 
-def _told(error: BaseException, running: Session, color: bool) -> None:
-    """The traceback without frames of ours, and the explanation under it."""
+def _told(error: BaseException, running: Session, color: bool) -> bool:
+    """The traceback without frames of ours, and the explanation under it, if there is one."""
     text = "" if isinstance(error, Stopped) else running.explained(error, color=color)
     without_our_frames(error)
     sys.excepthook(type(error), error, error.__traceback__)
@@ -161,6 +163,7 @@ def _told(error: BaseException, running: Session, color: bool) -> None:
         sys.stderr.flush()
         sys.stderr.write("\n" + text)
         sys.stderr.flush()
+    return bool(text)
 
 
 class Ending:
@@ -172,6 +175,8 @@ class Ending:
         self._pid = os.getpid()
         self.code: Any = 0
         self.interrupted = False
+        self.error = ""
+        """The class of the exception that ended the program, if nothing explained it."""
 
     def finish(self) -> None:
         if os.getpid() != self._pid:
@@ -217,7 +222,7 @@ class Ending:
                 say(f"tensortrail: {line}")
         if not self._options.quiet:
             shown = os.path.relpath(self._running.directory)
-            sys.stderr.write(closing(timeline, report.findings, shown, color))
+            sys.stderr.write(closing(timeline, report.findings, shown, color, self.error))
         if self._options.check and report.findings:
             sys.stderr.write(render("text", report, color=color) + "\n")
         return len(report.findings)

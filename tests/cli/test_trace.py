@@ -144,6 +144,7 @@ def test_an_ordinary_failure_is_left_alone(tmp_path: Path) -> None:
     code, _, errors = traced(tmp_path, "script.py")
     assert code == 1
     assert "what was where" not in errors
+    assert "the program ended with RuntimeError, which is not explained by this run" in errors
 
 
 def test_the_end_tells_where_the_trail_is(tmp_path: Path) -> None:

@@ -20,8 +20,13 @@ REHEARSE = "--rehearse"
 
 
 def closing(
-    timeline: RunTimeline, findings: Sequence[Finding], directory: str, color: bool = False
+    timeline: RunTimeline,
+    findings: Sequence[Finding],
+    directory: str,
+    color: bool = False,
+    error: str = "",
 ) -> str:
+    """`error` is the class of an exception that ended the program and was not explained."""
     summary = Summary(timeline)
     events = count_of(sum(summary.counts.values()), "event")
     lines = [inert(f"tensortrail: {events} in {directory}")]
@@ -29,6 +34,8 @@ def closing(
     if met := summary.meetings:
         lines.append(f"  {count_of(len(met), 'place')} where tensors of different devices met")
     lines += shown(lines_of(findings), MOST_FINDINGS, color)
+    if error and not findings:
+        lines.append(inert(f"  the program ended with {error}, which is not explained by this run"))
     lines += _without_gpu(timeline, findings, summary)
     lines += _still_open(timeline)
     lines += (inert(each) for each in commands(any(map(has_patch, findings)), directory))
