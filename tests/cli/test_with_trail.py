@@ -29,6 +29,7 @@ def recorded(folder: Path, comment: str = "") -> Path:
     return folder
 
 
+@pytest.mark.complete  # a program of its own
 def test_what_only_the_run_shows_is_added(tmp_path: Path) -> None:
     recorded(tmp_path)
     assert "STO207" not in run(tmp_path, "check", "--no-cache", ".")[1]

@@ -108,6 +108,7 @@ def test_a_trail_may_hold_anything() -> None:
         assert filled_of(Event(Did.ERROR, 0.0, "main", "", "", facts=facts)) == []
 
 
+@pytest.mark.complete  # each look goes over all that the tests have imported
 def test_what_keeps_the_graph_is_named_by_the_little_that_is_its_own(tmp_path: Path) -> None:
     """The losses of some steps are 512 bytes each; their graphs fill the device."""
     source = """\

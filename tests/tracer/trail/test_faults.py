@@ -205,6 +205,7 @@ def test_two_programs_at_once_in_one_directory(tmp_path: Path) -> None:
     assert any("earlier run" in each for each in timeline.trouble)
 
 
+@pytest.mark.complete  # a program of its own
 def test_a_program_that_closes_every_file(tmp_path: Path) -> None:
     """And opens its own: they must get nothing of the trail's."""
     source = """
@@ -284,6 +285,7 @@ print(raised, caught, running.recorder.writer.fault)
     assert {event.op for event in timeline.events(Did.CREATE)} == {"torch.zeros"}
 
 
+@pytest.mark.complete  # a program of its own
 def test_exit_from_a_handler_while_writing(tmp_path: Path) -> None:
     source = """
 def handler(*_):

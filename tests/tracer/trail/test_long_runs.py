@@ -58,6 +58,7 @@ def test_live_storages_take_little(tmp_path: Path) -> None:
     assert int(run.output) < 700
 
 
+@pytest.mark.complete  # a program of its own
 def test_an_event_takes_few_bytes(tmp_path: Path) -> None:
     """A training with checkpoints, as people do it."""
     run = recorded(

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,7 @@ def test_endless_names_stay_short(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.complete  # 10 MB of text
 def test_enormous_frames_are_written_in_pieces(tmp_path: Path) -> None:
     writer = written(tmp_path / "t.trail")
     for _ in range(40):
