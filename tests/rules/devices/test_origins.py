@@ -74,6 +74,26 @@ def test_a_batch_is_moved_in_its_loop(
     watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
 
 
+def test_one_of_a_pair_that_was_not_moved(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch.utils.data import DataLoader
+    net = torch.nn.Linear(4, 1).to("cuda")
+    for x, y in DataLoader([(torch.ones(4), torch.ones(1))] * 4, 2):
+        x = x.to("cuda")
+        torch.nn.functional.mse_loss(net(x), y)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert (
+        "part 1 of the batch came out of the DataLoader at program.py:4 on cpu, and only other "
+        "parts of it were moved: part 0 at program.py:5" in seen.only.message
+    )
+    mended = seen.fixed
+    assert '    x, y = x.to("cuda:0"), y.to("cuda:0")\n    x = x' in mended
+    (tmp_path / "mended").mkdir()
+    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+
+
 def test_a_part_of_a_batch_that_a_move_forgets(tmp_path: Path) -> None:
     source = """\
     import torch

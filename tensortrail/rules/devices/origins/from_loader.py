@@ -17,22 +17,29 @@ def origin(case: Case) -> Origin | None:
     last = case.placed[-1] if case.placed else None
     if last is None or last.did is not Did.CREATE or last.op != OP:
         return None
-    part = str(last.facts.get("part", ""))
-    which = f"`{part}` of the batch" if part else "the batch"
+    part, beside = _part(last), _moved_part(case, last)
+    which = f"{part} of the batch" if part and (beside or "`" in part) else "the batch"
     came = f"{which} came out of the DataLoader{where(last)} on {case.odd.device}"
-    beside = _moved_part(case, last)
-    if beside is not None:
-        name, move = beside
-        why = f"{came}, and only other parts of it were moved: `{name}`{where(move)}"
-        return Origin(why, fixes=(advice(f"move `{part}` too{where(move)}"),))
-    wanted = case.wanted or "where the module is"
-    return Origin(f"{came}, and nothing moved it to {wanted}", fixes=(_moved(case, last),))
+    if beside is None:
+        wanted = case.wanted or "where the module is"
+        return Origin(f"{came}, and nothing moved it to {wanted}", fixes=(_moved(case, last),))
+    name, move = beside
+    why = f"{came}, and only other parts of it were moved: {name}{where(move)}"
+    nested = last.facts.get("form") == "nested"
+    fix = advice(f"move {part} too{where(move)}") if nested else _moved(case, last)
+    return Origin(why, fixes=(fix,))
+
+
+def _part(event: Event) -> str:
+    """The tensor's place in its batch: `more.mask`, part 1; "" for a batch of one tensor."""
+    path = str(event.facts.get("part", ""))
+    return f"part {path}" if path.isdigit() else f"`{path}`" if path else ""
 
 
 def _moved_part(case: Case, last: Event) -> tuple[str, Event] | None:
     """A part of the same batch that was moved, and by which event."""
     parts = {
-        each.storage.key: str(each.facts.get("part", ""))
+        each.storage.key: _part(each)
         for each in case.timeline.events(Did.CREATE)
         if each.storage and each.op == OP and _batch(each) == _batch(last)
     }
