@@ -235,15 +235,10 @@ def _operands(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iter
             made=made if told["device"] == odd else None,
             hook=_hook(told) or scene.hook(identity) or _left_there(timeline, storage),
             odd=told["device"] == odd,
-            behind=_behind(told, identity, scene) if told["device"] == odd and not placed else (),
+            behind=scene.lines_behind(identity, odd)
+            if told["device"] == odd and not placed
+            else (),
         )
-
-
-def _behind(told: dict[str, Any], identity: int, scene: Scene) -> tuple[Site, ...]:
-    try:
-        return scene.lines_behind(identity, str(told["device"]))
-    except Exception:  # what the frames hold may be of any kind
-        return ()
 
 
 def _name(timeline: Timeline | None, storage: Storage | None) -> str:

@@ -33,8 +33,8 @@ class Scene:
 
     def user_frame(self) -> tuple[FrameType, int] | None:
         """The innermost of the user's."""
-        own = (each for each in reversed(self._frames))
-        return next((each for each in own if OWNERS[each[0].f_code.co_filename] == USER), None)
+        inward = reversed(self._frames)
+        return next((each for each in inward if OWNERS[each[0].f_code.co_filename] == USER), None)
 
     def user_site(self) -> Site | None:
         if (found := self.user_frame()) is None:
@@ -44,7 +44,10 @@ class Scene:
 
     def lines_behind(self, identity: int, device: str) -> tuple[Site, ...]:
         """That the operand came through, the nearest first."""
-        return lines_behind(self._of_first, identity, device)
+        try:
+            return lines_behind(self._of_first, identity, device)
+        except Exception:  # what the frames hold may be of any kind
+            return ()
 
     def parameters(self, op: str) -> list[str]:
         """The names of the operation's parameters, where Python knows them."""

@@ -8,7 +8,7 @@ from typing import Any
 from tensortrail.inert import inert
 from tensortrail.rules.timeline import Storage
 from tensortrail.tracer.reading import sentences
-from tensortrail.tracer.reading.assigned_names import variables
+from tensortrail.tracer.reading.assigned_names import assigned
 from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -17,7 +17,7 @@ MOST_SHOWN = 20
 
 def known_tensors(timeline: RunTimeline) -> dict[str, Storage]:
     """The largest first."""
-    found = variables(timeline)
+    found = assigned(timeline)
     for process in timeline.processes:
         for number, name in sorted(names(process).items()):
             if (storage := process.storage(number)) is not None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Site
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.timeline import Did, Storage
 from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.timeline import LINEAGE, LINEAGE_CODES, Process, RunTimeline
@@ -33,15 +34,15 @@ def assigned_to(timeline: RunTimeline, variable: str) -> list[Storage]:
     return found
 
 
-def variables(timeline: RunTimeline) -> dict[str, Storage]:
+def assigned(timeline: RunTimeline) -> dict[str, Storage]:
     """All of them, each with what its line made last."""
     found: dict[str, Storage] = {}
     for process in timeline.processes:
         named = names(process)
-        for number, called in _named(timeline, process):
+        for number, variables in _named(timeline, process):
             storage = process.storage(number)
             if storage is not None and number not in named:
-                found.update(dict.fromkeys(called, storage))
+                found.update(dict.fromkeys(variables, storage))
     return found
 
 
@@ -111,15 +112,10 @@ def _is_result_of(value: ast.expr, op: str) -> bool:
     while isinstance(value, (ast.Call, ast.Subscript)):
         if isinstance(value, ast.Subscript):
             value = value.value
-        elif _called(value) == op:
+        elif called(value) == op:
             return True
         elif isinstance(value.func, ast.Attribute) and value.func.attr in VIEWS:
             value = value.func.value
         else:
             return False
     return False
-
-
-def _called(call: ast.Call) -> str:
-    func = call.func
-    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")

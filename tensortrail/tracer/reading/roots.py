@@ -30,11 +30,11 @@ def with_their_roots(found: Sequence[Finding], timeline: RunTimeline) -> list[Fi
 
 def _is_said_by(finding: Finding, causes: Sequence[Finding], timeline: RunTimeline) -> bool:
     """Whether a note about the same values adds nothing to a finding that explains its rule."""
+    if finding.severity is not Severity.NOTE:
+        return False
     rules = all_rules()
     known = (each for each in causes if each.code in rules)
     more = [each for each in known if finding.code in rules[each.code].explains]
-    if finding.severity is not Severity.NOTE or not more:
-        return False
     kin = _kin(finding, timeline)
     return any(not kin.isdisjoint(each.storages) for each in more)
 

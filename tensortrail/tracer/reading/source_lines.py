@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tensortrail.findings import Edit, Fix, Safety, Site
+from tensortrail.rules.shared.objects import called
 
 LARGEST = 16_000_000
 """The name of the file comes from a trail, which may be anybody's."""
@@ -127,15 +128,9 @@ def _call(site: Site, function: str, not_after: float) -> ast.Call | None:
         if isinstance(node, ast.Call)
         and node.lineno <= site.end_line
         and site.line <= (node.end_lineno or node.lineno)
-        and _last_name(node.func) == function
+        and called(node) == function
     ]
     return found[0] if len(found) == 1 else None
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _place(site: Site, node: ast.expr | ast.stmt, not_after: float) -> Site:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 from tensortrail.rules.timeline import Storage
-from tensortrail.tracer.reading.assigned_names import variables
+from tensortrail.tracer.reading.assigned_names import assigned
 from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.timeline import LINEAGE_CODES, Process, RunTimeline
 
@@ -31,7 +31,7 @@ def tensors_called(timeline: RunTimeline, asked: str) -> list[Storage]:
 def alike(timeline: RunTimeline, asked: str) -> Sequence[str]:
     """Names that may have been meant."""
     known = {name for process in timeline.processes for name in names(process).values()}
-    known |= variables(timeline).keys()
+    known |= assigned(timeline).keys()
     last = asked.rpartition(".")[2]
     close = difflib.get_close_matches(asked, known, MOST_ALIKE, 0.5)
     return close or sorted(each for each in known if last and last in each)[:MOST_ALIKE]
