@@ -110,3 +110,9 @@ def watched(folder: Path, source: str, code: str, rehearse: str = "") -> Seen:
     assert {each.site.line for each in seen.found} == marked, told
     assert all(Path(each.site.file) == program for each in seen.found)
     return seen
+
+
+def runs_without_findings(folder: Path, mended: str, code: str, rehearse: str = "") -> None:
+    """The program with its fix, in a folder of its own, where the rule finds nothing any more."""
+    (folder / "mended").mkdir()
+    watched(folder / "mended", mended.replace(MARK, ""), code, rehearse)

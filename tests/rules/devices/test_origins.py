@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.rules.recorded import watched
+from tests.rules.recorded import runs_without_findings, watched
 
 GPU = "cuda"
 TRAINED = """\
@@ -70,8 +70,7 @@ def test_a_batch_is_moved_in_its_loop(
     assert "came out of the DataLoader at program.py:5" in seen.only.message
     mended = seen.fixed
     assert f"    {moved}\n    net(" in mended
-    (tmp_path / "mended").mkdir()
-    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+    runs_without_findings(tmp_path, mended, "DEV502", GPU)
 
 
 def test_one_of_a_pair_that_was_not_moved(tmp_path: Path) -> None:
@@ -90,8 +89,7 @@ def test_one_of_a_pair_that_was_not_moved(tmp_path: Path) -> None:
     )
     mended = seen.fixed
     assert '    x, y = x.to("cuda:0"), y.to("cuda:0")\n    x = x' in mended
-    (tmp_path / "mended").mkdir()
-    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+    runs_without_findings(tmp_path, mended, "DEV502", GPU)
 
 
 def test_a_part_of_a_batch_that_a_move_forgets(tmp_path: Path) -> None:
@@ -120,8 +118,7 @@ def test_the_state_of_an_optimizer_follows_the_weights(tmp_path: Path) -> None:
     assert "before the model was moved to cuda:0 at program.py:7" in seen.only.message
     mended = seen.fixed
     assert 'model.to("cuda")\nadam.load_state_dict(adam.state_dict())\n' in mended
-    (tmp_path / "mended").mkdir()
-    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+    runs_without_findings(tmp_path, mended, "DEV502", GPU)
 
 
 def test_state_that_was_loaded_before_the_model_moved(tmp_path: Path) -> None:
@@ -149,8 +146,7 @@ def test_state_that_was_loaded_before_the_model_moved(tmp_path: Path) -> None:
     assert not seen.only.settings, "another map_location would mend nothing"
     mended = seen.fixed
     assert 'net.to("cuda")\nfresh.load_state_dict(fresh.state_dict())\n' in mended
-    (tmp_path / "mended").mkdir()
-    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+    runs_without_findings(tmp_path, mended, "DEV502", GPU)
 
 
 def test_a_copy_that_was_made_before_the_model_moved(tmp_path: Path) -> None:
@@ -170,8 +166,7 @@ def test_a_copy_that_was_made_before_the_model_moved(tmp_path: Path) -> None:
     assert "`copy.deepcopy` made it on cpu at program.py:4" in seen.only.message
     mended = seen.fixed
     assert 'net.to("cuda")\naverage.to("cuda")\n' in mended
-    (tmp_path / "mended").mkdir()
-    watched(tmp_path / "mended", mended.replace("  # flagged", ""), "DEV502", GPU)
+    runs_without_findings(tmp_path, mended, "DEV502", GPU)
 
 
 def test_a_copy_of_a_part_is_no_copy_of_what_is_moved(tmp_path: Path) -> None:
