@@ -29,6 +29,7 @@ class Config:
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     respect_gitignore: bool = True
+    baseline: str = ""
     cache_dir: str = ".tensortrail_cache"
     output_format: str = "text"
     jobs: int = 0

@@ -135,6 +135,11 @@ class Finding:
         return ""
 
     @property
+    def content(self) -> str:
+        """What is found in which code, wherever that stands in its file."""
+        return f"{self.code}:{' '.join(self.site.source.split()) or self.message}"
+
+    @property
     def worst_first(self) -> tuple[int, str, int, int, str]:
         """Orders findings by their severity, then by their place."""
         return (self.severity.rank, *self.sort_key)
@@ -182,5 +187,7 @@ class Report:
     """Messages about inputs that could not be read, each one line."""
     root: str = ""
     version: str = ""
+    known: int = 0
+    """Findings that the baseline holds, which are not among these."""
     notes: tuple[str, ...] = ()
     """What else is worth knowing of the run, each one line."""

@@ -21,13 +21,16 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
     found = discover(request.paths, request.exclude, request.respect_gitignore)
     if found.missing:
         return CheckResult(missing=tuple(found.missing), problems=tuple(found.problems))
+    files = _only(request, found.files)
     cache = Cache(request.cache_dir, request.root, _fingerprint(request))
-    results = _results(request, found.files, cache, progress)
+    results = _results(request, files, cache, progress)
     cache.save()
     problems = [*found.problems, *filter(None, [cache.problem])]
+    new, known = _split(request, [each for result in results for each in result.findings])
     return CheckResult(
-        _collect(request, results, found.files),
-        tuple(found.files),
+        _with_siblings(request, new, found.files),
+        tuple(known),
+        tuple(files),
         tuple(dict.fromkeys(problems)),
         outside=tuple(found.outside),
         left_out=tuple(found.left_out),
@@ -43,7 +46,8 @@ def checker(request: CheckRequest) -> Callable[[str, bytes], Sequence[Finding]]:
 
     def check_bytes(name: str, data: bytes) -> Sequence[Finding]:
         judge.forget(name)
-        return _reported(request, judge.file(name, data, judge.chosen.rules_for(data)).findings)
+        found = judge.file(name, data, judge.chosen.rules_for(data)).findings
+        return _split(request, found)[0]
 
     return check_bytes
 
@@ -60,7 +64,13 @@ def ignored(request: CheckRequest, finding: Finding) -> bool:
 
 
 def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
-    return CheckResult(tuple(checker(request)(name, data)), (name,))
+    return CheckResult(tuple(checker(request)(name, data)), files=(name,))
+
+
+def _only(request: CheckRequest, files: list[str]) -> list[str]:
+    if request.only is None:
+        return files
+    return [each for each in files if os.path.realpath(each) in request.only]
 
 
 def _fingerprint(request: CheckRequest) -> str:
@@ -93,17 +103,20 @@ def _results(
     return results
 
 
-def _collect(
-    request: CheckRequest, results: Sequence[FileResult], files: Sequence[str]
+def _with_siblings(
+    request: CheckRequest, findings: Sequence[Finding], files: Sequence[str]
 ) -> tuple[Finding, ...]:
-    findings = _reported(request, [each for result in results for each in result.findings])
     if findings and request.siblings:
         from tensortrail.analyzer.siblings import with_siblings
 
         return tuple(with_siblings(findings, files))
-    return findings
+    return tuple(findings)
 
 
-def _reported(request: CheckRequest, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def _split(
+    request: CheckRequest, findings: Sequence[Finding]
+) -> tuple[Sequence[Finding], Sequence[Finding]]:
+    """What is to be reported, in order, and what the baseline holds."""
     kept = [each for each in findings if not ignored(request, each)]
-    return tuple(sorted(kept, key=lambda each: each.sort_key))
+    kept.sort(key=lambda each: each.sort_key)
+    return request.baseline.split(kept) if request.baseline else (kept, ())

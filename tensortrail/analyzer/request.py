@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tensortrail.findings import Finding
 
 if TYPE_CHECKING:
+    from tensortrail.analyzer.baseline import Baseline
     from tensortrail.analyzer.profile import Profile
 
 
@@ -36,6 +37,10 @@ class CheckRequest:
     """Parse every file, also those without a trigger, to report what is no valid Python."""
     stdin: tuple[str, bytes] | None = None
     """One buffer with its file name, instead of paths."""
+    only: frozenset[str] | None = None
+    """Real paths: of the files found, those that are judged. None: all."""
+    baseline: Baseline | None = field(default=None, compare=False, repr=False)
+    """Findings that are known and not reported."""
     root: str = "."
     """Patterns and the cache are relative to it."""
     profile: Profile | None = field(default=None, compare=False, repr=False)
@@ -61,6 +66,8 @@ class FileResult:
 @dataclass(frozen=True)
 class CheckResult:
     findings: tuple[Finding, ...] = ()
+    known: tuple[Finding, ...] = ()
+    """What the baseline holds."""
     files: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()

@@ -38,6 +38,9 @@ def run(options: Namespace) -> int:
         for path in result.missing:
             fail(f"no such file or directory: {path}")
         return FAILED
+    if not result.files and options.changed_only:
+        write_text("No findings: no Python file was changed.", sys.stdout)
+        return CLEAN
     if not result.files and not options.allow_empty:
         fail(f"no Python files found in {', '.join(paths)}", *why_nothing(result))
         return FAILED
@@ -55,6 +58,16 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
         from tensortrail.cli.with_trail import weighed
 
         findings = weighed(findings, options.with_trail, request)
+    if options.write_baseline:
+        from tensortrail.cli.baseline import write_baseline
+
+        write_text(write_baseline(request, result, findings), sys.stdout)
+        return CLEAN
+    if request.baseline and not (options.diff or request.stdin):
+        from tensortrail.cli.baseline import shrunk
+
+        for message in shrunk(request, result):
+            say(message)
     fixed = 0
     if options.add_ignores:
         from tensortrail.cli import fixing
@@ -100,7 +113,8 @@ def _report(
     color = not to_file and wants_color(options.color, stream)
     nothing = not (findings or fixed or result.problems or options.statistics)
     if nothing and config.output_format == "text":
-        _emit(options, f"No findings: {counted(len(result.files), 'file')} checked.")
+        known = f" {len(result.known)} more in the baseline." if result.known else ""
+        _emit(options, f"No findings: {counted(len(result.files), 'file')} checked.{known}")
         return
     from tensortrail.analyzer.fixer import with_previews
     from tensortrail.analyzer.own import OWN
@@ -122,6 +136,7 @@ def _report(
         rules=infos,
         files_checked=len(result.files),
         fixed=fixed,
+        known=len(result.known),
         problems=result.problems,
         root=os.path.abspath(request.root),
         version=__version__,

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.request import CheckRequest
+from tensortrail.cli.baseline import with_baseline
 from tensortrail.cli.selection import codes_of, selected, selected_by_name
 from tensortrail.config import Config, ConfigError, load
 from tensortrail.files import within
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 def refuse_mixed_up(options: Namespace, paths: list[str]) -> None:
     if options.add_ignores and (options.fix or options.diff):
         raise ConfigError("--add-ignores cannot be combined with --fix or --diff: run them in turn")
+    if options.write_baseline and (options.fix or options.diff or options.add_ignores):
+        raise ConfigError(
+            "--write-baseline cannot be combined with --fix, --diff or --add-ignores: "
+            "run them in turn"
+        )
+    if options.write_baseline and ("-" in paths or options.with_trail or options.changed_only):
+        raise ConfigError(
+            "--write-baseline takes whole files as they are: "
+            "leave out - (standard input), --with-trail and --changed-only"
+        )
+    if options.changed_only and "-" in paths:
+        raise ConfigError("--changed-only names files: leave out - (standard input)")
     if options.add_ignores and "-" in paths:
         raise ConfigError("--add-ignores writes files: name one instead of - (standard input)")
     if options.stdin_filename and paths != ["-"]:
@@ -58,7 +71,7 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
     elif "-" in paths:
         raise ConfigError("- (standard input) cannot be combined with other paths")
     fresh = options.no_cache or options.profile_rules
-    return CheckRequest(
+    request = CheckRequest(
         paths=tuple(paths),
         codes=selected(config),
         noted=selected_by_name(config),
@@ -75,7 +88,18 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
         stdin=stdin,
         root=config.root,
         profile=_profile() if options.profile_rules else None,
+        only=_changed(options, paths[0]),
     )
+    return with_baseline(request, config, options)
+
+
+def _changed(options: Namespace, first_path: str) -> frozenset[str] | None:
+    if not options.changed_only:
+        return None
+    from tensortrail.cli.changed import changed_files
+
+    folder = first_path if os.path.isdir(first_path) else os.path.dirname(first_path)
+    return changed_files(options.changed_only, folder)
 
 
 def _profile() -> Profile:

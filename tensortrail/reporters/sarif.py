@@ -127,8 +127,7 @@ def _properties(finding: Finding, places: Places) -> dict[str, Any]:
 
 def _fingerprint(finding: Finding, places: Places, seen: Counter[str]) -> str:
     """The same for the same line wherever it moves; the n-th of several alike stays the n-th."""
-    source = " ".join(finding.site.source.split()) or finding.message
-    key = f"{finding.code}:{places.artifact(finding.site.file)['uri']}:{source}"
+    key = f"{places.artifact(finding.site.file)['uri']}:{finding.content}"
     digest = hashlib.sha256(key.encode("utf-8", "backslashreplace")).hexdigest()[:24]
     seen[digest] += 1
     return f"{digest}:{seen[digest]}"

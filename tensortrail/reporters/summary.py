@@ -12,6 +12,8 @@ _MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[unsafe fix]"}
 
 def closing(report: Report) -> str:
     text = _found(report) if report.findings else _nothing_found(report)
+    if report.known:
+        text += f" {report.known} more in the baseline."
     if report.problems:
         text += f" {_count(len(report.problems), 'problem')} above."
     return text

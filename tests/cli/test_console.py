@@ -60,7 +60,7 @@ def test_odd_names_from_end_to_end(
 def test_json_tells_problems_on_standard_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = CheckResult((), ("a.py",), ("sub\x1b: cannot be listed",))
+    result = CheckResult((), (), ("a.py",), ("sub\x1b: cannot be listed",))
     monkeypatch.setattr("tensortrail.cli.check.check", lambda request, *progress: result)
     assert main(["check", "--output-format", "json"]) == 0
     captured = capsys.readouterr()

@@ -185,6 +185,13 @@ def test_fingerprints_follow_the_code_not_the_line() -> None:
     assert prints(finding(site=site(3, 5, "    park( model)"))) == prints(finding(site=indented))
 
 
+def test_fingerprints_leave_the_name_that_an_upload_computes() -> None:
+    """github/codeql-action (src/fingerprints.ts) adds `primaryLocationLineHash` where there is
+    none, and warns of each that is not what it computes: one that we wrote could only disagree."""
+    (result,) = run_of(finding())["results"]
+    assert set(result["partialFingerprints"]) == {"tensortrail/v1"}
+
+
 def test_fingerprints_tell_findings_apart() -> None:
     others = (
         finding(site=site(9)),

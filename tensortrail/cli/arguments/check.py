@@ -19,6 +19,11 @@ def add_check(check: argparse.ArgumentParser) -> None:
     fixes("--unsafe-fixes", action="store_true", default=None, help="with --fix: unsafe ones too")
     fixes("--diff", action="store_true", help="show what --fix would change, change nothing")
     fixes("--add-ignores", action="store_true", help="add ignore comments for all findings")
+    old = check.add_argument_group("old findings").add_argument
+    old("--baseline", metavar="FILE", help="report only what this file does not hold; it shrinks")
+    old("--write-baseline", action="store_true", help="write what is found now into the baseline")
+    since = "only files that git says were changed since BASE (HEAD)"
+    old("--changed-only", nargs="?", const="HEAD", metavar="BASE", help=since)
     output = check.add_argument_group("output").add_argument
     output("--output-format", choices=FORMATS, help="text is the default")
     output("--output-file", metavar="FILE", help="write the report there")
