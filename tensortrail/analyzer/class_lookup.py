@@ -27,7 +27,11 @@ class Classes:
             todo.pop()
             if each not in self._known:
                 self._known[each] = None  # a class that inherits from itself ends here
-                self._known[each] = self._find(each)
+                try:
+                    self._known[each] = self._find(each)
+                except BaseException:
+                    del self._known[each]  # the file that asks is stopped; others may ask again
+                    raise
         return self._known[name]
 
     def _bases_to_come(self, name: str) -> list[str]:
@@ -45,9 +49,7 @@ class Classes:
         node = self._defined(name)
         if node is not None:
             return classes.with_ancestors(classes.own_facts(self._file, node), self.facts)
-        found = self._file.project.definition(self._file, name) if "." in name else None
-        if found is not None and isinstance(found[1], ast.ClassDef):
-            facts = found[0].class_facts(found[1])
-            self._file.needs.update(found[0].needs)
-            return facts
+        known = self._file.project.class_named(self._file, name) if "." in name else None
+        if known is not None:
+            return known.facts
         return classes.library_facts(name)

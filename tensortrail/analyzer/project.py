@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tensortrail.analyzer.customs import Customs
+from tensortrail.analyzer.definitions import Definitions
 from tensortrail.analyzer.limits import Limit
-from tensortrail.analyzer.project_file import ProjectFile
+from tensortrail.analyzer.project_file import KnownClass, ProjectFile
 from tensortrail.analyzer.source import Unreadable
 from tensortrail.analyzer.trees import Trees
 from tensortrail.files import read
@@ -17,8 +18,6 @@ from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
 _KEPT = 60
 """How many files are kept from one file that is judged to the next: those asked about last."""
-_PLACES = 20
-"""How many files are looked into for one name, through `from .x import y` and `import *`."""
 
 
 Opener = Callable[[str, bytes, "Project"], ProjectFile]
@@ -37,6 +36,7 @@ class Project:
         self.trees = Trees()
         self.customs = Customs()
         self._modules: dict[str, ProjectFile | None] = {}
+        self._definitions = Definitions(self._file_of, self.module_at)
         self._files: dict[tuple[Path, str], str] = {}
         self._files_of: dict[tuple[Path | None, str], tuple[str, str] | None] = {}
         self.limit = Limit()
@@ -47,6 +47,7 @@ class Project:
         """The file has changed."""
         self._modules.pop(path, None)
         self.customs.forget(path)
+        self._definitions.forget(path)
 
     def trim(self) -> None:
         """Between two files: let go of those that nobody asked about lately."""
@@ -69,27 +70,11 @@ class Project:
 
     def definition(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
         """The file and the class or function a dotted name stands for, re-exports followed."""
-        seen: set[tuple[str, str]] = set()
-        names = [dotted]
-        while names and len(seen) < _PLACES:
-            found = self._file_of(asking, names.pop(0))
-            if found is None or found in seen:
-                continue
-            seen.add(found)
-            path, rest = found
-            module = self.module_at(path) if path != asking.path else asking
-            if module is None:
-                continue
-            if module is not asking:
-                asking.needs.add(path)
-            node = module.definition_named(rest)
-            if node is not None:
-                return module, node
-            imported = module.qualified_text(rest)
-            if imported not in (rest, f"{module.name}.{rest}"):
-                names.append(imported)
-            names += [f"{star}.{rest}" for star in module.star_imports]
-        return None
+        return self._definitions.of(asking, dotted)
+
+    def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
+        """The same of a class, with its facts; its file is not read again for them."""
+        return self._definitions.of_class(asking, dotted)
 
     def global_of(self, asking: ProjectFile, dotted: str) -> Value:
         """What a name at the top of another file is; unknown if there is no such file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +34,14 @@ class KeptCustoms(Protocol):
     def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class KnownClass:
+    """The facts of a class, and the files they rest on."""
+
+    facts: ClassFacts | None
+    read: frozenset[str]
+
+
 class OtherFiles(Protocol):
     """The files around one file."""
 
@@ -46,6 +55,7 @@ class OtherFiles(Protocol):
     def definition(
         self, asking: ProjectFile, dotted: str
     ) -> tuple[ProjectFile, ast.AST] | None: ...
+    def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None: ...
 
 
 class ProjectFile(Protocol):
