@@ -30,17 +30,36 @@ class Way:
     read: frozenset[str]
 
 
+class _Contents:
+    """The names that a file defines and imports."""
+
+    def __init__(self, file: ProjectFile) -> None:
+        self._module, self._names = file.name, file.names
+        self._defined = frozenset(file.tree.definitions)
+
+    def defines(self, name: str) -> bool:
+        return name in self._defined
+
+    def elsewhere(self, name: str) -> list[str]:
+        """What the name may stand for, if it is imported."""
+        imported = self._names.resolve(name)
+        found = [imported] if imported not in (name, f"{self._module}.{name}") else []
+        return found + [f"{star}.{name}" for star in self._names.stars]
+
+
 class Definitions:
     """What files of a project define, for the other files. What is found outlives the trees of
     the files, which are let go of."""
 
     def __init__(self, file_of: FileOf, opened: Opened) -> None:
         self._file_of, self._opened = file_of, opened
+        self._contents: dict[str, _Contents | None] = {}
         self._ways: dict[tuple[Path | None, str], Way] = {}
         self._classes: OrderedDict[tuple[str, str], KnownClass] = OrderedDict()
 
     def forget(self, path: str) -> None:
         """The file has changed."""
+        self._contents.pop(path, None)
         for name in [key for key, way in self._ways.items() if path in way.read]:
             del self._ways[name]
         for place in [key for key, known in self._classes.items() if path in known.read]:
@@ -100,13 +119,16 @@ class Definitions:
                 continue
             seen.add(found)
             path, rest = found
-            module = self._opened(path) if path != asking.path else asking
-            if module is None:
+            contents = self._contents_of(path) if path != asking.path else _Contents(asking)
+            if contents is None:
                 continue
-            if module.definition_named(rest) is not None:
+            if contents.defines(rest):
                 return Way(path, rest, frozenset(path for path, _ in seen))
-            imported = module.qualified_text(rest)
-            if imported not in (rest, f"{module.name}.{rest}"):
-                names.append(imported)
-            names += [f"{star}.{rest}" for star in module.star_imports]
+            names += contents.elsewhere(rest)
         return Way("", "", frozenset(path for path, _ in seen))
+
+    def _contents_of(self, path: str) -> _Contents | None:
+        if path not in self._contents:
+            module = self._opened(path)
+            self._contents[path] = _Contents(module) if module is not None else None
+        return self._contents[path]

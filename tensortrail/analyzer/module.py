@@ -70,7 +70,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         """What is judged of the file: all of it, unless it is very large."""
         self.tree = project.trees.of(path, self.kept)
         self.name, self.root = module_name(path)
-        self._names = self._collect_names()
+        self.names = self._collect_names()
         self._qualified: dict[ast.AST, str] = {}
         self._flows: dict[ast.AST, Flow] = {}
         self._classes = Classes(self)
@@ -111,15 +111,15 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         self.tick()
         known = self._qualified.get(node)
         if known is None:
-            known = self._qualified[node] = self._names.qualified(node)
+            known = self._qualified[node] = self.names.qualified(node)
         return known
 
     def qualified_text(self, dotted: str) -> str:
-        return self._names.resolve(dotted)
+        return self.names.resolve(dotted)
 
     @property
     def star_imports(self) -> Sequence[str]:
-        return self._names.stars
+        return self.names.stars
 
     def definition_named(self, dotted: str) -> ast.AST | None:
         """The class or function of that name inside this file ("Class.method" too)."""
@@ -211,7 +211,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         top = self._flows.get(self.tree.root) or self._flow(self.tree.root)
         found = (top.end.values.get(name) if top.end is not None else None) or UNKNOWN_VALUE
         if found is UNKNOWN_VALUE and name.isupper():
-            dotted = self._names.resolve(name)  # a constant of another file
+            dotted = self.names.resolve(name)  # a constant of another file
             return self.project.global_of(self, dotted) if "." in dotted else found
         stores = self.tree.global_stores.get(name)
         if not stores:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tensortrail.analyzer.limits import Limit
+from tensortrail.analyzer.names import Names
 from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.tree import Tree
 from tensortrail.rules.places import FunctionPlaces, Held
@@ -65,6 +66,7 @@ class ProjectFile(Protocol):
     name: str
     root: Path | None
     needs: set[str]
+    names: Names
     source: Source
     tree: Tree
 

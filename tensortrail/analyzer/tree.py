@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
-from tensortrail.analyzer.walk import Numbers, ends_of_subtrees, innermost, walk
+from tensortrail.analyzer.walk import Numbers, Walked, last_below, walk
 from tensortrail.rules.view import FunctionNode
 
 N = TypeVar("N", bound=ast.AST)
@@ -26,6 +26,8 @@ class Tree:
     def __init__(self, root: ast.Module) -> None:
         self.root = root
         self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
+        self._by_type: dict[type[ast.AST], tuple[list[ast.AST], Numbers]] = {}
+        self._ends: dict[ast.AST, int] = {}
 
     def once(self, question: Callable[[Tree, N], A], about: N) -> A:
         """`question(tree, about)`, answered once."""
@@ -35,32 +37,38 @@ class Tree:
         return answer
 
     @cached_property
-    def _walked(self) -> tuple[list[ast.AST], Numbers]:
+    def _walked(self) -> Walked:
         return walk(self.root)
 
     @property
     def _order(self) -> list[ast.AST]:
-        return self._walked[0]
+        return self._walked.order
 
     @cached_property
     def _number(self) -> dict[ast.AST, int]:
-        return {node: number for number, node in enumerate(self._order)}
+        return dict(zip(self._order, range(len(self._order)), strict=True))
+
+    def _last(self, node: ast.AST) -> int:
+        """The number of the last node below it."""
+        if node not in self._ends:
+            self._ends[node] = self._number[last_below(node)]
+        return self._ends[node]
 
     @cached_property
-    def _last(self) -> Numbers:
-        return ends_of_subtrees(self._walked[1])
+    def _outline(self) -> Outline:
+        return _outline(self.root)
 
     @cached_property
     def definitions(self) -> dict[str, ast.AST]:
         """Classes and functions by their dotted name in the file; the first of a name."""
         found: dict[str, ast.AST] = {}
-        for name, node in _definitions(self.root):
+        for name, node in self._outline.definitions:
             found.setdefault(name, node)
         return found
 
     @cached_property
     def _qualnames(self) -> dict[ast.AST, str]:
-        return {node: name for name, node in _definitions(self.root)}
+        return {node: name for name, node in self._outline.definitions}
 
     @cached_property
     def global_stores(self) -> dict[str, list[ast.Name]]:
@@ -75,18 +83,7 @@ class Tree:
 
     def imports(self) -> list[ast.AST]:
         """Every import statement, wherever it stands."""
-        return [each for each in _statements(self.root) if isinstance(each, _IMPORTS)]
-
-    @cached_property
-    def _by_type(self) -> dict[type[ast.AST], tuple[list[ast.AST], Numbers]]:
-        found: dict[type[ast.AST], tuple[list[ast.AST], array[int]]] = {}
-        for number, node in enumerate(self._order):
-            known = found.get(node.__class__)
-            if known is None:
-                known = found[node.__class__] = ([], array("i"))
-            known[0].append(node)
-            known[1].append(number)
-        return dict(found)
+        return self._outline.imports
 
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
         if inside is None:
@@ -98,14 +95,18 @@ class Tree:
         """From which to which of all nodes of that type stand strictly below `inside`."""
         if inside is None:
             return 0, len(self._of_type(kind)[0])
-        number = self._number[inside]
-        return self._between(number + 1, self._last[number], kind)[1:]
+        return self._between(self._number[inside] + 1, self._last(inside), kind)[1:]
 
     def _of_type(self, kind: type[N]) -> tuple[list[N], Numbers]:
-        if kind in _ABSTRACT and kind not in self._by_type:
-            some = [each for each in enumerate(self._order) if isinstance(each[1], kind)]
-            self._by_type[kind] = ([node for _, node in some], [number for number, _ in some])
-        return self._by_type.get(kind, ([], []))  # type: ignore[return-value]
+        if kind not in self._by_type:
+            order, _, numbers = self._walked
+            found = numbers.get(kind, ())
+            if kind in _ABSTRACT:
+                found = sorted(
+                    chain(*(numbers[each] for each in numbers if issubclass(each, kind)))
+                )
+            self._by_type[kind] = [order[number] for number in found], found
+        return self._by_type[kind]  # type: ignore[return-value]
 
     def _between(self, first: int, last: int, kind: type[N]) -> tuple[list[N], int, int]:
         """All nodes of that type, and from where to where they have these numbers."""
@@ -114,26 +115,25 @@ class Tree:
 
     def _forwards(self, first: ast.AST, last: ast.AST, kind: type[N]) -> Iterator[N]:
         """What stands from the beginning of one node to the end of another one."""
-        number, end_number = self._number[first], self._last[self._number[last]]
+        number, end_number = self._number[first], self._last(last)
         nodes, start, end = self._between(number, end_number, kind)
         return (nodes[at] for at in range(start, end))
 
     def _backwards(self, first: ast.AST, last: ast.AST, kind: type[N]) -> Iterator[N]:
-        number, end_number = self._number[first], self._last[self._number[last]]
+        number, end_number = self._number[first], self._last(last)
         nodes, start, end = self._between(number, end_number, kind)
         return (nodes[at] for at in range(end - 1, start - 1, -1))
 
     def below(self, node: ast.AST) -> Sequence[ast.AST]:
         """The node and all below it, parents before children."""
-        number = self._number[node]
-        return self._order[number : self._last[number] + 1]
+        return self._order[self._number[node] : self._last(node) + 1]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return next(self.ancestors(node), None)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         number = self._number.get(node)
-        order, parents = self._walked
+        order, parents, _ = self._walked
         while number:  # neither the root nor a node of no tree
             number = parents[number]
             yield order[number]
@@ -150,41 +150,56 @@ class Tree:
         return self._above(node, self._class_nodes)  # type: ignore[return-value]
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
-        return self._statements[self._number[node]]  # type: ignore[return-value]
+        number = self._number[node]
+        order, parents, _ = self._walked
+        while not isinstance(order[number], (ast.stmt, ast.Module)):
+            number = parents[number]
+        return order[number]  # type: ignore[return-value]
 
     def _above(self, node: ast.AST, innermost: Sequence[ast.AST | None]) -> ast.AST | None:
         number = self._number.get(node)
-        return innermost[self._walked[1][number]] if number else None
+        return innermost[self._walked.parents[number]] if number else None
 
     @cached_property
     def _functions(self) -> list[ast.AST | None]:
-        return innermost(*self._walked, SCOPES)
+        return self._innermost(*SCOPES)
 
     @cached_property
     def _class_nodes(self) -> list[ast.AST | None]:
-        return innermost(*self._walked, (ast.ClassDef,))
-
-    @cached_property
-    def _statements(self) -> list[ast.AST | None]:
-        return innermost(*self._walked, (ast.stmt, ast.Module))
+        return self._innermost(ast.ClassDef)
 
     @cached_property
     def _definitions_around(self) -> list[ast.AST | None]:
-        return innermost(*self._walked, (*SCOPES, ast.ClassDef))
+        return self._innermost(*SCOPES, ast.ClassDef)
+
+    def _innermost(self, *kinds: type[ast.AST]) -> list[ast.AST | None]:
+        """For each node the innermost one of these types that it is or stands in."""
+        found: list[ast.AST | None] = [None] * len(self._order)
+        for number in self._numbers_of(kinds):  # what stands inside comes later
+            self._fill(found, number)
+        return found
 
     @cached_property
     def _outermost(self) -> list[ast.AST | None]:
-        found: list[ast.AST | None] = []
-        for node, parent in zip(*self._walked, strict=True):
-            around = found[parent] if found else None
-            found.append(around or (node if isinstance(node, SCOPES) else None))
+        found: list[ast.AST | None] = [None] * len(self._order)
+        for number in self._numbers_of(SCOPES):
+            if found[number] is None:
+                self._fill(found, number)
         return found
+
+    def _numbers_of(self, kinds: Iterable[type[ast.AST]]) -> list[int]:
+        return sorted(chain(*(self._walked.numbers.get(each, ()) for each in kinds)))
+
+    def _fill(self, found: list[ast.AST | None], number: int) -> None:
+        node = self._order[number]
+        end = self._last(node) + 1
+        found[number:end] = [node] * (end - number)
 
     @cached_property
     def _places(self) -> dict[ast.AST, tuple[list[ast.stmt], int]]:
         return {
             each: (block, at)
-            for node in self._order
+            for node in self._outline.holders
             for block in blocks_of(node)
             for at, each in enumerate(block)
         }
@@ -197,8 +212,8 @@ class Tree:
     def leaving(self) -> set[ast.AST]:
         """The statements after which control never passes to the next one of their block."""
         found: set[ast.AST] = set()
-        for node in reversed(self._order):  # what a statement holds comes before itself
-            if isinstance(node, ast.stmt) and leaves(node, found):
+        for node in reversed(self.nodes(ast.stmt)):  # what one holds comes before itself
+            if leaves(node, found):
                 found.add(node)
         return found
 
@@ -286,24 +301,33 @@ def blocks_of(node: ast.AST) -> Iterator[list[Any]]:
             yield block
 
 
-def _statements(root: ast.AST) -> Iterator[ast.AST]:
-    """All statements, handlers and cases below, without a look into expressions."""
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if node is not root:
-            yield node
-        todo += reversed([each for block in blocks_of(node) for each in block])
+class Outline(NamedTuple):
+    """What one look at the statements of a file tells, without one into expressions."""
+
+    definitions: list[tuple[str, ast.AST]]
+    """Classes and functions by their dotted name in the file."""
+    imports: list[ast.AST]
+    holders: list[ast.AST]
+    """What holds statements, handlers or cases."""
 
 
-def _definitions(root: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _outline(root: ast.AST) -> Outline:
+    found = Outline([], [], [])
     todo: list[tuple[ast.AST, str]] = [(root, "")]
     while todo:
         node, prefix = todo.pop()
+        if isinstance(node, _IMPORTS):
+            found.imports.append(node)
+        fields = _block_fields(type(node))  # type: ignore[arg-type]
+        if not fields:
+            continue
+        found.holders.append(node)
         if isinstance(node, (*SCOPES, ast.ClassDef)):
-            yield prefix + node.name, node
+            found.definitions.append((prefix + node.name, node))
             prefix += f"{node.name}."
-        todo += reversed([(each, prefix) for block in blocks_of(node) for each in block])
+        for name in reversed(fields):
+            todo += [(each, prefix) for each in reversed(getattr(node, name, None) or ())]
+    return found
 
 
 def leaves(statement: ast.stmt, known: Container[ast.AST]) -> bool:

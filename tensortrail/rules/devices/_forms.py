@@ -29,6 +29,8 @@ def is_of_tensor(module: Module, node: ast.expr) -> bool:
 def is_number(module: Module, node: ast.expr) -> bool:
     """The int of `torch.cuda.current_device()`, on every path."""
     if isinstance(node, ast.Name):
+        if not any(module.calls("current_device")):
+            return False
         origins = module.value_of(node).origins
         return bool(origins) and all(
             isinstance(each, ast.Call) and is_number(module, each) for each in origins
@@ -39,6 +41,8 @@ def is_number(module: Module, node: ast.expr) -> bool:
 def made_device(module: Module, node: ast.expr) -> ast.Call | None:
     """The `torch.device(...)` call that the value is."""
     if isinstance(node, ast.Name):
+        if not any(module.calls("device")):
+            return None
         origins = module.value_of(node).origins
         return made_device(module, origins[0]) if len(origins) == 1 else None
     if isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device":

@@ -39,10 +39,11 @@ class DeviceEqStr(Rule):
     severity = Severity.ERROR
     triggers = (("device", "=="), ("device", "!="), ("device", " in "), ("device", "case "))
     shape = (
-        re.compile(rb"[=!]=[\s\\(]*" + _NAME),
+        re.compile(rb"==[\s\\(]*" + _NAME),
+        re.compile(rb"!=[\s\\(]*" + _NAME),
         re.compile(_NAME + rb"[\s\\)]*[=!]="),
-        re.compile(rb"\bin[\s\\]*[\[({][\s\\]*" + _NAME),
-        re.compile(rb"\bcase[\s\\(]*" + _NAME),
+        re.compile(rb"in[\s\\]*[\[({][\s\\]*" + _NAME),
+        re.compile(rb"case[\s\\(]*" + _NAME),
         re.compile(rb"device[\w.()\[\]]*[\s\\]*(?:[=!]=|\bin\b)[\s\\]*[A-Z][A-Z0-9_]+\b"),
     )
 
@@ -265,9 +266,9 @@ def _named(module: Module, node: ast.expr) -> bool:
 
 def _listed(module: Module, node: ast.expr) -> list[ast.expr]:
     """The elements of a list, tuple or set, or of the one that a name stands for."""
-    origins = module.value_of(node).origins
-    if isinstance(node, ast.Name) and len(origins) == 1:
-        node = origins[0]
+    if isinstance(node, ast.Name):
+        origins = module.value_of(node).origins
+        node = origins[0] if len(origins) == 1 else node
     return node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
 
 

@@ -206,9 +206,11 @@ def f(device: Union[str, torch.device]):
         self, module: Module, compare: ast.Compare, other: ast.expr, tensors: ast.expr
     ) -> Iterator[Finding]:
         """`other` against `tensors`, the device of a tensor."""
-        if not is_of_tensor(module, tensors):
+        made = made_device(module, other)
+        number = is_number(module, other)
+        if not (number or made) or not is_of_tensor(module, tensors):
             return
-        if is_number(module, other):
+        if number:
             yield self.finding(
                 module,
                 compare,
@@ -217,7 +219,6 @@ def f(device: Union[str, torch.device]):
                 severity=Severity.ERROR,
             )
             return
-        made = made_device(module, other)
         given = made.args[0] if made is not None and len(made.args) == 1 else None
         if made is None or given is None or made.keywords:
             return
@@ -242,10 +243,10 @@ def f(device: Union[str, torch.device]):
             )
 
     def _of_a_string(self, module: Module, node: ast.Attribute) -> Iterator[Finding]:
-        value = module.value_of(node.value)
-        if not isinstance(node.value, ast.Name) or not value.sure:
+        if not isinstance(node.value, ast.Name):
             return
-        if value.kinds not in _EITHER:
+        value = module.value_of(node.value)
+        if not value.sure or value.kinds not in _EITHER:
             return
         above = module.parent(node)
         if any("torch.device(" in module.text(each) for each in value.origins):
@@ -278,8 +279,8 @@ def f(device: Union[str, torch.device]):
                     severity=Severity.NOTE,
                 )
             return
-        made = made_device(module, node.value)
-        if made is None or len(made.args) != 1 or made.keywords or not is_used(module, node):
+        made = made_device(module, node.value) if is_used(module, node) else None
+        if made is None or len(made.args) != 1 or made.keywords:
             return
         if is_callers(module, made.args[0]) and not asks_for_number(module, node):
             yield self.finding(

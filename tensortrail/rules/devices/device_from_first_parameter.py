@@ -257,9 +257,9 @@ class Loader:
 
     def _follows_weights(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         """What is made at the place of the weights meets what the caller gave."""
-        cls = module.class_of(function)
+        cls = module.class_of(function) if _reads_device(module, function) else None
         facts = module.class_facts(cls) if cls is not None else None
-        if facts is None or not facts.is_module or not _reads_device(module, function):
+        if facts is None or not facts.is_module:
             return
         for operation in operations(module, function):
             origins = [origin_of(module, each) for each in operation.tensors]

@@ -134,11 +134,12 @@ def _plain(
 ) -> Iterator[tuple[str, list[ast.Attribute]]]:
     """Plain attributes that hold tensors which other methods use as they are."""
     for name, stores in _stores(module, cls).items():
-        if name in registered or _is_moved(module, cls, name):
+        if name in registered or not _is_used(module, cls, name, stores):
             continue
-        kept = [each for each in stores if _is_kept_tensor(module, cls, each)]
-        if len(kept) == len(stores) and _is_used(module, cls, name, stores):
-            yield name, kept
+        if _is_moved(module, cls, name):
+            continue
+        if all(_is_kept_tensor(module, cls, each) for each in stores):
+            yield name, stores
 
 
 def _buffers(module: Module, cls: ast.ClassDef) -> Sequence[ast.Call]:

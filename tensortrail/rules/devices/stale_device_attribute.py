@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from tensortrail.findings import Confidence, Finding, Severity
@@ -144,12 +144,15 @@ class Split(torch.nn.Module):
         if in_tests(module):
             return
         for cls in module.nodes(ast.ClassDef):
-            stored = {each.name: each for each in _devices(module, cls)}
+            computing = [e for e in cls.body if isinstance(e, ast.FunctionDef) and _computes(e)]
+            said = {name for each in computing for name in _said(module, each)}
+            if not said:
+                continue
+            stored = {each.name: each for each in _devices(module, cls, said)}
             if not stored or not _has_weights(module, cls):
                 continue
-            for function in cls.body:
-                if isinstance(function, ast.FunctionDef) and _computes(function):
-                    yield from self._used(module, cls, function, stored)
+            for function in computing:
+                yield from self._used(module, cls, function, stored)
 
     def _used(
         self, module: Module, cls: ast.ClassDef, function: FunctionNode, stored: dict[str, _Stored]
@@ -169,11 +172,24 @@ class Split(torch.nn.Module):
             )
 
 
-def _devices(module: Module, cls: ast.ClassDef) -> Iterator[_Stored]:
+def _said(module: Module, function: FunctionNode) -> Iterator[str]:
+    """Names of attributes that are used as a device."""
+    yield from (e.attr for _, e in devices_said(module, function) if isinstance(e, ast.Attribute))
+
+
+def _devices(module: Module, cls: ast.ClassDef, said: Container[str]) -> Iterator[_Stored]:
     """`self.device = device` in `__init__`, assigned nowhere else."""
-    facts = module.class_facts(cls)
-    if facts is None or not facts.is_module or _MOVES & _own_methods(cls):
+    stored = [] if _MOVES & _own_methods(cls) else _stored_once(module, cls)
+    candidates = [(each, value) for each, value in stored if each.name in said]
+    facts = module.class_facts(cls) if candidates else None
+    if facts is None or not facts.is_module:
         return
+    for each, value in candidates:
+        if each.name not in facts.methods and _is_device(module, value):
+            yield each
+
+
+def _stored_once(module: Module, cls: ast.ClassDef) -> Iterator[tuple[_Stored, ast.expr]]:
     stores: dict[str, list[ast.Attribute]] = {}
     for node in module.nodes(ast.Attribute, cls):
         if isinstance(node.ctx, ast.Store) and module.text(node.value) == "self":
@@ -183,26 +199,28 @@ def _devices(module: Module, cls: ast.ClassDef) -> Iterator[_Stored]:
         statement = module.parent(nodes[0])
         if len(nodes) > 1 or function is None or function.name != "__init__":
             continue
-        if name in facts.methods or not isinstance(statement, ast.Assign):
-            continue
-        if _is_device(module, function, statement.value):
-            yield _Stored(name, nodes[0])
+        if isinstance(statement, ast.Assign) and _may_be_device(module, function, statement.value):
+            yield _Stored(name, nodes[0]), statement.value
 
 
 def _own_methods(cls: ast.ClassDef) -> set[str]:
     return {each.name for each in cls.body if isinstance(each, ast.FunctionDef)}
 
 
-def _is_device(module: Module, function: FunctionNode, value: ast.expr) -> bool:
-    """A parameter that is a device, or `torch.device(...)`."""
+def _may_be_device(module: Module, function: FunctionNode, value: ast.expr) -> bool:
+    """A parameter, or `torch.device(...)`."""
     if isinstance(value, ast.Call):
         return module.qualified(value.func) == "torch.device"
-    if not isinstance(value, ast.Name):
-        return False
-    given = function.args
-    named = [e for e in (*given.args, *given.kwonlyargs) if e.arg == value.id]
+    given = (*function.args.args, *function.args.kwonlyargs)
+    return isinstance(value, ast.Name) and any(each.arg == value.id for each in given)
+
+
+def _is_device(module: Module, value: ast.expr) -> bool:
+    """Of what may be one: a parameter is asked what it holds."""
+    if isinstance(value, ast.Call):
+        return True
     kinds = module.value_of(value).kinds
-    return bool(named) and bool(kinds) and kinds <= {Kind.DEVICE, Kind.DEVICE_STRING}
+    return bool(kinds) and kinds <= {Kind.DEVICE, Kind.DEVICE_STRING}
 
 
 def _has_weights(module: Module, cls: ast.ClassDef) -> bool:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Branch, Good, Kind, Module, Rule
 from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.view import FunctionNode
 
 _SIZE = re.compile(r"(^|_|\.)(size|shape|sizes)$")
 _INT = re.compile(r"(^|[\[ \"'])int\b(?!.*(Size|Sequence))")
@@ -38,10 +39,10 @@ class EmptySizeIsASize(Rule):
     severity = Severity.WARNING
     triggers = ("size", "shape")
     shape = (
-        re.compile(rb"\bif [^=]{1,120}?\belse[\s\\(]+" + _WHOLE),
-        re.compile(rb"\bor[\s\\(]+" + _WHOLE),
-        re.compile(rb"\b\w+\s*=[\s(]*" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
-        re.compile(rb"\breturn[\s(]+" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
+        re.compile(rb"if [^=]{1,120}?\belse[\s\\(]+" + _WHOLE),
+        re.compile(rb"or[\s\\(]+" + _WHOLE),
+        re.compile(rb"=[\s(]*" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
+        re.compile(rb"return[\s(]+" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
     )
 
     bad = (
@@ -112,9 +113,10 @@ def make_like(tensor, size=None):
             for found in self._filled_in(module, statement):
                 told.add(statement)
                 yield found
-        for branch in module.branches():
-            if branch.node not in told:
-                yield from self._filled_in_branch(module, branch)
+        for place in _filling(module):
+            for branch in module.branches(place):
+                if branch.node not in told:
+                    yield from self._filled_in_branch(module, branch)
 
     def _flagged(self, module: Module, node: ast.expr, size: ast.expr, other: ast.expr) -> Finding:
         name, instead = module.text(size), module.text(other)
@@ -172,6 +174,24 @@ def make_like(tensor, size=None):
 
     def _asked_for_none(self, module: Module, node: ast.expr, text: str) -> Fix | None:
         return module.fix("ask for None instead", Safety.UNSAFE, module.replace(node, text))
+
+
+def _filling(module: Module) -> Iterable[FunctionNode | None]:
+    """The functions that give a name the size of a tensor; None for the whole file."""
+    sizes = [
+        each
+        for each in module.nodes(ast.Assign)
+        if isinstance(each.targets[0], ast.Name) and _size_of_tensor(each.value) is not None
+    ]
+    places = {module.function_of(each) for each in sizes if _is_alone(module, each)}
+    return [None] if None in places else places
+
+
+def _is_alone(module: Module, statement: ast.stmt) -> bool:
+    """It is all of a branch, or all that is left of its block."""
+    above = module.parent(statement)
+    blocks = [getattr(above, name, None) for name in ("body", "orelse", "finalbody")]
+    return any(isinstance(each, list) and each[-1:] == [statement] for each in blocks)
 
 
 def _non_empty_test(test: ast.expr) -> ast.expr | None:
