@@ -49,12 +49,24 @@ class Site:
     function: str = ""
     source: str = field(default="", compare=False)
     """The lines `line`..`end_line` as they stand in the file, for reporters to show."""
+    cell: int = 0
+    """Of a notebook, from 1: lines count in this cell. 0: in the file."""
+    file_line: int = 0
+    file_end_line: int = 0
+    """The lines of the file itself, for what is in a cell."""
 
     def __post_init__(self) -> None:
         if not self.end_line:
             object.__setattr__(self, "end_line", self.line)
         if not self.end_column:
             object.__setattr__(self, "end_column", self.column)
+
+    @property
+    def in_file(self) -> Site:
+        """The place in the file itself; of a cell's code only the lines are known there."""
+        if not self.cell:
+            return self
+        return Site(self.file, self.file_line, end_line=self.file_end_line, function=self.function)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ DEFAULT_EXCLUDES = frozenset(
     ".pytype .ruff_cache .svn .tensortrail .tensortrail_cache .tox .venv .vscode __pycache__ "
     "__pypackages__ _build buck-out build dist node_modules site-packages venv".split()
 )
+SUFFIXES = (".py", ".ipynb")
 _DEEPEST = 100
 """Folders inside each other that are entered."""
 _MOST_COUNTED = 10_000
@@ -39,7 +40,7 @@ class Found:
 def discover(
     paths: Sequence[str], exclude: Sequence[str] = (), respect_gitignore: bool = True
 ) -> Found:
-    """Files named outright are always taken; folders are searched for `*.py`."""
+    """Files named outright are always taken; folders are searched for Python and notebooks."""
     found = Found()
     seen: set[str] = set()
     for path in paths:
@@ -103,7 +104,7 @@ class _Walk:
         for entry in entries:
             try:
                 is_folder = entry.is_dir()
-                is_file = not is_folder and entry.name.endswith(".py") and entry.is_file()
+                is_file = not is_folder and entry.name.endswith(SUFFIXES) and entry.is_file()
             except OSError:
                 continue
             if not (is_folder or is_file) or self._left_out(entry, is_folder, ignores):

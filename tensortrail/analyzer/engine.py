@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from tensortrail import __version__
 from tensortrail.analyzer.cache import Cache, fingerprint
 from tensortrail.analyzer.discover import discover, matches
+from tensortrail.analyzer.own import unreadable
+from tensortrail.analyzer.python_files import python_of
 from tensortrail.analyzer.request import CheckRequest, CheckResult, FileResult, Progress
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ def checker(request: CheckRequest) -> Callable[[str, bytes], Sequence[Finding]]:
     judge = Judge(request)
 
     def check_bytes(name: str, data: bytes) -> Sequence[Finding]:
+        """`data` is Python, for a notebook the program that its cells come to."""
         judge.forget(name)
         found = judge.file(name, data, judge.chosen.rules_for(data)).findings
         return _split(request, found)[0]
@@ -64,7 +67,13 @@ def ignored(request: CheckRequest, finding: Finding) -> bool:
 
 
 def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
-    return CheckResult(tuple(checker(request)(name, data)), files=(name,))
+    from tensortrail.analyzer.source import Unreadable
+
+    try:
+        found = checker(request)(name, python_of(name, data))
+    except Unreadable as error:
+        found = unreadable(name, error).findings
+    return CheckResult(tuple(found), files=(name,))
 
 
 def _only(request: CheckRequest, files: list[str]) -> list[str]:

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from tensortrail.analyzer.edits import apply
 from tensortrail.analyzer.own import IN_PART
+from tensortrail.analyzer.python_files import Fits, fits, lines_above
 from tensortrail.findings import Edit, Finding, Fix, Safety, Site
 
 _HUNK = re.compile(r"@@ -([\d,]+) \+([\d,]+) @@")
@@ -45,9 +46,10 @@ def fix_file(
 
     Every pass leaves fewer findings, or refuses a fix for good: so there is an end."""
     before, applied = data, 0
+    holds = fits(path, data) or compiles
     refused: set[tuple[str, str, str]] = set()
     dropped: list[str] = []
-    if _todo(findings, unsafe, refused) and (why := _cannot_be_fixed(data, findings)):
+    if _todo(findings, unsafe, refused) and (why := _cannot_be_fixed(data, findings, holds)):
         return Fixed(path, data, data, 0, tuple(findings), (f"{path}: no fix applied: {why}",))
     end = time.process_time() + MOST_SECONDS
     while todo := _todo(findings, unsafe, refused):
@@ -57,7 +59,7 @@ def fix_file(
         chosen = _without_overlaps(todo)
         while True:  # fewer and fewer, until those that are left mend the file together
             new = apply(data, [edit for _, fix in chosen for edit in fix.edits])
-            again = find_again(path, new) if compiles(new) else None
+            again = find_again(path, new) if holds(new) else None
             why = _objection(findings, again)
             if not why or len(chosen) == 1:
                 break
@@ -71,11 +73,11 @@ def fix_file(
     return Fixed(path, before, data, applied, tuple(findings), tuple(dropped))
 
 
-def _cannot_be_fixed(data: bytes, findings: Sequence[Finding]) -> str:
+def _cannot_be_fixed(data: bytes, findings: Sequence[Finding], holds: Fits) -> str:
     """Why no fix of the file can be checked; "" if they can."""
     if any(each.code == IN_PART for each in findings):
         return "it was checked in part only"
-    return "" if compiles(data) else "it does not compile as it stands"
+    return "" if holds(data) else "it does not compile as it stands"
 
 
 def _todo(
@@ -136,23 +138,25 @@ def _preview(fix: Fix, read: Callable[[str], bytes]) -> str:
             before = read(file)
         except OSError:
             continue
-        parts += _changed_lines(before, [edit for edit in fix.edits if edit.site.file == file])
+        edits = [edit for edit in fix.edits if edit.site.file == file]
+        parts += _changed_lines(before, edits, lines_above(file, before, edits[0].site))
     return "\n".join(parts)
 
 
-def _changed_lines(data: bytes, edits: Sequence[Edit]) -> Iterator[str]:
+def _changed_lines(data: bytes, edits: Sequence[Edit], uncounted: int) -> Iterator[str]:
     """The edits as a diff; only the lines around them are compared."""
     start = _line_start(data, min(edit.site.start for edit in edits))
     start = _line_start(data, max(start - 1, 0))
     end = data.find(b"\n", max(edit.site.end for edit in edits))
     end = data.find(b"\n", end + 1) + 1 if end >= 0 else 0
-    before, lines_above = data[start : end or len(data)], bisect_left(_line_feeds(data), start)
+    before, above = data[start : end or len(data)], bisect_left(_line_feeds(data), start)
+    above -= uncounted
     moved = [replace(edit, site=_moved(edit.site, start)) for edit in edits]
     diff = difflib.unified_diff(_lines(before), _lines(apply(before, moved)), n=1)
     for line in list(diff)[2:]:
         head = _HUNK.fullmatch(line.rstrip("\n"))
         if head:
-            yield f"@@ -{_further(head[1], lines_above)} +{_further(head[2], lines_above)} @@"
+            yield f"@@ -{_further(head[1], above)} +{_further(head[2], above)} @@"
         else:
             text = line.rstrip("\r\n")
             yield text if len(text) <= _LONGEST else text[:_LONGEST] + "..."

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensortrail.analyzer.chosen import Chosen
-from tensortrail.analyzer.own import ended, unopened
+from tensortrail.analyzer.own import ended, unopened, unreadable
+from tensortrail.analyzer.python_files import is_notebook, python_of
 from tensortrail.analyzer.request import CheckRequest, FileResult, Progress
+from tensortrail.analyzer.unreadable import Unreadable
 from tensortrail.files import read
 
 if TYPE_CHECKING:
@@ -43,12 +45,15 @@ def judge_files(
         if progress is not None and number % 64 == 0:
             progress(number, len(paths))
         try:
-            data = read(path)
+            data = python_of(path, read(path))
         except OSError as error:
             done.append(unopened(path, error))
             continue
+        except Unreadable as error:
+            done.append(unreadable(path, error))
+            continue
         rules = chosen.rules_for(data)
-        if rules or request.syntax or _may_suppress(data):
+        if rules or request.syntax or _may_suppress(data) or is_notebook(path):
             todo.append(_Job(path, data, rules))
         else:
             done.append(FileResult(path))

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from tensortrail.analyzer.chosen import LARGEST, Chosen
 from tensortrail.analyzer.limits import MOST_SECONDS, TooMuch
 from tensortrail.analyzer.module import PythonModule, open_project
-from tensortrail.analyzer.own import CRASHED, IN_PART, OWN, UNREADABLE, only, own_finding
+from tensortrail.analyzer.own import (
+    CRASHED,
+    IN_PART,
+    OWN,
+    UNREADABLE,
+    only,
+    own_finding,
+    unreadable,
+)
 from tensortrail.analyzer.parsing import parsed
 from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.python_files import is_notebook
 from tensortrail.analyzer.request import CheckRequest, FileResult, digest_of
 from tensortrail.analyzer.rule_index import Listed, listed
 from tensortrail.analyzer.source import Unreadable
@@ -45,9 +55,9 @@ class Judge:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the compiler's, about the code that is read
-                return self._judged(path, data, rules)
+                return _with_broken_cells(self._judged(path, data, rules), data)
         except Unreadable as error:
-            return only(UNREADABLE, str(error), Site(path, error.line, error.column))
+            return unreadable(path, error)
         except TooMuch as why:
             return only(IN_PART, f"{why}, so it was not checked", Site(path, 1))
         except (RecursionError, MemoryError):
@@ -82,6 +92,18 @@ def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> Fi
     goes on. Raises Unreadable for bytes that are no Python source."""
     module = PythonModule(path, data, project)
     return FileResult(path, _found(module, rules, None), _needs(module))
+
+
+def _with_broken_cells(result: FileResult, data: bytes) -> FileResult:
+    """A cell that is no Python costs the others of its notebook nothing."""
+    if not is_notebook(result.path):
+        return result
+    from tensortrail.analyzer.notebooks.shown import broken
+
+    found = [own_finding(UNREADABLE, told, site) for told, site in broken(result.path, data)]
+    if not found:
+        return result
+    return replace(result, findings=(*result.findings, *found), digest=digest_of(data))
 
 
 def _findings_of(rule: Rule, module: PythonModule) -> Iterable[Finding]:

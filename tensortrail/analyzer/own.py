@@ -65,5 +65,11 @@ def unopened(path: str, error: OSError) -> FileResult:
     return only(UNREADABLE, message, Site(path, 1))
 
 
+def unreadable(path: str, error: ValueError) -> FileResult:
+    """For a `Unreadable` of the source."""
+    place = Site(path, getattr(error, "line", 1), getattr(error, "column", 1))
+    return only(UNREADABLE, str(error), place)
+
+
 def ended(path: str) -> FileResult:
     return only(CRASHED, "the process that judged this file was ended by it", Site(path, 1))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.pieces import with_all
+from tensortrail.analyzer.python_files import python_of
 from tensortrail.analyzer.source import Source
 from tensortrail.files import read
 from tensortrail.findings import Finding, Site
@@ -142,7 +143,7 @@ def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[s
     found: dict[str, list[Site]] = {}
     for path, wanted in _candidates(shapes, files).items():
         try:
-            data = read(path)
+            data = python_of(path, read(path))
             source = Source(path, data)
             # a comment on the encoding, which `ast` has to see, may stand in another statement
             words = [shapes[shape] for shape in wanted]

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate
 
+from tensortrail.analyzer.unreadable import Unreadable as Unreadable
 from tensortrail.findings import Site
 
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
@@ -23,15 +24,6 @@ _LONGEST_SHOWN = 20_000
 _NO_TEXT = frozenset(("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"))
 """Encodings of names and of parts of texts: nobody writes source in them, and some take
 quadratic time."""
-
-
-class Unreadable(ValueError):
-    """The source cannot be judged; the message says why, in one line."""
-
-    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
-        super().__init__(message)
-        self.line = line
-        self.column = column
 
 
 class Source:

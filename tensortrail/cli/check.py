@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
 from tensortrail.analyzer.engine import check
+from tensortrail.analyzer.python_files import shown as shown_to_people
 from tensortrail.analyzer.request import CheckRequest, CheckResult
 from tensortrail.cli.console import counted, fail, say, wants_color, write_output, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
@@ -89,7 +91,8 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
             write_text(outcome.diff, sys.stdout) if outcome.diff else None
             left = len(outcome.left)
             say(f"{counted(outcome.count, 'finding')} would be fixed, {left} left")
-            for line in named(outcome.left, unfixed(bool(config.unsafe_fixes))):
+            left_ones = shown_to_people(outcome.left, _reader(request))
+            for line in named(left_ones, unfixed(bool(config.unsafe_fixes))):
                 say(f"  {line}")
             return CLEAN if options.exit_zero or not outcome.diff else FOUND
         if request.stdin is not None:
@@ -119,20 +122,14 @@ def _report(
     from tensortrail.analyzer.fixer import with_previews
     from tensortrail.analyzer.own import OWN
     from tensortrail.analyzer.rule_index import listed
-    from tensortrail.files import read as read_file
     from tensortrail.findings import Report
     from tensortrail.reporters import render
 
-    @lru_cache(maxsize=1)
-    def read(path: str) -> bytes:
-        if request.stdin is not None and path == request.stdin[0]:
-            return request.stdin[1]
-        return read_file(path)
-
+    read = _reader(request)
     codes = {each.code for each in findings}
     infos = {code: rule.load().info() for code, rule in listed().items() if code in codes} | OWN
     report = Report(
-        findings=tuple(with_previews(findings, read)),
+        findings=tuple(shown_to_people(with_previews(findings, read), read)),
         rules=infos,
         files_checked=len(result.files),
         fixed=fixed,
@@ -146,6 +143,20 @@ def _report(
         for problem in result.problems:
             say(problem)
     _emit(options, render(format, report, color=color, width=_width()))
+
+
+def _reader(request: CheckRequest) -> Callable[[str], bytes]:
+    """Reads the Python in a file, or in standard input."""
+    from tensortrail.analyzer.python_files import python_of
+    from tensortrail.files import read as read_file
+
+    @lru_cache(maxsize=1)
+    def read(path: str) -> bytes:
+        if request.stdin is not None and path == request.stdin[0]:
+            return python_of(path, request.stdin[1])
+        return python_of(path, read_file(path))
+
+    return read
 
 
 def _emit(options: Namespace, text: str) -> None:

@@ -9,7 +9,9 @@ from itertools import groupby
 
 from tensortrail.analyzer.engine import checker
 from tensortrail.analyzer.fixer import Fixed, compiles, fix_file, unified_diff
+from tensortrail.analyzer.python_files import fits, python_of, with_python
 from tensortrail.analyzer.request import CheckRequest, CheckResult, digest_of
+from tensortrail.analyzer.source import Unreadable
 from tensortrail.files import read, write
 from tensortrail.findings import Finding
 
@@ -26,8 +28,13 @@ class Outcome:
 def fix_buffer(request: CheckRequest, findings: Sequence[Finding], unsafe: bool) -> Outcome:
     assert request.stdin is not None
     name, data = request.stdin
-    done = fix_file(name, data, findings, unsafe, checker(request))
-    return _added(Outcome(left=done.left, stdin=done.after), done)
+    try:
+        program = python_of(name, data)
+    except Unreadable:  # which is among the findings
+        return Outcome(left=tuple(findings), stdin=data)
+    done = fix_file(name, program, findings, unsafe, checker(request))
+    after = with_python(name, data, done.after)
+    return _added(Outcome(left=done.left, stdin=after), done, data, after)
 
 
 def fix(
@@ -50,17 +57,18 @@ def fix(
             if known is not None:  # fixed under another name
                 outcome.left += tuple(find_again(path, known))
                 continue
-            data = _judged(path, result.digests)
-            done = fix_file(path, data, found, unsafe, find_again)
-            if write_files and done.after != done.before:
-                write(path, done.after, judged=data)
+            data, program = _judged(path, result.digests)
+            done = fix_file(path, program, found, unsafe, find_again)
+            mended = with_python(path, data, done.after)
+            if write_files and mended != data:
+                write(path, mended, judged=data)
             after[_identity(path)] = done.after
         except OSError as error:
             outcome.messages.append(f"{path}: not fixed: {error.strerror or error}")
             outcome.left += tuple(found)
             continue
         outcome.left += done.left
-        _added(outcome, done)
+        _added(outcome, done, data, mended)
     return outcome
 
 
@@ -78,12 +86,12 @@ def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> list[str]:
         try:
             if _identity(path) in done:
                 continue
-            data = _judged(path, result.digests)
-            edits = added_ignores(Source(path, data), found)
-            new = apply(data, edits)
-            if not edits or not compiles(new):
+            data, program = _judged(path, result.digests)
+            edits = added_ignores(Source(path, program), found)
+            new = apply(program, edits)
+            if not edits or not (fits(path, program) or compiles)(new):
                 raise OSError("no comment fits there")
-            write(path, new, judged=data)
+            write(path, with_python(path, data, new), judged=data)
             done.add(_identity(path))
             comments += len(edits)
         except OSError as error:
@@ -96,12 +104,16 @@ def _by_file(findings: Sequence[Finding]) -> Iterator[tuple[str, list[Finding]]]
         yield path, list(group)
 
 
-def _judged(path: str, digests: Mapping[str, str]) -> bytes:
-    """The bytes of the file, if they still are those that were judged."""
+def _judged(path: str, digests: Mapping[str, str]) -> tuple[bytes, bytes]:
+    """The bytes of the file and the Python in them, if they still are what was judged."""
     data = read(path)
-    if path in digests and digests[path] != digest_of(data):
+    try:
+        program = python_of(path, data)
+    except Unreadable as error:
+        raise OSError(str(error)) from error
+    if path in digests and digests[path] != digest_of(program):
         raise OSError("it has changed since it was checked")
-    return data
+    return data, program
 
 
 def _identity(path: str) -> Hashable:
@@ -110,8 +122,8 @@ def _identity(path: str) -> Hashable:
     return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(path)
 
 
-def _added(outcome: Outcome, done: Fixed) -> Outcome:
+def _added(outcome: Outcome, done: Fixed, before: bytes, after: bytes) -> Outcome:
     outcome.count += done.applied
     outcome.messages += done.dropped
-    outcome.diff += unified_diff(done.path, done.before, done.after) if done.applied else ""
+    outcome.diff += unified_diff(done.path, before, after) if done.applied else ""
     return outcome

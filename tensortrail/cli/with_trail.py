@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensortrail.analyzer.engine import ignored
+from tensortrail.analyzer.python_files import python_of
 from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.source import Unreadable
 from tensortrail.analyzer.suppress import silenced, suppressions_in
 from tensortrail.config import ConfigError
 from tensortrail.files import read
@@ -41,7 +43,7 @@ def weighed(findings: Sequence[Finding], run: str, request: CheckRequest) -> tup
 
 def _silenced(finding: Finding) -> bool:
     try:
-        data = read(finding.site.file)
-    except OSError:
+        data = python_of(finding.site.file, read(finding.site.file))
+    except (OSError, Unreadable):
         return False
     return silenced(finding, suppressions_in(data))

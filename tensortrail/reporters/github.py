@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensortrail.findings import Finding, Report, Severity
 from tensortrail.inert import inert
-from tensortrail.reporters.summary import by_hand, closing
+from tensortrail.reporters.summary import by_hand, closing, in_cell
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -16,7 +16,7 @@ def render(report: Report, *, color: bool = False, width: int = 100) -> str:
 
 
 def _command(finding: Finding) -> str:
-    site = finding.site
+    site = finding.site.in_file
     properties = {
         "file": site.file.replace("\\", "/"),
         **({"line": str(site.line), "endLine": str(site.end_line)} if site.line else {}),
@@ -26,7 +26,7 @@ def _command(finding: Finding) -> str:
         # columns over several lines are refused
         properties |= {"col": str(site.column), "endColumn": str(site.end_column)}
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    message = "\n".join([finding.message, *by_hand(finding)])
+    message = "\n".join([*in_cell(finding), finding.message, *by_hand(finding)])
     for setting in finding.settings:
         message += f"\nsetting: {setting.library} {setting.name}={setting.value} - {setting.why}"
     return f"::{_LEVELS[finding.severity]} {listed}::{_data(message)}"

@@ -21,13 +21,10 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity.value,
         "confidence": finding.confidence.value,
         "location": _place(finding.site),
-        "trail": [
-            {"file": step.site.file, "line": step.site.line, "message": headline(step.message)}
-            for step in finding.trail
-        ],
+        "trail": [_line(step.site) | {"message": headline(step.message)} for step in finding.trail],
         "fixes": [_fix(fix) for fix in finding.fixes],
         "settings": [setting(each) for each in finding.settings],
-        "siblings": [{"file": site.file, "line": site.line} for site in finding.siblings],
+        "siblings": [_line(site) for site in finding.siblings],
         "evidence": dict(finding.evidence),
     }
 
@@ -40,7 +37,7 @@ def setting(given: Setting) -> dict[str, Any]:
     if given.call:
         told["call"] = given.call
     if given.at is not None:
-        told["at"] = {"file": given.at.file, "line": given.at.line}
+        told["at"] = _line(given.at)
     if given.position >= 0:
         told["position"] = given.position
     if given.imports:
@@ -62,10 +59,14 @@ def _fix(fix: Fix) -> dict[str, Any]:
 
 
 def _place(site: Site) -> dict[str, Any]:
-    return {
-        "file": site.file,
-        "line": site.line,
+    return _line(site) | {
         "column": site.column,
         "end_line": site.end_line,
         "end_column": site.end_column,
     }
+
+
+def _line(site: Site) -> dict[str, Any]:
+    """A place in a notebook counts lines in its cell."""
+    cell = {"cell": site.cell} if site.cell else {}
+    return {"file": site.file, **cell, "line": site.line}

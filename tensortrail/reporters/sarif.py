@@ -10,7 +10,7 @@ from tensortrail.findings import Finding, Report, RuleInfo, Setting, Severity
 from tensortrail.inert import inert
 from tensortrail.reporters.jsontext import to_json
 from tensortrail.reporters.sarif_places import ROOT, Places, folder_uri
-from tensortrail.reporters.summary import by_hand
+from tensortrail.reporters.summary import by_hand, in_cell
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -66,7 +66,9 @@ def _result(
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
-        "message": _message("\n".join([finding.message, *by_hand(finding), *settings])),
+        "message": _message(
+            "\n".join([*in_cell(finding), finding.message, *by_hand(finding), *settings])
+        ),
         "locations": [places.location(finding.site)],
         "partialFingerprints": {"tensortrail/v1": _fingerprint(finding, places, seen)},
         "properties": _properties(finding, places),
@@ -91,7 +93,7 @@ def _result(
             "artifactChanges": places.changes(fix.edits),
         }
         for fix in finding.fixes
-        if fix.edits
+        if fix.edits and not finding.site.cell  # a cell's code is escaped in the file
     ]
     if fixes:
         result["fixes"] = fixes

@@ -22,6 +22,7 @@ class Places:
     root: str
 
     def location(self, site: Site) -> dict[str, Any]:
+        site = site.in_file
         physical: dict[str, Any] = {
             "artifactLocation": self.artifact(site.file),
             "region": _region(site),

@@ -29,11 +29,18 @@ def by_hand(finding: Finding) -> list[str]:
     return [f"to mend it: {fix.description}" for fix in finding.fixes if not fix.edits]
 
 
+def in_cell(finding: Finding) -> list[str]:
+    """Where people find it, if the format can name only a line of the file."""
+    site = finding.site
+    return [f"cell {site.cell}, line {site.line}:"] if site.cell else []
+
+
 def place_of(site: Site, column: bool = True) -> str:
     """`train.py:12:5`; the byte in a file that has no lines."""
     path = inert_path(site.file)
     if not site.line:
         return f"{path}: byte {site.start:,}" if site.start >= 0 else path
+    path += f":cell {site.cell}" if site.cell else ""
     return f"{path}:{site.line}" + (f":{site.column}" if column else "")
 
 

@@ -1,0 +1,139 @@
+"""`tensortrail check` over notebooks, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tensortrail.cli import main
+from tests.analyzer.test_notebooks import notebook
+
+TEXT = {"cell_type": "markdown", "source": ["# A title"]}
+IMPORTS = "%load_ext autoreload\nimport torch"
+RISKY = "!nvidia-smi\ndef f(t):\n    return t.weight.device == 'meta'"
+MENDED = RISKY.replace(".device", ".device.type")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    (tmp_path / "nb.ipynb").write_bytes(notebook(TEXT, IMPORTS, RISKY))
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["check", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def in_format(capsys: pytest.CaptureFixture[str], name: str) -> Any:
+    return json.loads(run(capsys, "--output-format", name)[1])
+
+
+def test_places_are_told_by_cell(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys)
+    assert (code, err) == (1, "")
+    assert "--> nb.ipynb:cell 3:3:12" in out
+    assert "3 |     return t.weight.device == 'meta'" in out
+    assert "@@ -2,2 +2,2 @@" in out
+    assert run(capsys)[1] == out, "from the cache"
+    (found,) = in_format(capsys, "json")
+    assert {"cell": 3, "line": 3, "column": 12}.items() <= found["location"].items()
+
+
+def test_formats_of_whole_files_name_its_line(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (project / "nb.ipynb").read_text(encoding="utf-8").splitlines()
+    (line,) = (n for n, text in enumerate(lines, 1) if "t.weight" in text)
+    command = run(capsys, "--output-format", "github")[1].splitlines()[0]
+    assert f"file=nb.ipynb,line={line},endLine={line},title=" in command
+    assert "::cell 3, line 3:%0A" in command
+    (result,) = in_format(capsys, "sarif")["runs"][0]["results"]
+    physical = result["locations"][0]["physicalLocation"]
+    assert physical["region"] == {"startLine": line}
+    assert "fixes" not in result
+
+
+def test_a_fix_changes_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (project / "nb.ipynb").read_bytes()
+    code, out, err = run(capsys, "--diff", "--unsafe-fixes")
+    assert (code, (project / "nb.ipynb").read_bytes()) == (1, before)
+    assert "1 finding would be fixed" in err
+    assert run(capsys, "--fix", "--unsafe-fixes")[0] == 0
+    after = (project / "nb.ipynb").read_bytes()
+    assert after == notebook(TEXT, IMPORTS, MENDED)
+    (project / "nb.ipynb").write_bytes(before)
+    subprocess.run(["git", "apply", "-"], input=out.encode(), check=True, cwd=project)
+    assert (project / "nb.ipynb").read_bytes() == after
+
+
+def test_comments_silence_and_are_added(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--add-ignores")[0] == 0
+    ignored = f"{RISKY}  # tensortrail: ignore[DEV501]"
+    assert (project / "nb.ipynb").read_bytes() == notebook(TEXT, IMPORTS, ignored)
+    assert run(capsys)[0] == 0
+    mended = ignored.replace(".device", ".device.type")
+    (project / "nb.ipynb").write_bytes(notebook(TEXT, IMPORTS, mended))
+    assert "nb.ipynb:cell 3:3:44: TTR002" in run(capsys, "--output-format", "concise")[1]
+
+
+def test_a_broken_cell_costs_the_others_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "nb.ipynb").write_bytes(notebook(IMPORTS, "x = 1\nif x then", RISKY))
+    out = run(capsys, "--output-format", "concise")[1]
+    assert "nb.ipynb:cell 2:2:1: TTR001" in out
+    assert "nb.ipynb:cell 3:3:12: DEV501" in out
+    run(capsys, "--fix", "--unsafe-fixes")
+    assert (project / "nb.ipynb").read_bytes() == notebook(IMPORTS, "x = 1\nif x then", MENDED)
+
+
+def test_what_one_cell_says_holds_in_the_next(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = ("import torch", "x = torch.ones(2, device='cuda')", "%%time\ny = x.numpy()")
+    (project / "nb.ipynb").write_bytes(notebook(*cells))
+    assert "nb.ipynb:cell 3:2:5: DEV503" in run(capsys, "--output-format", "concise")[1]
+    text = "".join(f"{each}\n" for each in cells[:2]) + "y = x.numpy()\n"
+    (project / "same.py").write_text(text)
+    assert "same.py:3:5: DEV503" in run(capsys, "--output-format", "concise")[1]
+
+
+def test_what_is_no_notebook_is_one_finding(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "nb.ipynb").write_bytes(b"{}")
+    code, out, _ = run(capsys, "--output-format", "concise")
+    assert code == 1
+    assert "nb.ipynb:1:1: TTR001 [error] no notebook of format 4" in out
+
+
+def test_the_baseline_holds_cells(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--write-baseline")[0] == 0
+    (project / "nb.ipynb").write_bytes(notebook(IMPORTS, "x = 1", TEXT, "x = 2\n" + RISKY))
+    assert run(capsys, "--baseline", "tensortrail-baseline.json")[0] == 0
+
+
+def test_standard_input(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (project / "nb.ipynb").read_bytes()
+
+    def piped(*arguments: str, data: bytes = data) -> bytes:
+        command = ["tensortrail", "check", "-", "--stdin-filename", "nb.ipynb", *arguments]
+        return subprocess.run(
+            [sys.executable, "-m", *command], input=data, capture_output=True
+        ).stdout
+
+    assert b"nb.ipynb:cell 3:3:12: DEV501" in piped("--output-format", "concise")
+    assert piped("--fix", "--unsafe-fixes") == notebook(TEXT, IMPORTS, MENDED)
+    assert piped("--fix", data=b"{}") == b"{}"
