@@ -7,14 +7,22 @@ from tensortrail.rules import Did, Rule, Timeline
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.lines import by_line, doer
 from tensortrail.rules.shared.operands import named
+from tensortrail.rules.shared.sizes import size
+from tensortrail.rules.timeline import Event, Storage
+
+_AT_THE_END = "the end of the run"
 
 
 class ReadBeforeWrite(Rule):
     """Fresh memory was read before anybody wrote a value into it.
 
     ## What it does
-    Reports an operation that reads a tensor of `torch.empty`, `empty_like`, `new_empty` or
-    `Module.to_empty` before anything was written into it. The confidence is high for parameters
+    Reports an operation that reads or saves a tensor of `torch.empty`, `empty_like`, `new_empty`,
+    `Module.to_empty` or of a storage that was resized to get its memory back, before anything was
+    written into it. It does not matter how the memory came into the parameter: by assignment,
+    `.data =`, `set_` or `swap_tensors`, or by a copy of such memory. A warning names parameters
+    and buffers into which less was written than was read. A note at the end of the run names
+    those that nobody has read or written since. The confidence is high for parameters
     and buffers, and lower for tensors without a name, which may be measured on purpose. Found in
     recorded runs only.
 
@@ -50,13 +58,18 @@ class ReadBeforeWrite(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for events in by_line(timeline.events(Did.UNWRITTEN)):
+        unwritten = timeline.events(Did.UNWRITTEN)
+        yield from self._left(timeline, [each for each in unwritten if each.op == _AT_THE_END])
+        partly = [each for each in unwritten if "written" in each.facts]
+        yield from self._partly(timeline, partly)
+        read = [e for e in unwritten if e.op != _AT_THE_END and "written" not in e.facts]
+        for events in by_line(read):
             known = [each for each in events if each.storage and timeline.is_named(each.storage)]
             event = (known or events)[0]
-            if event.storage is None:
+            if event.storage is None or (not known and event.facts.get("others")):
                 continue
             storages = [each.storage for each in known or events if each.storage]
-            made = put_there(timeline, event.storage, event)
+            made = _since(timeline, event.storage, event)
             yield self.finding_in_run(
                 timeline,
                 event,
@@ -66,3 +79,42 @@ class ReadBeforeWrite(Rule):
                 confidence=Confidence.HIGH if known else Confidence.MEDIUM,
                 evidence={"reads": str(len(events))},
             )
+
+    def _partly(self, timeline: Timeline, events: list[Event]) -> Iterator[Finding]:
+        """Only a part was written, and more is read."""
+        for same in by_line(events):
+            event = same[0]
+            storages = [s for e in same if (s := e.storage) and timeline.is_named(s)]
+            if event.storage is None or not storages:
+                continue
+            made = _since(timeline, event.storage, event)
+            written, read = (int(event.facts[key]) for key in ("written", "read"))
+            yield self.finding_in_run(
+                timeline,
+                event,
+                f"`{event.op}` reads {named(timeline, storages)}: {size(read)}, of which "
+                f"at most {size(written)} were written since "
+                f"{doer(made) if made else 'it was made'}",
+                severity=Severity.WARNING,
+            )
+
+    def _left(self, timeline: Timeline, events: list[Event]) -> Iterator[Finding]:
+        """Nobody read it so far."""
+        made = [(_since(timeline, e.storage, e), e.storage) for e in events if e.storage]
+        for same in by_line([each for each, _ in made if each is not None]):
+            storages = [storage for each, storage in made if each in same]
+            yield self.finding_in_run(
+                timeline,
+                same[0],
+                f"{named(timeline, storages)}: no load, copy or operation has written into this "
+                f"memory since {doer(same[0])}, and nothing has read it by the end of the run",
+                severity=Severity.NOTE,
+                about=storages[0],
+            )
+
+
+def _since(timeline: Timeline, storage: Storage, until: Event) -> Event | None:
+    """What gave the storage its memory."""
+    gave = (Did.CREATE, Did.RESIZE, Did.MOVE, Did.COPY)
+    own = [e for e in timeline.history(storage, until) if e.storage == storage and e.did in gave]
+    return own[-1] if own else put_there(timeline, storage, until)

@@ -213,6 +213,7 @@ class Recorder:
         return count >= most
 
     def _freed(self, number: int) -> None:
+        self.fresh_memory.freed(number)
         if self.active:
             self.writer.event(FREE, 0, 0, number)
 
@@ -338,6 +339,7 @@ class Recorder:
     def close(self) -> None:
         if not self.active:
             return
+        self.guarded(lambda of: of.fresh_memory.at_end())
         for last in self.at_close:
             with suppress(Exception):
                 last()

@@ -108,6 +108,18 @@ class Storages:
                 return None
         return None
 
+    def parts(self, tensor: Any) -> list[tuple[Any, Entry]]:
+        """The parts of a tensor whose storages were met before."""
+        with DisableTorchFunction():
+            try:
+                found = [
+                    (p, self.of_storage(p.untyped_storage())) for p, _ in inner_tensors(tensor)
+                ]
+            except Exception as error:
+                let_through(error)
+                return []
+        return [(part, entry) for part, entry in found if entry is not None]
+
     def of_storage(self, storage: Any) -> Entry | None:
         if self.dead:
             self.bury()

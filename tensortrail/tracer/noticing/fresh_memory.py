@@ -1,149 +1,203 @@
-"""Fresh memory (`empty`, `to_empty`) is noticed when it is read before anybody wrote into it.
+"""Fresh memory (`empty`, `to_empty`, a storage that grew) is noticed when it is read before anybody
+wrote into it.
 
-Tensors are known by `id` and storage together, without a reference. A view, an address or the
-storage of such a tensor given away could be written through: it is then no longer watched.
+Memory is known by its storage: which tensor, parameter or view reaches it makes no difference. A
+tensor that is given to somebody who may write without being seen is no longer watched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch._C import DisableTorchFunction
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import PLAIN, Entry
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.operands import tensors_in
+from tensortrail.tracer.noticing.operation_kinds import LOOKS, is_basic, kind_of
 
-MOST_WATCHED = 1024
+MOST_WATCHED = 100_000
 LOOKS_FOR_A_TENSOR = 10_000
 LOOKS_FOR_A_MODULE = 200_000
-"""How many operations are looked at before the watch ends: looking at each costs time, and a
-tensor that became a Parameter at once is another object that is never seen again."""
-LOOKS = {
-    getattr(Tensor, name).__get__
-    for name in ("shape", "dtype", "device", "requires_grad", "grad", "layout", "is_leaf",
-                 "is_meta", "is_cuda", "ndim", "names", "grad_fn", "is_sparse", "itemsize",
-                 "nbytes", "is_quantized", "is_nested", "is_mkldnn", "is_cpu", "output_nr",
-                 "_version", "_backward_hooks", "is_xpu", "is_mps", "retains_grad", "is_vulkan")
-    if hasattr(Tensor, name)
-} | {
-    getattr(Tensor, name)
-    for name in ("size", "stride", "dim", "numel", "nelement", "element_size", "is_contiguous",
-                 "storage_offset", "is_floating_point", "is_complex", "get_device", "is_pinned",
-                 "requires_grad_", "__len__", "__hash__", "is_shared", "ndimension",
-                 "register_hook", "is_signed", "is_inference", "new_empty", "new_zeros", "new_ones",
-                 "new_full", "is_same_size", "has_names", "__format__", "__repr__",
-                 "is_conj", "is_neg", "_is_view")
-    if hasattr(Tensor, name)
-} | {torch.is_floating_point, torch.is_complex, torch.numel, torch.empty_like, torch.zeros_like,
-     torch.ones_like, torch.rand_like, torch.randn_like, torch.full_like, torch.is_tensor,
-     torch.result_type, torch.is_same_size}  # fmt: skip
-"""Operations that look at a tensor without reading its values."""
-READS = {
-    "add", "sub", "mul", "div", "matmul", "mm", "bmm", "addmm", "linear", "embedding", "conv1d",
-    "conv2d", "conv3d", "layer_norm", "rms_norm", "batch_norm", "group_norm", "softmax", "relu",
-    "gelu", "silu", "sum", "mean", "max", "min", "norm", "item", "tolist", "eq", "ne",
-    "lt", "gt", "allclose", "equal", "sin", "cos", "exp", "where", "cat", "stack",
-    "scaled_dot_product_attention", "__bool__", "__add__", "__mul__", "__matmul__", "__sub__",
-    "__truediv__", "__radd__", "__rmul__", "__rsub__", "__pow__", "einsum", "sigmoid", "tanh",
-    "dropout", "cross_entropy", "mse_loss", "outer", "argmax", "any", "all", "isnan",
-}  # fmt: skip
-"""Operations that certainly read all their operands. Others may write: they end the watch."""
+"""How many operations are looked at before the watch ends: looking at each costs time."""
+AT_THE_END = "the end of the run"
+
+
+class Fresh:
+    """A storage into which nobody has written everything yet."""
+
+    __slots__ = ("entry", "nbytes", "regions", "version", "written")
+
+    def __init__(self, entry: Entry, nbytes: int, version: int | None) -> None:
+        self.entry = entry
+        self.nbytes = nbytes
+        self.version = version
+        """How often the tensor had been written in place by then, by torch's own count."""
+        self.written = 0
+        """Bytes that were written at most."""
+        self.regions: set[Any] = set()
+
+    def fill(self, part: torch.Tensor) -> bool:
+        """Whether all of it may be written now that this part is."""
+        region = (part.storage_offset(), part.shape, part.stride())
+        if region not in self.regions:
+            self.regions.add(region)
+            self.written += part.numel() * part.element_size()
+        return self.written >= self.nbytes
 
 
 class FreshMemory:
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
-        self._watched: dict[int, Entry] = {}
-        self._shards: dict[int, Entry] = {}
-        """Storages of distributed tensors. Code reaches these by many objects."""
+        self._fresh: dict[int, Fresh] = {}
+        self._away = 0
         self._left = 0
 
     @property
     def some(self) -> bool:
-        return bool(self._watched or self._shards)
+        return bool(self._fresh)
 
+    # --- what is fresh -------------------------------------------------------------------
     def made(self, tensor: Any, looks: int = LOOKS_FOR_A_TENSOR) -> None:
-        if type(tensor) not in PLAIN or _others_may_write():
-            return
-        if len(self._watched) > MOST_WATCHED:
-            self._watched = {key: e for key, e in self._watched.items() if e() is not None}
-            if len(self._watched) > MOST_WATCHED:
-                return
+        """Of a wrapper the first part: others, as scales, may be made with values."""
         entry = self._notes.storages.entry(tensor)
-        if entry is not None and entry.described.nbytes and entry.device != "meta":
-            self._watched[id(tensor)] = entry
+        if entry is not None:
+            self.grown(entry, 0, looks, _version(tensor) if type(tensor) in PLAIN else None)
+
+    def made_module(self, tensors: Iterable[Any]) -> None:
+        for tensor in tensors:
+            if type(tensor) in PLAIN or self._parts(tensor):  # wrappers may keep their old parts
+                self.made(tensor, LOOKS_FOR_A_MODULE)
+
+    def grown(
+        self, entry: Entry, before: int, looks: int, version: int | None = None, nbytes: int = 0
+    ) -> None:
+        """The storage has bytes that it had not before, and kept those."""
+        nbytes = nbytes or entry.described.nbytes
+        if nbytes and entry.device != "meta" and len(self._fresh) < MOST_WATCHED:
+            fresh = self._fresh[entry.number] = Fresh(entry, nbytes, version)
+            fresh.written = before
             self._left = max(self._left, looks)
             self._notes.changed()
 
+    def copied(self, source: Entry | None, copy: Entry | None) -> None:
+        """A copy of memory without values has none either."""
+        known = self._fresh.get(source.number) if source is not None else None
+        if known is not None and not known.written and copy is not None and copy is not source:
+            self.grown(copy, 0, LOOKS_FOR_A_TENSOR)
+
+    def held(self, tensor: Any) -> None:
+        """A tensor got this storage: from now on its own count tells whether it was written."""
+        for part, fresh in self._parts(tensor) if self._fresh else ():
+            fresh.version = _version(part)
+
+    # --- what no longer is ---------------------------------------------------------------
     def written(self, tensor: Any) -> None:
-        if self._watched and self._watched.pop(id(tensor), None) is not None:
-            self._notes.changed()
-
-    def made_shard(self, tensor: Any) -> None:
-        """As `made`, for the part of a distributed tensor that lies here."""
-        entry = self._notes.storages.entry(tensor)
-        if entry is not None and entry.described.nbytes and entry.device != "meta":
-            if len(self._shards) < MOST_WATCHED:
-                self._shards[entry.number] = entry
-            self._left = max(self._left, LOOKS_FOR_A_MODULE)
-            self._notes.changed()
-
-    def is_empty_shard(self, entry: Entry) -> bool:
-        return self._shards.get(entry.number) is entry
-
-    def read_shard(self, entry: Entry, op: str) -> None:
-        """Nobody had written into it, in whatever way."""
-        del self._shards[entry.number]
-        self._notes.changed()
-        self._notes.note(Did.UNWRITTEN, entry, op=op)
-
-    @contextmanager
-    def looking_away(self) -> Iterator[None]:
-        """What touches shards now changes nothing in them."""
-        shards, self._shards = self._shards, {}
-        try:
-            yield
-        finally:
-            self._shards = shards
+        if self._fresh:
+            self.given((tensor,))
 
     def given(self, tensors: Iterable[Any]) -> None:
         """To somebody who writes without a call that could be seen."""
-        for tensor in tensors if self._shards else ():
-            entry = self._notes.storages.known(tensor)
-            if entry is not None and self._shards.pop(entry.number, None) is not None:
-                self._notes.changed()
+        for tensor in tensors if self._fresh else ():
+            for _, fresh in self._parts(tensor):
+                self._forget(fresh)
+
+    def storage_written(self, storage: Any) -> None:
+        entry = self._notes.storages.of_storage(storage) if self._fresh else None
+        if entry is not None:
+            self.freed(entry.number)
+
+    def freed(self, number: int) -> None:
+        if self._fresh and self._fresh.pop(number, None) is not None:
+            self._notes.changed()
+
+    def _forget(self, fresh: Fresh) -> None:
+        self.freed(fresh.entry.number)
+
+    @contextmanager
+    def looking_away(self) -> Iterator[None]:
+        """What touches fresh memory now changes nothing in it."""
+        self._away += 1
+        try:
+            yield
+        finally:
+            self._away -= 1
+
+    # --- who reads it --------------------------------------------------------------------
+    def is_fresh(self, entry: Entry) -> bool:
+        known = self._fresh.get(entry.number)
+        return known is not None and not known.written
+
+    def read(self, entry: Entry, op: Any) -> None:
+        """Nobody had written into it, in whatever way."""
+        self.freed(entry.number)
+        facts = {"others": True} if _others_may_write() else None
+        self._notes.note(Did.UNWRITTEN, entry, op=op, facts=facts)
 
     def look(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        watched = self._watched
         self._left -= 1
         if self._left < 0:
-            watched.clear()
-            self._shards.clear()
+            self._fresh.clear()
             self._notes.changed()
-        if self._shards and func not in LOOKS:
-            self.given(tensor for _, tensor in tensors_in(args, kwargs))
-        for value in (*args, *kwargs.values()):
-            if type(value) in (list, tuple):
-                for each in value:
-                    if id(each) in watched:
-                        self._touched(func, each, kwargs)
-            elif id(value) in watched:
-                self._touched(func, value, kwargs)
-
-    def _touched(self, func: Any, tensor: Any, kwargs: Mapping[str, Any]) -> None:
-        if func in LOOKS:
+        if self._away or func in LOOKS:
             return
-        entry = self._watched.pop(id(tensor))
-        self._notes.changed()
-        if self._notes.storages.known(tensor) is not entry:
-            return  # the tensor is gone, another one has its address
-        if func.__name__ in READS and kwargs.get("out") is not tensor:
-            self._notes.note(Did.UNWRITTEN, entry, op=func)
+        kind = ""
+        for where, tensor in tensors_in(args, kwargs):
+            for part, fresh in self._parts(tensor):
+                kind = kind or kind_of(getattr(func, "__name__", ""), args)
+                if kind == "reads" and not where.startswith("out"):
+                    self._read(func, tensor, part, fresh)
+                elif kind == "fills" and where == "0" and tensor is part:
+                    self._filled(func, args, part, fresh)
+                elif kind not in ("views", "copies") and not _is_source(kind, where):
+                    self._forget(fresh)
+
+    def at_end(self) -> None:
+        """Say what nobody wrote into and nobody read."""
+        for fresh in list(self._fresh.values()):
+            if fresh.entry.name and not fresh.written and fresh.entry() is not None:
+                self._notes.note_at(0, Did.UNWRITTEN, fresh.entry, op=AT_THE_END)
+
+    def _parts(self, tensor: Any) -> list[tuple[torch.Tensor, Fresh]]:
+        found = self._notes.storages.parts(tensor)
+        return [(part, self._fresh[e.number]) for part, e in found if e.number in self._fresh]
+
+    def _read(self, func: Any, tensor: Any, part: torch.Tensor, fresh: Fresh) -> None:
+        entry = fresh.entry
+        if fresh.version is not None and (_version(part) or 0) > fresh.version:
+            self._forget(fresh)  # somebody wrote where no call is seen
+        elif not fresh.written:
+            self.read(entry, func)
+        elif tensor is part and part.is_contiguous():
+            wanted = part.numel() * part.element_size()
+            if fresh.written < wanted:
+                self._forget(fresh)
+                facts = {"written": fresh.written, "read": wanted}
+                self._notes.note(Did.UNWRITTEN, entry, op=func, facts=facts)
+
+    def _filled(self, func: Any, args: Any, part: torch.Tensor, fresh: Fresh) -> None:
+        if func.__name__ == "__setitem__":
+            with DisableTorchFunction(), torch.no_grad():
+                part = part[args[1]] if is_basic(args[1]) else part
+        if fresh.fill(part):
+            self._forget(fresh)
+        elif fresh.version is not None:
+            fresh.version += 1
+
+
+def _is_source(kind: str, where: str) -> bool:
+    """Of what is written into another."""
+    return kind == "fills" and where in ("1", "2", "src", "other", "value")
+
+
+def _version(tensor: Any) -> int | None:
+    with DisableTorchFunction(), suppress(RuntimeError):  # inference tensors have no count
+        return int(tensor._version)
+    return None
 
 
 def _others_may_write() -> bool:

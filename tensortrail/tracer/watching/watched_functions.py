@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import is_wrapper
+from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE, LOOKS_FOR_A_TENSOR
 
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Recorder
@@ -40,7 +41,7 @@ class Creation(Watch):
         if args and is_wrapper(args[0]):
             recorder.wrappers.met(args[0])
             recorder.wrappers.answered(func, args[0], result, kwargs)
-        elif func in LEAVES_UNWRITTEN:
+        if func in LEAVES_UNWRITTEN:
             recorder.fresh_memory.made(result)
         recorder.changed()
 
@@ -54,6 +55,9 @@ class SameType(Watch):
         if args and is_wrapper(args[0]):
             recorder.wrappers.met(args[0])
             recorder.wrappers.answered(func, args[0], result, kwargs)
+        elif args and recorder.fresh_memory.some and func not in SHARES:
+            source, copy = recorder.storages.entry(args[0]), recorder.storages.entry(result)
+            recorder.fresh_memory.copied(source, copy)
 
 
 class Move(Watch):
@@ -80,6 +84,7 @@ class Move(Watch):
                 recorder.note(Did.MOVE, new, old, func, facts)
             elif old.name and new is not old:
                 recorder.note(Did.COPY, new, old, func)
+            recorder.fresh_memory.copied(old, new)
         if is_wrapper(result):
             recorder.wrappers.met(result)
             recorder.wrappers.moved(func, args[0], result)
@@ -105,9 +110,6 @@ def is_non_blocking(func: Any, args: Args, kwargs: Kwargs) -> bool:
 
 
 class Copy(Watch):
-    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
-        recorder.fresh_memory.written(args[0])
-
     def after(
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
     ) -> None:
@@ -131,6 +133,7 @@ class DataSwap(Watch):
         if is_wrapper(args[0]):
             recorder.wrappers.given_data(func, args[0], args[1])
         recorder.swapped(before, recorder.storages.entry(args[0]), func)
+        recorder.fresh_memory.held(args[0])
 
 
 class Resize(Watch):
@@ -144,6 +147,9 @@ class Resize(Watch):
         entry = recorder.storages.entry(args[0])
         if entry is not None and before is not None and before != after:
             recorder.note(Did.RESIZE, entry, op=func, facts={"before": before, "after": after})
+            if after is not None and after > before:
+                looks = LOOKS_FOR_A_MODULE if entry.name else LOOKS_FOR_A_TENSOR
+                recorder.fresh_memory.grown(entry, before, looks, nbytes=after)
 
 
 def nbytes(tensor: Any) -> int | None:
@@ -206,6 +212,7 @@ def _table() -> dict[Any, Watch]:
     return made
 
 
+SHARES = {torch.detach, Tensor.detach}
 LEAVES_UNWRITTEN = {
     torch.empty, torch.empty_strided, torch.empty_like, torch.empty_permuted,
     Tensor.new_empty, Tensor.new_empty_strided,

@@ -263,6 +263,14 @@ def test_fresh_memory_without_a_name(tmp_path: Path) -> None:
         "fresh.shape, fresh.numel(), torch.zeros_like(fresh).sum()",
         "fresh = torch.empty(0); fresh.sum()",
         "layer = torch.nn.Linear(4, 4); layer(torch.ones(1, 4))",
+        "cache = torch.nn.Buffer(fresh.view(2, 2)); cache[:1] = 1; cache[:1].sum()",
+        "fresh[:2] = 1; fresh.narrow(0, 2, 2).copy_(torch.ones(2)); fresh.sum()",
+        "layer = torch.nn.Linear(4, 4); held = layer.weight.untyped_storage()\n"
+        "kept, n = layer.weight.detach().clone(), held.nbytes(); held.resize_(0)\n"
+        "held.resize_(n); layer.weight.data.copy_(kept); layer(torch.ones(1, 4))",
+        "other = torch.nn.Linear(4, 4); other.weight.data = torch.empty(4, 4)\n"
+        "other.weight.untyped_storage().copy_(torch.ones(4, 4).untyped_storage())\n"
+        "other(torch.ones(1, 4))",
         "layer = torch.nn.Linear(4, 4, device='meta').to_empty(device='cpu')\n"
         "layer.reset_parameters(); layer(torch.ones(1, 4))",
         "layer = torch.nn.Linear(4, 4, device='meta').to_empty(device='cpu')\n"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch.compiler import is_compiling
-from torch.nn import Module
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.distributed.fsdp_shards import Shards
-from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
-from tensortrail.tracer.identity.module_tensors import owned
+from tensortrail.tracer.hooks.shared.looking import looking_before
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch.distributed.fsdp._fully_shard._fully_shard"
@@ -41,7 +38,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
     )
     for method, op in CHANGES.items():
         patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, op))
-    patches.wrap(Module, "to_empty", looking_after(recorder, _emptied))
 
     def stepping(optimizer: Any, args: Any, kwargs: Any) -> None:
         if recorder.active and not is_compiling():
@@ -78,12 +74,8 @@ def _changing(recorder: Recorder, shards: Shards, op: str) -> Around:
         result = original(group)
         if group._sharded_state is not was:
             recorder.guarded(lambda _: shards.changed(group, op))
+            for each in group.fsdp_params:
+                recorder.fresh_memory.given(each.all_gather_outputs)
         return result
 
     return around
-
-
-def _emptied(recorder: Recorder, result: Any, module: Module, **options: Any) -> None:
-    for _, tensor in owned(module):
-        if isinstance(tensor, torch.distributed.tensor.DTensor):
-            recorder.fresh_memory.made_shard(tensor)

@@ -102,8 +102,8 @@ class Shards:
         entry = recorder.storages.entry(seen) if isinstance(seen, torch.Tensor) else None
         if used is None or entry is None:
             return
-        if recorder.fresh_memory.is_empty_shard(used):
-            recorder.fresh_memory.read_shard(used, f"{GROUP}.unshard")
+        if recorder.fresh_memory.is_fresh(used):
+            recorder.fresh_memory.read(used, f"{GROUP}.unshard")
         if entry is not used:
             how = "local" if seen is sharded.sharded_param else "replaced"
             self._parted(entry, used, f"{GROUP}.unshard", how)

@@ -19,7 +19,6 @@ from tensortrail.tracer.hooks.torch.plain_attributes import (
 )
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.storages import Entry
-from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
@@ -71,8 +70,7 @@ def _nothing_to_move(recorder: Recorder, module: Module, went: str) -> None:
 
 
 def _emptied(recorder: Recorder, result: Any, module: Module, **options: Any) -> None:
-    for _, tensor in owned(module):
-        recorder.fresh_memory.made(tensor, LOOKS_FOR_A_MODULE)
+    recorder.fresh_memory.made_module(tensor for _, tensor in owned(module))
 
 
 def _swapping(recorder: Recorder) -> Around:

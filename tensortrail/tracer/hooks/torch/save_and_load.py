@@ -83,6 +83,8 @@ def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
         entry = recorder.storages.entry(tensor)
         if entry is None or (seen := seen + 1) > MOST_TENSORS:
             continue
+        if entry.name and recorder.fresh_memory.is_fresh(entry):
+            recorder.fresh_memory.read(entry, op)
         if isinstance(data, (dict, Module)) and not entry.name:
             recorder.storages.name(entry, key)
         with torch._C.DisableTorchFunction():

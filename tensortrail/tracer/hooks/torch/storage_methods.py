@@ -9,6 +9,7 @@ import torch
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.looking import looking_after
+from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE, LOOKS_FOR_A_TENSOR
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
@@ -19,6 +20,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
         torch.overrides.get_testing_overrides()  # torch remembers the functions it finds now
     storage = torch.UntypedStorage
     patches.wrap(storage, "resize_", _resizing(recorder))
+    patches.wrap(storage, "__init__", looking_after(recorder, _made))
+    for name in ("copy_", "fill_", "__setitem__", "_set_from_file", "_share_fd_cpu_"):
+        patches.wrap(storage, name, looking_after(recorder, _filled))
     for name in ("cpu", "cuda", "to", "pin_memory", "clone"):
         patches.wrap(storage, name, _moving(recorder, name))
     patches.wrap(torch.Tensor, "set_", _setting(recorder))
@@ -60,9 +64,26 @@ def _resizing(recorder: Recorder) -> Around:
 def _resized(recorder: Recorder, storage: Any, before: int) -> None:
     entry = recorder.storages.of_storage(storage)
     after = storage.nbytes()
+    if entry is None and after > before:
+        entry = recorder.storages.add(storage)
     if entry is not None and before != after:
         facts = {"before": before, "after": after}
         recorder.note(Did.RESIZE, entry, op="UntypedStorage.resize_", facts=facts)
+        if after > before:
+            recorder.fresh_memory.grown(entry, before, LOOKS_FOR_A_MODULE, nbytes=after)
+        elif not after:
+            recorder.fresh_memory.freed(entry.number)
+
+
+def _made(recorder: Recorder, _: Any, storage: Any, *args: Any, **__: Any) -> None:
+    """By its constructor with a size: the bytes are whatever was there."""
+    if args and isinstance(args[0], int) and (entry := recorder.storages.add(storage)):
+        recorder.note(Did.CREATE, entry, op="torch.UntypedStorage")
+        recorder.fresh_memory.grown(entry, 0, LOOKS_FOR_A_TENSOR)
+
+
+def _filled(recorder: Recorder, _: Any, storage: Any, *__: Any, **___: Any) -> None:
+    recorder.fresh_memory.storage_written(storage)
 
 
 def _moving(recorder: Recorder, name: str) -> Around:
@@ -103,8 +124,8 @@ def _entry(recorder: Recorder, tensor: Any) -> Any:
 
 
 def _set(recorder: Recorder, old: Any, tensor: Any) -> None:
-    recorder.fresh_memory.written(tensor)
     recorder.swapped(old, recorder.storages.entry(tensor), "Tensor.set_")
+    recorder.fresh_memory.held(tensor)
 
 
 def _is_empty(recorder: Recorder, given: Any) -> bool:
