@@ -12,7 +12,10 @@ from typing import Any
 from tensortrail.files import read
 
 _LARGEST = 10_000_000
-FORMATS = ("text", "concise", "json", "sarif", "github")
+FORMATS = (
+    "text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "lintrunner",
+    "markdown",
+)  # fmt: skip
 
 
 class ConfigError(Exception):

@@ -39,7 +39,7 @@ def test_nothing_configured(tmp_path: Path) -> None:
         ("jobs = -1", "jobs must be a whole number"),
         ("jobs = true", "jobs must be a whole number"),
         ("respect-gitignore = 'yes'", "must be true or false"),
-        ("output-format = 'xml'", "must be one of text, concise, json, sarif, github"),
+        ("output-format = 'xml'", "must be one of text, concise, json, sarif, github, gitlab"),
         ("per-file-ignores = ['x']", "must be a table"),
         ("zzz = 1", "(known: select,"),
     ],

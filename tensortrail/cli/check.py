@@ -16,7 +16,7 @@ from tensortrail.analyzer.request import CheckRequest, CheckResult
 from tensortrail.cli.console import counted, fail, say, wants_color, write_output, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_out import notes, why_nothing
-from tensortrail.cli.request import configuration, refuse_mixed_up, requested, shown
+from tensortrail.cli.request import configuration, paths_of, refuse_mixed_up, requested, shown
 from tensortrail.config import Config
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def run(options: Namespace) -> int:
-    paths = options.paths or ["."]
+    paths = paths_of(options)
     if options.show_places:
         from tensortrail.cli.places import show_places
 
         return show_places(paths)
     refuse_mixed_up(options, paths)
-    config = configuration(options, paths[0])
+    config = configuration(options, paths[0] if paths else ".")
     if options.show_settings:
         write_text(shown(config, paths), sys.stdout)
         return CLEAN
@@ -139,7 +139,7 @@ def _report(
         version=__version__,
     )
     format = "statistics" if options.statistics else config.output_format
-    if format == "json":  # a list of findings has no place for anything else
+    if format in ("json", "gitlab", "junit", "rdjson"):  # no place there for anything else
         for problem in result.problems:
             say(problem)
     _emit(options, render(format, report, color=color, width=_width()))

@@ -30,7 +30,7 @@ def wants_color(choice: str, stream: TextIO) -> bool:
 
 def write_text(text: str, stream: TextIO) -> None:
     """Whatever the terminal's encoding, nothing is lost to an exception."""
-    if not text.endswith("\n"):
+    if text and not text.endswith("\n"):
         text += "\n"
     if getattr(stream, "buffer", None) is None:
         stream.write(text)

@@ -12,7 +12,7 @@ from tensortrail.analyzer.request import CheckRequest
 from tensortrail.cli.baseline import with_baseline
 from tensortrail.cli.selection import codes_of, selected, selected_by_name
 from tensortrail.config import Config, ConfigError, load
-from tensortrail.files import within
+from tensortrail.files import read, within
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.profile import Profile
@@ -39,6 +39,19 @@ def refuse_mixed_up(options: Namespace, paths: list[str]) -> None:
         raise ConfigError("--stdin-filename needs - (standard input) as the only path")
     if options.jobs is not None and options.jobs < 0:
         raise ConfigError(f"--jobs must be a whole number, not {options.jobs}")
+
+
+def paths_of(options: Namespace) -> list[str]:
+    named: list[str] = list(options.paths)
+    if options.files_from is None:
+        return named or ["."]
+    try:
+        listed = os.fsdecode(read(options.files_from)).splitlines()
+    except OSError as error:
+        raise ConfigError(
+            f"--files-from {options.files_from}: {error.strerror or error}"
+        ) from error
+    return [*named, *filter(None, listed)]
 
 
 def configuration(options: Namespace, first_path: str) -> Config:
@@ -88,7 +101,7 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
         stdin=stdin,
         root=config.root,
         profile=_profile() if options.profile_rules else None,
-        only=_changed(options, paths[0]),
+        only=_changed(options, paths[0] if paths else ""),
     )
     return with_baseline(request, config, options)
 

@@ -6,7 +6,10 @@ from importlib import import_module
 
 from tensortrail.findings import Report
 
-FORMATS = ("text", "concise", "json", "sarif", "github")
+FORMATS = (
+    "text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "lintrunner",
+    "markdown",
+)  # fmt: skip
 STATISTICS = "statistics"
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from typing import Any
 
 from tensortrail.findings import Finding, Report, RuleInfo, Setting, Severity
 from tensortrail.inert import inert
+from tensortrail.reporters.content import Fingerprints
 from tensortrail.reporters.jsontext import to_json
 from tensortrail.reporters.sarif_places import ROOT, Places, folder_uri
 from tensortrail.reporters.summary import by_hand, in_cell
@@ -22,7 +21,7 @@ def render(report: Report, *, color: bool = False, width: int = 100) -> str:
     used = sorted({finding.code for finding in report.findings} & report.rules.keys())
     index = {code: number for number, code in enumerate(used)}
     places = Places(report.root)
-    seen: Counter[str] = Counter()
+    prints = Fingerprints()
     driver = {
         "name": "tensortrail",
         "version": report.version,
@@ -31,7 +30,7 @@ def render(report: Report, *, color: bool = False, width: int = 100) -> str:
     run: dict[str, Any] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(each, index, places, seen) for each in report.findings],
+        "results": [_result(each, index, places, prints) for each in report.findings],
         "invocations": [
             {
                 "executionSuccessful": True,
@@ -60,8 +59,9 @@ def _rule(info: RuleInfo) -> dict[str, Any]:
 
 
 def _result(
-    finding: Finding, index: dict[str, int], places: Places, seen: Counter[str]
+    finding: Finding, index: dict[str, int], places: Places, prints: Fingerprints
 ) -> dict[str, Any]:
+    file = places.artifact(finding.site.file)["uri"]
     settings = [f"Setting: {each}" for each in _settings(finding)]
     result: dict[str, Any] = {
         "ruleId": finding.code,
@@ -70,7 +70,7 @@ def _result(
             "\n".join([*in_cell(finding), finding.message, *by_hand(finding), *settings])
         ),
         "locations": [places.location(finding.site)],
-        "partialFingerprints": {"tensortrail/v1": _fingerprint(finding, places, seen)},
+        "partialFingerprints": {"tensortrail/v1": prints.of(finding, file)},
         "properties": _properties(finding, places),
     }
     if finding.code in index:
@@ -125,11 +125,3 @@ def _properties(finding: Finding, places: Places) -> dict[str, Any]:
     if finding.evidence:
         given["evidence"] = dict(finding.evidence)
     return given
-
-
-def _fingerprint(finding: Finding, places: Places, seen: Counter[str]) -> str:
-    """The same for the same line wherever it moves; the n-th of several alike stays the n-th."""
-    key = f"{places.artifact(finding.site.file)['uri']}:{finding.content}"
-    digest = hashlib.sha256(key.encode("utf-8", "backslashreplace")).hexdigest()[:24]
-    seen[digest] += 1
-    return f"{digest}:{seen[digest]}"

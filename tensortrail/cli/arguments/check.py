@@ -34,6 +34,7 @@ def add_check(check: argparse.ArgumentParser) -> None:
     )
     output("--exit-zero", action="store_true", help="exit with 0 even if something is found")
     files = check.add_argument_group("files").add_argument
+    files("--files-from", metavar="FILE", help="check the paths in this file too, one a line")
     files("--stdin-filename", metavar="NAME", help="what to call standard input")
     files("--exclude", metavar="PATTERNS", help="leave these out")
     files("--syntax", action="store_true", help="parse files without a risky word too")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-REPORT_FORMATS = (
-    "text", "html", "perfetto", "jsonl", "parquet", "findings", "json", "sarif", "github"
-)  # fmt: skip
+from tensortrail.config import FORMATS
+
+REPORT_FORMATS = ("text", "html", "perfetto", "jsonl", "parquet", "findings", *FORMATS[2:])
 OF_RUN = "a run's directory or file; without it, the newest run here"
 
 
