@@ -65,6 +65,8 @@ def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
     yield from _source(finding.site, sheet, style)
     for number, step in enumerate(finding.trail, 1):
         yield f"{paint('bold cyan', f'note {number}')}: {headline(step.message)}"
+        if place_of(step.site) == place_of(finding.site):
+            continue  # it is shown above
         yield sheet.arrow(step.site)
         if step.site.source:
             line = step.site.source.split("\n")[0].rstrip()

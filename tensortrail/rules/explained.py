@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
 
 
 def without_explained(found: Collection[Finding], rules: Iterable[Rule]) -> list[Finding]:
-    """The findings, but those of codes that another finding's rule explains at their line. A note
-    explains notes only: it may not be shown."""
-    explains = {rule.code: rule.explains for rule in rules if rule.explains}
-    said = {
-        (code, each.site.file, each.site.line, is_note)
-        for each in found
-        for code in explains.get(each.code, ())
-        for is_note in (True, each.severity is Severity.NOTE)
+    """The findings, but those of codes that another finding's rule explains at their line. The one
+    that stays is as severe as those it stands for. A note explains notes only: it may not be
+    shown."""
+    explains = {rule.code: frozenset(rule.explains) for rule in rules if rule.explains}
+    of_line: dict[tuple[str, int], list[Finding]] = {}
+    for each in found:
+        of_line.setdefault((each.site.file, each.site.line), []).append(each)
+    stands_for = {
+        id(each): _explained(each, line, explains[each.code])
+        for line in of_line.values()
+        for each in line
+        if each.code in explains
     }
-    return [each for each in found if _key(each) not in said]
+    gone = {id(other) for others in stands_for.values() for other in others}
+    left = [each for each in found if id(each) not in gone]
+    return [_as_severe(each, stands_for.get(id(each), ())) for each in left]
 
 
-def _key(each: Finding) -> tuple[str, str, int, bool]:
-    return each.code, each.site.file, each.site.line, each.severity is Severity.NOTE
+def _explained(
+    finding: Finding, line: Iterable[Finding], codes: Collection[str]
+) -> Sequence[Finding]:
+    is_note = finding.severity is Severity.NOTE
+    return [
+        each
+        for each in line
+        if each.code in codes and (not is_note or each.severity is Severity.NOTE)
+    ]
+
+
+def _as_severe(finding: Finding, others: Iterable[Finding]) -> Finding:
+    if finding.severity is Severity.WARNING and any(o.severity is Severity.ERROR for o in others):
+        return replace(finding, severity=Severity.ERROR)
+    return finding

@@ -38,6 +38,9 @@ def test_what_it_becomes(statement: str, text: str) -> None:
     "self.a, *self.b = torch.ones(n), 1, 2",
     "self.b, self.a = torch.ones(n), self.b",
     "other.a = torch.ones(n)",
+    "self.a = [torch.ones(n) for _ in range(3)]",
+    "self.a = {'one': torch.ones(n)}",
+    "self.a = tuple(made)",
 ])  # fmt: skip
 def test_what_would_be_something_else(statement: str) -> None:
     assert not rewritten(statement, ("a",))

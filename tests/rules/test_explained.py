@@ -32,3 +32,9 @@ def test_a_note_explains_notes_only(first: Severity, second: Severity, left: lis
 def test_another_line_is_not_explained() -> None:
     apart = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.WARNING, line=4)]
     assert without_explained(apart, RULES) == apart
+
+
+def test_what_stays_is_as_severe_as_what_it_stands_for() -> None:
+    both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.ERROR)]
+    (left,) = without_explained(both, RULES)
+    assert (left.code, left.severity) == ("DEV532", Severity.ERROR)

@@ -16,7 +16,7 @@ from tensortrail.rules.devices._lying import (
     makers_and_callers,
     sets_up,
 )
-from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -87,6 +87,14 @@ class Weighted(nn.Module):
             '        self.register_buffer("taps", taps.view(1, 1, n), persistent=False)\n\n'
             "    def forward(self, x):\n"
             "        return nn.functional.conv1d(x, self.taps.expand(2, -1, -1))\n",
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Scales(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.proj = nn.Linear(n, n)\n"
+            "        self.steps = [torch.ones(n) for _ in range(3)]\n\n"
+            "    def forward(self, x):\n        return self.proj(x) * self.steps[0]\n",
+            lines=(9,),
         ),
     )
     good = (
@@ -179,7 +187,15 @@ def _kept(module: Module, function: FunctionNode) -> Iterator[str]:
     """Names of the tensors on the default device that the function stores in `self`."""
     for node, held in module.places(function).seen.items():
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield from {node.attr for each in held.places if each.where is Where.DEFAULT}
+            places = [place for each in _with_members(held) for place in each.places]
+            yield from {node.attr for each in places if each.where is Where.DEFAULT}
+
+
+def _with_members(held: Held) -> Iterator[Held]:
+    yield held
+    yield from held.parts or ()
+    if held.each is not None:
+        yield held.each
 
 
 def _left_behind(module: Module, function: FunctionNode, meeting: Meeting) -> _Left | None:
@@ -205,11 +221,18 @@ def _kept_at(module: Module, function: FunctionNode, name: str) -> ast.AST | Non
     return module.statement_of(stores[0]) if stores else None
 
 
+def _is_box(module: Module, function: FunctionNode, store: ast.Attribute) -> bool:
+    """A list, tuple or mapping is no buffer."""
+    held = module.places(function).seen.get(store)
+    return held is not None and held.what is What.BOX
+
+
 def _as_buffers(module: Module, at: ast.AST, names: Sequence[str]) -> Fix | None:
     function = module.function_of(at)
     if function is None or not isinstance(at, ast.Assign):
         return None
-    if any(len(_stores(module, function, each)) != 1 for each in names):
+    stores = [_stores(module, function, each) for each in names]
+    if any(len(each) != 1 or _is_box(module, function, each[0]) for each in stores):
         return None
     text = registration(function, at, names, module.text)
     what = "make it a buffer" if len(names) == 1 else "make them buffers"

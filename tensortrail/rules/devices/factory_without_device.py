@@ -18,6 +18,7 @@ from tensortrail.rules.devices._lying import (
 )
 from tensortrail.rules.places import FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 _ONE = "|".join(FACTORIES)
@@ -55,7 +56,7 @@ class FactoryWithoutDevice(Rule):
     name = "factory-without-device"
     since = "0.2.0"
     severity = Severity.WARNING
-    explains = ("DEV526", "DEV528", "DEV532", "DEV534")
+    explains = ("DEV526", "DEV528", "DEV532", "DEV534", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (
         re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),
@@ -205,8 +206,8 @@ class FactoryWithoutDevice(Rule):
         return self.finding(
             module,
             made.by,
-            f"this is on the default device, and line {line} takes it together with a tensor "
-            f"{described(there)}",
+            f"`{one_line(module, made.by)}` is on the default device, and line {line} takes it "
+            f"together with a tensor {described(there)}",
             severity=severity,
             trail=(
                 (made.by, "made without a device"),

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable, Collection, Iterator
 
 Pair = tuple[ast.expr, ast.expr]
+_CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
+_COMPREHENSIONS = (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
 
 
 def registration(
@@ -20,7 +22,7 @@ def registration(
     targets = {ast.unparse(target) for target, _ in pairs}
     if not targets.issuperset(f"self.{name}" for name in names) or _reads(pairs, targets):
         return None
-    if _is_before_super(function, assigned):
+    if _is_before_super(function, assigned) or any(_is_container(value) for _, value in pairs):
         return None
     lines = [_line(target, value, names, text) for target, value in pairs]
     return f"\n{' ' * assigned.col_offset}".join(lines)
@@ -48,6 +50,15 @@ def _reads(pairs: list[Pair], targets: set[str]) -> bool:
     return any(
         isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in targets
         for node in later
+    )
+
+
+def _is_container(value: ast.expr) -> bool:
+    """A buffer is one tensor."""
+    return isinstance(value, (*_CONTAINERS, *_COMPREHENSIONS)) or (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Name)
+        and value.func.id in ("list", "tuple", "dict", "set")
     )
 
 
