@@ -1,6 +1,7 @@
 """Inferred places beside where the tensors of rehearsed runs really were, name by name.
 
     python benchmarks/places_agree.py [--only WORD] [--seconds N] [--each N] [--show]
+        [--beside FOLDER...]
 
 Each model is built from a tiny configuration, moved to a simulated GPU and called once. Whenever
 a line of its file has given a name to a tensor, the device is compared with the place that was
@@ -21,13 +22,10 @@ from types import FrameType
 from typing import Any
 
 import torch
-from tiny_models import Subject, subjects
-from torch.utils._pytree import tree_map_only
+from tiny_models import Subject, arguments, chosen_subjects, on_a_simulated_gpu
 
 from tensortrail.analyzer.module import PythonModule, open_project
 from tensortrail.rules.places import Held, Place, What, Where
-from tensortrail.tracer.rehearsal.devices.spec import parse_spec
-from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
 PARTS = ("transformers/models/", "transformers/integrations/", "transformers/masking_utils",
          "transformers/modeling_", "diffusers/models/", "timm/", "torch/nn/modules/",
@@ -132,14 +130,13 @@ def where_module_is(module: object) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="models whose name contains this word")
-    parser.add_argument("--seconds", type=float, default=3600, help="CPU seconds for all")
+    arguments(parser, seconds=3600)
     parser.add_argument("--each", type=int, default=20, help="CPU seconds for one model")
     parser.add_argument("--show", action="store_true", help="print each disagreement")
     options = parser.parse_args()
     tally, ran = Tally(), Counter[str]()
     signal.signal(signal.SIGPROF, too_slow)
-    for subject in (each for each in subjects() if options.only in each.name):
+    for subject in chosen_subjects(options):
         if time.process_time() > options.seconds:
             break
         if sum(ran.values()) % 25 == 24:
@@ -170,11 +167,8 @@ def report(tally: Tally, ran: Counter[str], show: bool) -> None:
 
 
 def run(subject: Subject, tally: Tally) -> None:
-    torch.manual_seed(0)
-    with Rehearsal(parse_spec("cuda")), torch.no_grad():
-        model, inputs = subject.build()
-        model = model.eval().to("cuda")
-        inputs = tree_map_only(torch.Tensor, lambda each: each.to("cuda"), inputs)
+    with on_a_simulated_gpu():
+        model, inputs = subject.on_gpu()
         sys.settrace(tally.traced)
         try:
             model(**inputs)

@@ -1,13 +1,21 @@
-"""Small models of several libraries, each with inputs it takes: what `places_agree.py` runs."""
+"""Small models of several libraries, each with inputs it takes, and how they are run: what
+`places_agree.py` and `fresh_rehearsed.py` share."""
 
 from __future__ import annotations
 
+import argparse
 import inspect
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
+
+from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
 MOST_PARAMETERS = 40_000_000
 TINY = {
@@ -34,6 +42,30 @@ class Subject:
     name: str
     build: Callable[[], tuple[torch.nn.Module, dict[str, Any]]]
     """The model, and what its `forward` takes."""
+
+    def on_gpu(self) -> tuple[torch.nn.Module, dict[str, Any]]:
+        model, inputs = self.build()
+        model = model.eval().to("cuda")
+        return model, tree_map_only(torch.Tensor, lambda each: each.to("cuda"), inputs)
+
+
+def arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """Those of every script that runs these models."""
+    parser.add_argument("--only", default="", help="models whose name contains this word")
+    parser.add_argument("--seconds", type=float, default=seconds, help="for all of them")
+    parser.add_argument("--beside", nargs="*", default=[], help="folders of more packages")
+
+
+def chosen_subjects(options: argparse.Namespace) -> Iterator[Subject]:
+    sys.path[1:1] = options.beside
+    return (each for each in subjects() if options.only in each.name)
+
+
+@contextmanager
+def on_a_simulated_gpu() -> Iterator[None]:
+    torch.manual_seed(0)
+    with Rehearsal(parse_spec("cuda")), torch.no_grad():
+        yield
 
 
 def subjects() -> Iterator[Subject]:
