@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tensortrail.analyzer.guarded_statements import moves_in
 from tensortrail.files import read
-from tensortrail.rules.words import ProjectCall
+from tensortrail.rules.words import GuardedStatement, ProjectCall
 
 _PASSED_ON = [
     re.compile(rb"%s\w*\s*=(?!=)" % word)
@@ -36,6 +37,7 @@ class Customs:
         self._texts: dict[Path, dict[str, bytes]] = {}
         self._calls: dict[tuple[Path, str], Sequence[ProjectCall]] = {}
         self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
+        self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
 
     def forget(self, path: str) -> None:
         """The file has changed."""
@@ -44,6 +46,7 @@ class Customs:
                 texts[path] = _text(path)
         self._calls.clear()
         self._passed.clear()
+        self._moves.clear()
 
     def passed(self, folder: Path, name: str, keyword: str) -> int:
         """How often a call of anything by that name passes the keyword, at least about."""
@@ -59,6 +62,15 @@ class Customs:
         if key not in self._calls:
             self._calls[key] = calls_in(self._texts_of(folder), dotted)
         return self._calls[key]
+
+    def moves(self, folder: Path, statement: str) -> Sequence[GuardedStatement]:
+        """Statements of the files below the folder that read like this one."""
+        if folder not in self._moves:
+            found = self._moves[folder] = {}
+            for path, text in self._texts_of(folder).items():
+                for key, each in moves_in(path, text):
+                    found.setdefault(key, []).append(each)
+        return self._moves[folder].get(statement, ())
 
     def _texts_of(self, folder: Path) -> dict[str, bytes]:
         if folder not in self._texts:

@@ -14,7 +14,14 @@ from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.tree import Tree
 from tensortrail.rules.places import FunctionPlaces, Held
 from tensortrail.rules.view import FunctionNode
-from tensortrail.rules.words import ClassFacts, FunctionFacts, Kind, ProjectCall, Value
+from tensortrail.rules.words import (
+    ClassFacts,
+    FunctionFacts,
+    GuardedStatement,
+    Kind,
+    ProjectCall,
+    Value,
+)
 
 
 class KeptPlaces(Protocol):
@@ -32,6 +39,7 @@ class KeptCustoms(Protocol):
 
     def calls(self, folder: Path, dotted: str) -> Sequence[ProjectCall]: ...
     def passed(self, folder: Path, name: str, keyword: str) -> int: ...
+    def moves(self, folder: Path, statement: str) -> Sequence[GuardedStatement]: ...
     def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]: ...
 
 

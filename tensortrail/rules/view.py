@@ -13,6 +13,7 @@ from tensortrail.rules.words import (
     ClassFacts,
     FunctionFacts,
     Guard,
+    GuardedStatement,
     Kind,
     OffloadSetting,
     Placement,
@@ -112,6 +113,10 @@ class Module(Protocol):
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;
         empty if it is not one of the package, or shares its name with another."""
+
+    def same_moves_in_project(self, statement: ast.stmt) -> Sequence[GuardedStatement]:
+        """The other statements of the package that read like this one, a move of a part of
+        `self` such as `self.unet.to("cpu")`."""
 
     def argument(self, call: ast.Call, position: int, name: str) -> ast.expr | None:
         """The argument passed at that position or by that keyword."""

@@ -216,6 +216,16 @@ class ProjectCall:
 
 
 @dataclass(frozen=True, slots=True)
+class GuardedStatement:
+    """A statement somewhere in the project, and what is asked before it."""
+
+    path: str
+    line: int
+    flags: frozenset[str]
+    """Names about offloading in the conditions around it."""
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionFacts:
     """What a function does to its arguments. Parameters by name."""
 

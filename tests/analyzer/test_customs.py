@@ -77,3 +77,39 @@ def test_a_changed_file_is_counted_anew(package: Path) -> None:
     (package / "one.py").write_text("")
     project.forget(str(package / "one.py"))
     assert not judge(str(path), path.read_bytes(), rules, project).findings
+
+
+GUARDED = """
+class First:
+    def run(self, many):
+        if hasattr(self, "hook") and (
+            self.hook is not None
+        ):
+            for each in many:
+                self.unet.to("cpu")
+
+    def end(self):
+        self.unet.to("cpu")
+
+    def other(self, low_vram):
+        if not low_vram:
+            self.unet.eval()
+        elif self.offload:
+            pass
+        else:
+            # after all
+            self.unet.to('cpu')
+"""
+
+
+def test_moves_that_read_the_same_are_found_with_what_is_asked_before_them(package: Path) -> None:
+    (package / "guarded.py").write_text(GUARDED)
+    path = package / "moved.py"
+    path.write_text("class Own:\n    def run(self):\n        self.unet.to('cpu')\n")
+    module = PythonModule(str(path), path.read_bytes(), open_project())
+    (statement,) = module.nodes(ast.Expr)
+    found = module.same_moves_in_project(statement)
+    assert [(each.line, each.flags) for each in found] == [
+        (8, {"hook"}), (11, set()), (20, {"offload", "low_vram"}),
+    ]  # fmt: skip
+    assert str(package / "guarded.py") in module.needs

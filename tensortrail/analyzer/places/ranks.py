@@ -7,6 +7,11 @@ import ast
 from tensortrail.analyzer.places.library import names
 from tensortrail.rules.places import MAYBE_SCALAR, Held, What
 
+_WIDEN = frozenset(
+    "unsqueeze repeat flatten nonzero repeat_interleave expand_as view_as diag_embed".split()
+)
+"""What these give has a dimension, whatever they are asked of."""
+
 
 def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None:
     if dotted in names("fresh", "rows"):
@@ -49,7 +54,7 @@ def rank_after(method: str, call: ast.Call, before: int | None) -> int | None:
         return before if before in (0, MAYBE_SCALAR) else None
     if method in ("squeeze", "select"):
         return MAYBE_SCALAR
-    if method in ("unsqueeze", "repeat", "flatten", "nonzero", "repeat_interleave"):
+    if method in _WIDEN:
         return None
     return before
 

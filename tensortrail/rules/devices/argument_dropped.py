@@ -36,7 +36,9 @@ class ArgumentDropped(Rule):
     It is a note for a call of code that is not known, unless that is the `__init__` of a base and
     is given one of `device` and `dtype`. It is a note where the parameter may be there for the
     sake of a common signature: in a function with a decorator, in a method of a class with bases,
-    and where another function of the file has the same name or this one is passed on as a value.
+    where this function is passed on as a value, and where another one of the file has the same
+    name and does not read the parameter either. Where all others of that name read it, this one
+    departs from them.
     Nothing is reported for a `dtype` where the call is given one, or its result is cast.
 
     ## Why is this bad?
@@ -115,9 +117,7 @@ class ArgumentDropped(Rule):
                     continue
                 if calls:
                     reported.add(calls[0])
-                    shared = _is_shared(module, function)
-                    meant = _has_bases(module, function) or _is_registered(function)
-                    severity = Severity.NOTE if shared or meant else None
+                    severity = Severity.NOTE if _is_meant(module, function, name) else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
                 for call, others in _passing_on(module, function, name):
@@ -152,15 +152,22 @@ def _has_bases(module: Module, function: FunctionNode) -> bool:
     return bool(set(map(module.qualified, bases)) - _PLAIN_BASES)
 
 
-def _is_shared(module: Module, function: FunctionNode) -> bool:
-    """Its parameters may not be its own choice: it is called in place of another."""
-    if function.name == "__init__":
+def _is_meant(module: Module, function: FunctionNode, name: str) -> bool:
+    """The parameter may not be its own choice: the function is called in place of others."""
+    if function.name == "__init__" and not _is_registered(function):
         return False
-    return _has_a_namesake(module, function) or _is_a_value(module, function.name)
-
-
-def _has_a_namesake(module: Module, function: FunctionNode) -> bool:
-    return any(each.name == function.name and each is not function for each in functions(module))
+    if _is_registered(function) or _is_a_value(module, function.name):
+        return True
+    namesakes = [
+        each
+        for each in functions(module)
+        if each.name == function.name
+        and each is not function
+        and name in {given.arg for given in parameters(each)}
+    ]
+    if namesakes:
+        return not all(is_read(module, each, name) for each in namesakes)
+    return _has_bases(module, function)
 
 
 def _is_a_value(module: Module, name: str) -> bool:

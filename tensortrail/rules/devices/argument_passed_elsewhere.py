@@ -74,7 +74,7 @@ class ArgumentPassedElsewhere(Rule):
     same at hand, if at least four others pass it and hardly any does not.
 
     Nothing is reported where the result is moved, for methods, and for names that stand for
-    several functions.
+    several functions. It is a note for a `dtype`, which is often left out on purpose.
 
     ## Why is this bad?
     The default of the argument is right for other programs than this one, or nobody would pass it.
@@ -89,8 +89,8 @@ class ArgumentPassedElsewhere(Rule):
 
     code = "DEV533"
     name = "argument-passed-elsewhere"
-    severity = Severity.NOTE
-    default = False
+    severity = Severity.WARNING
+    notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV534")
     triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "offload"))
@@ -129,6 +129,7 @@ class ArgumentPassedElsewhere(Rule):
             call,
             f"{count} of {custom.all} calls of `{module.text(call.func)}` pass `{name}` and this "
             f"one does not, see {places}; `{said}` is at hand",
+            severity=Severity.NOTE if "dtype" in name else None,
             fixes=(_fix(module, call, name, said),),
         )
 

@@ -27,7 +27,7 @@ class PlainBesideBuffers(Rule):
     caller, is a note unless most of the class are buffers: the module may never move.
 
     A parameter, also one of another module, a tensor without a dimension, and
-    what is set to None again are left alone.
+    what another method sets to None or to something else are left alone.
 
     ## Why is this bad?
     `module.to(device)` moves parameters, buffers and submodules, and nothing else.
@@ -71,8 +71,40 @@ class Rotary(nn.Module):
         return self.mix(x, self.cos, self.sin)
 """,
         ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Counted(nn.Module):\n"
+            "    def __init__(self, n, masked):\n        super().__init__()\n"
+            "        self.total: torch.Tensor\n        self.total = torch.zeros(n)\n"
+            "        if masked:\n            self.mask = torch.ones(n).tril()\n"
+            "        else:\n            self.mask = None\n\n"
+            "    def forward(self, x):\n        self.total += 1\n"
+            "        return self.mix(x, self.mask, self.total)\n",
+            lines=(9, 11),
+            instead="""\
+import torch
+from torch import nn
+
+
+class Counted(nn.Module):
+    def __init__(self, n, masked):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(n))
+        self.register_buffer("mask", torch.ones(n).tril() if masked else None)
+
+    def forward(self, x):
+        self.total += 1
+        return self.mix(x, self.mask, self.total)
+""",
+        ),
     )
     good = (
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Chosen(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.order = torch.randperm(n)\n        self.table = torch.ones(n, n)\n\n"
+            "    def forward(self, x):\n"
+            "        return self.table[x.type_as(self.table)], self.join(x[:, self.order])\n"
+        ),
         Good(
             "import torch\nfrom torch import nn\n\n\nclass Scores(nn.Module):\n"
             "    def __init__(self, n):\n        super().__init__()\n"
@@ -134,12 +166,30 @@ def _plain(
 ) -> Iterator[tuple[str, list[ast.Attribute]]]:
     """Plain attributes that hold tensors which other methods use as they are."""
     for name, stores in _stores(module, cls).items():
-        if name in registered or not _is_used(module, cls, name, stores):
+        bound = [each for each in stores if _binds(module, each)]
+        if name in registered or not _is_used(module, cls, name, bound):
             continue
         if _is_moved(module, cls, name):
             continue
-        if all(_is_kept_tensor(module, cls, each) for each in stores):
-            yield name, stores
+        kept = [each for each in bound if _is_kept_tensor(module, cls, each)]
+        makers = {module.function_of(each) for each in kept}
+        if kept and all(each in kept or _is_left_out(module, each, makers) for each in bound):
+            yield name, kept
+
+
+def _binds(module: Module, store: ast.Attribute) -> bool:
+    """Not `self.name += x`, which gives no other tensor, and not its type alone."""
+    statement = module.statement_of(store)
+    if isinstance(statement, ast.AnnAssign):
+        return statement.value is not None
+    return not isinstance(statement, ast.AugAssign)
+
+
+def _is_left_out(module: Module, store: ast.Attribute, makers: set[FunctionNode | None]) -> bool:
+    """None in another branch of its making."""
+    value = getattr(module.statement_of(store), "value", None)
+    is_none = isinstance(value, ast.Constant) and value.value is None
+    return is_none and module.function_of(store) in makers
 
 
 def _buffers(module: Module, cls: ast.ClassDef) -> Sequence[ast.Call]:
@@ -164,9 +214,8 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
         return False
     if _is_of_another_module(module, store):
         return False
-    return all(
-        each.where in _MADE and each.subject not in ("parameter", "buffer") for each in held.places
-    )
+    registered = {"parameter", "buffer"} if held.path else {"parameter"}  # itself, or made of it
+    return all(each.where in _MADE and each.subject not in registered for each in held.places)
 
 
 def _held(module: Module, store: ast.Attribute) -> Held | None:
@@ -220,9 +269,16 @@ def _is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
             return True
         if function is not None and function.name in _MOVERS:
             return True
-        if _is_moved_by_callee(module, node):
+        if _others_come_to_it(module, node) or _is_moved_by_callee(module, node):
             return True
     return False
+
+
+def _others_come_to_it(module: Module, node: ast.expr) -> bool:
+    """`x.to(self.table)` and `x.type_as(self.table)`: what meets it is moved."""
+    call = module.parent(node)
+    func = call.func if isinstance(call, ast.Call) and node in call.args else None
+    return isinstance(func, ast.Attribute) and func.attr in ("to", "type_as")
 
 
 def _is_moved_by_callee(module: Module, node: ast.expr, deeper: int = 1) -> bool:
@@ -278,12 +334,22 @@ def _is_used(module: Module, cls: ast.ClassDef, name: str, stores: Sequence[ast.
         and isinstance(node.ctx, ast.Load)
         and _outside(module.function_of(node), makers)
         and not _asks_for_form(module, node)
+        and not _is_an_index(module, node)
         for node in module.nodes(ast.Attribute, cls)
     )
 
 
 def _outside(function: FunctionNode | None, makers: set[FunctionNode | None]) -> bool:
     return function is not None and function not in makers and function.name != "extra_repr"
+
+
+def _is_an_index(module: Module, node: ast.Attribute) -> bool:
+    """`x[:, self.ids]`: an index may lie on the CPU."""
+    index: ast.AST = node
+    above = module.parent(index)
+    if isinstance(above, ast.Tuple):
+        index, above = above, module.parent(above)
+    return isinstance(above, ast.Subscript) and above.slice is index
 
 
 def _asks_for_form(module: Module, node: ast.Attribute) -> bool:

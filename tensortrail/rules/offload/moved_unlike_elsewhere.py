@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.words import GuardedStatement
+
+_ENOUGH = 3
+"""Other places that do the same under a condition."""
+_GUARDED = """\
+class Painter:
+    def first(self):
+        if self.final_offload_hook is not None:
+            self.unet.to("cpu")
+
+    def second(self):
+        if self.final_offload_hook is not None:
+            self.unet.to("cpu")
+        return self.unet
+
+    def third(self, steps):
+        for step in steps:
+            step()
+        if steps and self.final_offload_hook is not None:
+            self.unet.to("cpu")
+
+    def fourth(self, steps):
+"""
+
+
+class MovedUnlikeElsewhere(Rule):
+    """A part of an object is moved without a condition, and everywhere else under one.
+
+    ## What it does
+    Compares statements such as `self.unet.to("cpu")` and `self.unet_hook.offload()` in the files
+    of a package. Reports one that asks nothing about offloading, if at least three others read
+    the same and all of them stand under a condition that names the same flag, hook or setting.
+
+    ## Why is this bad?
+    Where the setting is off, the part is moved away and nothing brings it back; a hook that was
+    never set is None.
+
+    ## Fix safety
+    No fix is offered: the condition may need names that this function does not have.
+
+    ## References
+    - huggingface/diffusers, `enable_model_cpu_offload`
+    """
+
+    code = "OFF115"
+    name = "moved-unlike-elsewhere"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = (
+        ("self.", "offload"), ("self.", "ram", ".to("), ("self.", "mem", ".to("),
+        ("self.", "swap", ".to("), ("self.", "hook", ".to("),
+    )  # fmt: skip
+    bad = (
+        Bad(
+            _GUARDED + '        steps.run(self.unet)\n        self.unet.to("cpu")\n',
+            lines=(19,),
+            instead=_GUARDED + "        steps.run(self.unet)\n"
+            "        if self.final_offload_hook is not None:\n"
+            '            self.unet.to("cpu")\n',
+        ),
+    )
+    good = (
+        Good(
+            _GUARDED + "        if not self.final_offload_hook:\n            return\n"
+            '        self.unet.to("cpu")\n'
+        ),
+        Good(_GUARDED + '        steps.run(self.unet)\n        self.unet.to("cuda")\n'),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls("to", "cpu", "cuda", "offload", "onload", "unload"):
+            statement = module.parent(call)
+            own = module.text(call.func).startswith("self.")
+            if not own or not isinstance(statement, ast.Expr):
+                continue
+            others = module.same_moves_in_project(statement)
+            flags = _asked_by_all(others)
+            if flags and not any(flags & _words(each.text) for each in module.guards_of(call)):
+                yield self._reported(module, call, others, flags)
+
+    def _reported(
+        self,
+        module: Module,
+        call: ast.Call,
+        others: Sequence[GuardedStatement],
+        flags: frozenset[str],
+    ) -> Finding:
+        asked = " and ".join(f"`{each}`" for each in sorted(flags))
+        near = sorted(others, key=lambda each: (each.path != module.path, each.path, each.line))
+        places = " and ".join(_place(module, each) for each in near[:2])
+        return self.finding(
+            module,
+            call,
+            f"`{module.text(call)}` is done whatever {asked} says, and the "
+            f"{len(others)} other places that do it ask, see {places}",
+        )
+
+
+def _asked_by_all(others: Sequence[GuardedStatement]) -> frozenset[str]:
+    if len(others) < _ENOUGH:
+        return frozenset()
+    return frozenset.intersection(*(each.flags for each in others))
+
+
+def _words(condition: str) -> frozenset[str]:
+    return frozenset("".join(c if c.isalnum() or c == "_" else " " for c in condition).split())
+
+
+def _place(module: Module, each: GuardedStatement) -> str:
+    if each.path == module.path:
+        return f"line {each.line}"
+    return f"{os.path.basename(each.path)}:{each.line}"
