@@ -40,13 +40,19 @@ class Customs:
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
 
     def forget(self, path: str) -> None:
-        """The file has changed."""
-        for texts in self._texts.values():
-            if texts.pop(path, None) is not None:
-                texts[path] = _text(path)
-        self._calls.clear()
-        self._passed.clear()
-        self._moves.clear()
+        """The file may have changed."""
+        for folder, texts in self._texts.items():
+            if path not in texts or (now := _text(path)) == texts[path]:
+                continue
+            before, texts[path] = texts[path], now
+            self._calls.clear()
+            if folder in self._passed:
+                self._passed[folder].subtract(Counter(passed_in(before)))
+                self._passed[folder].update(Counter(passed_in(now)))
+            if folder in self._moves:
+                for key, each in moves_in(path, before):
+                    self._moves[folder][key].remove(each)
+                _add(self._moves[folder], moves_in(path, now))
 
     def passed(self, folder: Path, name: str, keyword: str) -> int:
         """How often a call of anything by that name passes the keyword, at least about."""
@@ -68,8 +74,7 @@ class Customs:
         if folder not in self._moves:
             found = self._moves[folder] = {}
             for path, text in self._texts_of(folder).items():
-                for key, each in moves_in(path, text):
-                    found.setdefault(key, []).append(each)
+                _add(found, moves_in(path, text))
         return self._moves[folder].get(statement, ())
 
     def _texts_of(self, folder: Path) -> dict[str, bytes]:
@@ -81,6 +86,13 @@ class Customs:
         """The same in one file, which need not define it."""
         owner, _, name = dotted.rpartition(".")
         return _called({path: text}, [path], owner, name.encode())
+
+
+def _add(
+    found: dict[str, list[GuardedStatement]], moves: Iterator[tuple[str, GuardedStatement]]
+) -> None:
+    for key, each in moves:
+        found.setdefault(key, []).append(each)
 
 
 def passed_in(text: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -13,8 +13,8 @@ _MOVES = re.compile(
 )
 _HEAD = re.compile(rb"(if|elif|else|for|while|with|try|except|finally|def|class|async)\b")
 _FLAG = re.compile(rb"\w*(?:offload|hook|low_?v?ram|low_?mem|save_?mem|swap)\w*", re.IGNORECASE)
-_FARTHEST = 400
-"""Lines above a move that are looked at."""
+_FARTHEST = 20_000
+"""Bytes above a move that are looked at."""
 
 
 def moves_in(path: str, text: bytes) -> Iterator[tuple[str, GuardedStatement]]:
@@ -23,7 +23,7 @@ def moves_in(path: str, text: bytes) -> Iterator[tuple[str, GuardedStatement]]:
     if b"self." not in text:
         return
     for match in _MOVES.finditer(text):
-        above = text[: match.start()].splitlines()[-_FARTHEST:]
+        above = text[max(0, match.start() - _FARTHEST) : match.start()].splitlines()
         flags = frozenset(_flags(above, _depth(match.group())))
         line = text.count(b"\n", 0, match.start()) + 1
         yield as_key(match.group(2).decode("utf-8", "replace")), GuardedStatement(path, line, flags)

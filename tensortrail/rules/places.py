@@ -83,7 +83,9 @@ class Held:
     path: str = ""
     """Access path of the object it was read from, through moves and casts: "layer.weight"."""
     parts: tuple[Held, ...] | None = None
-    """The members of a tuple, in order."""
+    """The members of a tuple, or of a mapping with `keys`, in order."""
+    keys: tuple[str, ...] = ()
+    """How the members of a mapping are called, where all keys are written out."""
     each: Held | None = None
     """What any member of a list or mapping is."""
     cls: str = ""

@@ -109,7 +109,27 @@ def test_moves_that_read_the_same_are_found_with_what_is_asked_before_them(packa
     module = PythonModule(str(path), path.read_bytes(), open_project())
     (statement,) = module.nodes(ast.Expr)
     found = module.same_moves_in_project(statement)
-    assert [(each.line, each.flags) for each in found] == [
-        (8, {"hook"}), (11, set()), (20, {"offload", "low_vram"}),
+    assert [(each.line, sorted(each.flags)) for each in found] == [
+        (8, ["hook"]), (11, []), (20, ["low_vram", "offload"]),
     ]  # fmt: skip
     assert str(package / "guarded.py") in module.needs
+
+
+def test_what_other_files_pass_and_move_follows_their_changes(package: Path) -> None:
+    project = open_project()
+    (package / "guarded.py").write_text(GUARDED)
+    path = package / "moved.py"
+    path.write_text("class Own:\n    def run(self):\n        self.unet.to('cpu')\n")
+
+    def asked() -> tuple[int, int]:
+        module = PythonModule(str(path), path.read_bytes(), project)
+        (statement,) = module.nodes(ast.Expr)
+        last = PythonModule(str(package / "last.py"), FILES["last.py"].encode(), project)
+        call = next(last.calls("table"))
+        return len(module.same_moves_in_project(statement)), last.passed_in_project(call, "device")
+
+    before = asked()
+    (package / "guarded.py").write_text("from .tables import table\nx = table(4, device=y)\n")
+    project.forget(str(package / "guarded.py"))
+    assert before[0] == 3
+    assert asked() == (0, before[1] + 1)

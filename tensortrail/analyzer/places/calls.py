@@ -13,6 +13,7 @@ from tensortrail.analyzer.places.elements import element_of
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.library import factories, names
+from tensortrail.analyzer.places.mappings import forget_entries, mapping
 from tensortrail.analyzer.places.modules import of_callee, of_module
 from tensortrail.analyzer.places.operations import combined
 from tensortrail.analyzer.places.ranks import rank_of_fresh
@@ -63,6 +64,7 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
             return result
     elif isinstance(func, ast.Name):
         world_of.meetings.pass_on(node, called.operands, env)
+    forget_entries(node.args, env)
     return UNKNOWN_HELD
 
 
@@ -127,6 +129,9 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return Held(What.BOX, each=Held(What.BOX, parts=tuple(map(element_of, called.args))))
     if dotted == "enumerate" and called.args:
         return Held(What.BOX, each=Held(What.BOX, parts=(NUMBER, element_of(called.args[0]))))
+    if dotted == "dict" and called.node.keywords and not called.node.args and not called.unpacks:
+        given = {each.arg: world_of.value(each.value, env) for each in called.node.keywords}
+        return mapping({name: held for name, held in given.items() if name is not None})
     if dotted in ("abs", "min", "max", "sum"):
         return combined(called.operands)
     return None

@@ -13,6 +13,7 @@ from tensortrail.analyzer.places.elements import element_of, is_output
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.joins import join, member, under
 from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.mappings import entry, mapping_of, with_entry
 from tensortrail.analyzer.places.operations import Meetings, combined
 from tensortrail.analyzer.places.world import World
 from tensortrail.rules.places import (
@@ -122,7 +123,8 @@ class Expressions:
         for key in node.keys:
             if key is not None:
                 self.value(key, env)
-        return Held(What.BOX, each=_joined(self.values(node.values, env)))
+        members = self.values(node.values, env)
+        return mapping_of(node.keys, members) or Held(What.BOX, each=_joined(members))
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Environment
@@ -196,6 +198,9 @@ class Expressions:
         if base.what is What.BOX:
             if isinstance(node.slice, ast.Slice):
                 return Held(What.BOX, each=member(base))
+            named = entry(base, node.slice)
+            if named is not None:
+                return named
             at = getattr(node.slice, "value", None)
             if base.parts is not None and isinstance(at, int):
                 inside = -len(base.parts) <= at < len(base.parts)
@@ -250,6 +255,10 @@ class Expressions:
             if base.what is What.TENSOR and index.what is What.TENSOR:
                 self.meetings.index(target, base, index, env)
         if base.what is What.BOX and isinstance(target.value, ast.Name):
+            after = with_entry(base, target.slice, held)
+            if after is not None:
+                env.values[target.value.id] = after
+                return
             if not isinstance(target.slice, ast.Constant):  # one of many keys
                 held = join(held, Held(held.what, frozenset({Place(Where.UNKNOWN)})))
             each = join(member(base), held) if base.each or base.parts else held
@@ -264,7 +273,7 @@ def _joined(found: Sequence[Held]) -> Held | None:
 
 
 def _part(held: Held, index: int, count: int) -> Held:
-    if held.parts is not None and len(held.parts) == count:
+    if held.parts is not None and not held.keys and len(held.parts) == count:
         return held.parts[index]
     return element_of(held)
 

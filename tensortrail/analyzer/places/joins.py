@@ -31,7 +31,7 @@ def join(one: Held, other: Held) -> Held:
     places = one.places | other.places
     if not one.places or not other.places:
         places = places | {_UNKNOWN} if places else places
-    parts = _parts(one.parts, other.parts)
+    parts = _parts(one.parts, other.parts) if one.keys == other.keys else None
     unlike_boxes = one.what is What.BOX and parts is None
     return Held(
         what=one.what,
@@ -39,6 +39,7 @@ def join(one: Held, other: Held) -> Held:
         rank=_rank(one.rank, other.rank),
         path=one.path if one.path == other.path else "",
         parts=parts,
+        keys=one.keys if parts is not None else (),
         each=join(member(one), member(other)) if unlike_boxes else None,
         cls=one.cls if one.cls == other.cls else "",
         moved=one.moved or other.moved,

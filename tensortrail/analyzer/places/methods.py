@@ -12,6 +12,7 @@ from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.mappings import entry, forget_entries
 from tensortrail.analyzer.places.modules import of_module
 from tensortrail.analyzer.places.operations import combined
 from tensortrail.analyzer.places.ranks import rank_after
@@ -157,7 +158,10 @@ def _of_box(world_of: Evaluating, called: Called, name: str, base: Held, env: En
     if name in ("values", "copy"):
         return Held(What.BOX, each=member(base))
     if name in ("get", "pop"):
-        return member(base)
+        named = entry(base, called.node.args[0]) if called.node.args else None
+        return named if named is not None else member(base)
+    if name in ("update", "clear", "setdefault", "popitem"):
+        forget_entries([func.value], env)
     return UNKNOWN_HELD
 
 

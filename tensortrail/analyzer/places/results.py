@@ -98,6 +98,8 @@ def _translated(held: Held, arguments: dict[str, Held], call: ast.Call, foreign:
         return held
     places: set[Place] = set()
     for place in held.places:
+        if place.given and _holds(place.given, arguments) is False:
+            continue  # these arguments never lead there
         found = set(_translate(place, arguments, call, foreign))
         if not found:
             places = set()
@@ -147,7 +149,25 @@ def _translate(
 
 def _given(condition: str, arguments: dict[str, Held]) -> str | None:
     """The condition where the call stands; None where it is not known."""
+    if _holds(condition, arguments):
+        return ""
     name, _, rest = condition.removeprefix("not ").partition(" ")
     if rest == "is None" and name not in arguments:
         return "" if not condition.startswith("not ") else "an argument is not passed"
     return _ELSEWHERE
+
+
+_ASKS = re.compile(r"(not )?(?:isinstance\((\w+), (.+)\)|torch\.is_tensor\((\w+)\))")
+
+
+def _holds(condition: str, arguments: dict[str, Held]) -> bool | None:
+    """Whether a condition about the type of an argument holds for what is passed; None if that
+    is open."""
+    asked = _ASKS.fullmatch(condition)
+    if asked is None:
+        return None
+    turned, instance, classes, tensor = asked.groups()
+    held = arguments.get(instance or tensor)
+    if held is None or held.what is not What.TENSOR:
+        return None
+    return (bool(tensor) or "Tensor" in classes) is not bool(turned)

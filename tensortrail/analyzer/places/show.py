@@ -64,6 +64,13 @@ def _note(node: ast.expr, held: Held) -> str:
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return ""
     text = ast.unparse(node)
+    if held.keys and held.parts is not None:
+        named = zip(held.keys, held.parts, strict=True)
+        return ", ".join(filter(None, (_placed(f"{text}[{key!r}]", each) for key, each in named)))
+    return _placed(text, held)
+
+
+def _placed(text: str, held: Held) -> str:
     inner = _inner(held)
     if inner.what not in (What.TENSOR, What.DEVICE):
         return ""

@@ -98,6 +98,41 @@ def test_loops_and_lists() -> None:
     assert places(module, "torch.stack(out)") == "device(device)"
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("both = {'a': torch.ones(2), 'b': x}", "z = both['a']"), "default"),
+        (("both = dict(a=torch.ones(2), b=x)", "z = both['b']"), "of(x)"),
+        (("both = {'a': x}", "both['c'] = torch.ones(2)", "z = both.get('c')"), "default"),
+        (("both = {'a': torch.ones(2)}", "both['a'] = y", "z = both['a']"), "of(y)"),
+        (("both = {'a': torch.ones(2)}", "moved(both)", "z = both['a']"), ""),
+        (("both = {'a': torch.ones(2)}", "both.update(n)", "z = both['a']"), ""),
+        (
+            ("both = {'a': torch.ones(2)}", "for k in both:", "    both[k] = both[k].to(x)",
+             "z = both['a']"),
+            "default | of(x) | unknown",
+        ),
+    ],
+)  # fmt: skip
+def test_members_of_a_mapping_are_told_apart_by_their_keys(
+    lines: tuple[str, ...], expected: str
+) -> None:
+    assert places(inside(*lines, "return z"), "z") == expected
+
+
+@pytest.mark.parametrize(
+    ("passed", "expected"),
+    [("x", "of(x)"), ("n", "")],
+)
+def test_what_is_passed_answers_what_is_asked_of_its_type(passed: str, expected: str) -> None:
+    made = (
+        "def made(rows):\n    if isinstance(rows, int):\n        rows = torch.arange(rows)\n"
+        "    return rows * 2\n\n\ndef f(x: Tensor, n: int):\n"
+        f"    z = made({passed})\n    return z\n"
+    )
+    assert places(module_of(HEAD + made), "z").partition(" | ")[0] == expected
+
+
 def test_a_device_context_is_the_default_inside_of_it() -> None:
     module = inside("with torch.device(device):", "    a = torch.ones(2)", "b = torch.ones(3)",
                     "return a, b")  # fmt: skip
