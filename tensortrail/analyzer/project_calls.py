@@ -9,7 +9,7 @@ from typing import cast
 
 from tensortrail.analyzer import signatures
 from tensortrail.analyzer.customs import passed_in
-from tensortrail.analyzer.guarded_statements import as_key, moves_in
+from tensortrail.analyzer.guarded_statements import as_key
 from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.analyzer.tree import Tree
 from tensortrail.rules.words import GuardedStatement, ProjectCall
@@ -49,20 +49,11 @@ class AsksForProjectCalls:
 
     def same_moves_in_project(self, statement: ast.stmt) -> Sequence[GuardedStatement]:
         file = cast("ProjectFile", self)
-        key, line = as_key(file.source.text(*file.source.span(statement))), statement.lineno
-        here = file.tree.once(self._moves_here, file.tree.root).get(key, ())
-        own = [each for each in here if each.line != line]
         package, inside, _ = file.name.partition(".")
         if not inside or file.root is None:  # no package: the file is all there is
-            return own
+            return ()
+        key = as_key(file.source.text(*file.source.span(statement)))
         found = file.project.customs.moves(file.root / package, key)
         others = [each for each in found if each.path != file.path]
         file.needs.update(each.path for each in others)
-        return [*own, *others]
-
-    def _moves_here(self, tree: Tree, root: ast.AST) -> dict[str, list[GuardedStatement]]:
-        file = cast("ProjectFile", self)
-        found: dict[str, list[GuardedStatement]] = {}
-        for key, each in moves_in(file.path, file.source.data):
-            found.setdefault(key, []).append(each)
-        return found
+        return others

@@ -115,8 +115,8 @@ class Module(Protocol):
         empty if it is not one of the package, or shares its name with another."""
 
     def same_moves_in_project(self, statement: ast.stmt) -> Sequence[GuardedStatement]:
-        """The other statements of the package that read like this one, a move of a part of
-        `self` such as `self.unet.to("cpu")`."""
+        """The statements of other files of the package that read like this one, a move of a part
+        of `self` such as `self.unet.to("cpu")`."""
 
     def argument(self, call: ast.Call, position: int, name: str) -> ast.expr | None:
         """The argument passed at that position or by that keyword."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
@@ -9,6 +10,8 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.words import GuardedStatement
 
+_MOVES = ("to", "cpu", "cuda", "offload", "onload", "unload")
+_FLAG = re.compile(r"\w*(?:offload|hook|low_?v?ram|low_?mem|save_?mem|swap)\w*", re.IGNORECASE)
 _ENOUGH = 3
 """Other places that do the same under a condition."""
 _GUARDED = """\
@@ -79,14 +82,15 @@ class MovedUnlikeElsewhere(Rule):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call in module.calls("to", "cpu", "cuda", "offload", "onload", "unload"):
-            statement = module.parent(call)
-            own = module.text(call.func).startswith("self.")
-            if not own or not isinstance(statement, ast.Expr):
+        own = [each for name in _MOVES for each in module.calls(name) if _is_move(module, each)]
+        for call in own:
+            if _flags(module, call):
                 continue
-            others = module.same_moves_in_project(statement)
+            alike = [each for each in own if module.text(each) == module.text(call)]
+            others = [_guarded(module, each) for each in alike if each is not call]
+            others += module.same_moves_in_project(module.statement_of(call))
             flags = _asked_by_all(others)
-            if flags and not any(flags & _words(each.text) for each in module.guards_of(call)):
+            if flags:
                 yield self._reported(module, call, others, flags)
 
     def _reported(
@@ -113,8 +117,18 @@ def _asked_by_all(others: Sequence[GuardedStatement]) -> frozenset[str]:
     return frozenset.intersection(*(each.flags for each in others))
 
 
-def _words(condition: str) -> frozenset[str]:
-    return frozenset("".join(c if c.isalnum() or c == "_" else " " for c in condition).split())
+def _is_move(module: Module, call: ast.Call) -> bool:
+    """A statement of its own that moves a part of `self`."""
+    return module.text(call.func).startswith("self.") and isinstance(module.parent(call), ast.Expr)
+
+
+def _guarded(module: Module, call: ast.Call) -> GuardedStatement:
+    return GuardedStatement(module.path, call.lineno, _flags(module, call))
+
+
+def _flags(module: Module, call: ast.Call) -> frozenset[str]:
+    """Names about offloading in the conditions that lead to the call."""
+    return frozenset(flag for each in module.guards_of(call) for flag in _FLAG.findall(each.text))
 
 
 def _place(module: Module, each: GuardedStatement) -> str:
