@@ -16,6 +16,7 @@ _PLAIN = frozenset(
 )
 _BOXES = frozenset("list List tuple Tuple Sequence Iterable dict Dict Mapping".split())
 _TAKES_ANYTHING = frozenset({"isinstance", "torch.from_numpy", "torch.tensor", "torch.as_tensor"})
+_JOINS = frozenset(f"torch.{each}" for each in ("cat", "concat", "stack", "hstack", "vstack"))
 _TENSORS = frozenset("Tensor FloatTensor LongTensor IntTensor BoolTensor Parameter".split())
 
 
@@ -136,6 +137,8 @@ def _used_as_tensors(function: FunctionNode, world: World) -> set[str]:
                 doubtful.add(first.id)
             elif dotted.startswith("torch.") and dotted.rpartition(".")[2] in strict:
                 found.add(first.id)
+        elif isinstance(first, (ast.List, ast.Tuple)) and world.qualified(call.func) in _JOINS:
+            found |= {each.id for each in first.elts if isinstance(each, ast.Name)}
     return found - doubtful
 
 

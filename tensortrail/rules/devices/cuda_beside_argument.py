@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import at_hand_in, is_cuda_literal
+from tensortrail.rules.devices._lying import (
+    described,
+    device_expression,
+    is_only_believed,
+    out_of_place,
+    outermost,
+    sets_up,
+)
+from tensortrail.rules.devices._written import decided
+from tensortrail.rules.places import FunctionPlaces, Place, Where
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+
+_FOR_GPUS = ("triton", "cupy", "pycuda", "cuda", "flash_attn", "apex")
+"""Packages of which code that imports them runs on GPUs only."""
+
+
+class CudaBesideArgument(Rule):
+    """A tensor is put on the current GPU, and meets tensors that are where the caller put them.
+
+    ## What it does
+    Follows the places of tensors through a function that has no other device at hand. Reports
+    `.cuda()`, `.to("cuda")` and `device="cuda"` on a tensor that an operation then takes together
+    with a parameter of the module, the output of a submodule, or an argument that may lie
+    anywhere. A test of `torch.cuda.is_available()` changes nothing: a machine with a GPU can be
+    asked for the CPU. Nor does one of `x.is_cuda`: `.cuda()` is the current GPU, and `x` may be on
+    another.
+
+    Files that import Triton or CUDA bindings are left alone: they run on GPUs only.
+
+    ## Why is this bad?
+    With the model on the CPU, or on a GPU that is not the current one, the operation stops with
+    "Expected all tensors to be on the same device".
+
+    ## Fix safety
+    Unsafe: where several devices are at hand, another may be meant.
+
+    ## References
+    - NVIDIA/NeMo pull request 7444
+    - coqui-ai/TTS, "pass sequence mask to the same device as the input"
+    """
+
+    code = "DEV538"
+    name = "cuda-beside-argument"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = (("torch", ".cuda("), ("torch", '"cuda'), ("torch", "'cuda"))
+    bad = (
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
+            "    def forward(self, x):\n        blank = torch.ones(len(x), 3).cuda()\n"
+            "        return torch.cat([x, blank], 1)\n",
+            lines=(7,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
+            "    def forward(self, x):\n        blank = torch.ones(len(x), 3).to(x.device)\n"
+            "        return torch.cat([x, blank], 1)\n",
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
+            "    def forward(self, x):\n        blank = torch.zeros(len(x), 3)\n"
+            "        if torch.cuda.is_available():\n            blank = blank.cuda()\n"
+            "        return torch.cat([x, blank], 1)\n",
+            lines=(9,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
+            "    def forward(self, x):\n        blank = torch.zeros(len(x), 3)\n"
+            "        if torch.cuda.is_available():\n            blank = blank.to(x.device)\n"
+            "        return torch.cat([x, blank], 1)\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef mask(lengths: torch.Tensor, longest: int):\n"
+            "    numbers = torch.arange(longest)\n    if lengths.is_cuda:\n"
+            "        numbers = numbers.cuda()\n    return numbers < lengths.unsqueeze(1)\n",
+            lines=(7,),
+            fixed="import torch\n\n\ndef mask(lengths: torch.Tensor, longest: int):\n"
+            "    numbers = torch.arange(longest)\n    if lengths.is_cuda:\n"
+            "        numbers = numbers.to(lengths.device)\n"
+            "    return numbers < lengths.unsqueeze(1)\n",
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Shifted(nn.Module):\n"
+            "    def __init__(self, size):\n        super().__init__()\n"
+            "        self.scale = nn.Parameter(torch.ones(size))\n\n"
+            "    def blank(self, size: int):\n"
+            "        return self.scale + torch.randn(size, device='cuda')\n",
+            lines=(11,),
+            instead="import torch\nfrom torch import nn\n\n\nclass Shifted(nn.Module):\n"
+            "    def __init__(self, size):\n        super().__init__()\n"
+            "        self.scale = nn.Parameter(torch.ones(size))\n\n"
+            "    def blank(self, size: int):\n"
+            "        return self.scale + torch.randn(size, device=self.scale.device)\n",
+        ),
+    )
+    good = (
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
+            "    def forward(self, x):\n        blank = torch.ones(len(x), 3).to(x.device)\n"
+            "        return torch.cat([x, blank], 1)\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
+            "    def forward(self, x):\n        blank = torch.ones(len(x), 3).cuda()\n"
+            "        return torch.cat([x.cuda(), blank], 1)\n"
+        ),
+        Good("import torch\n\n\ndef joined(x, y):\n    return torch.cat([x, y.cuda()])\n"),
+        Good(
+            "import torch\nimport triton\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
+            "    def forward(self, x):\n        blank = torch.ones(len(x), 3, device='cuda')\n"
+            "        return torch.cat([x, blank], 1)\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
+            "    def forward(self, x):\n        if x.device.type == 'cuda':\n"
+            "            blank = torch.ones(len(x), 3, device='cuda')\n"
+            "            return torch.cat([x, blank], 1)\n        return x\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
+            "    def forward(self, x):\n        assert x.is_cuda\n"
+            "        blank = torch.ones(len(x), 3).cuda()\n"
+            "        return torch.cat([x, blank], 1)\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module) or _is_for_gpus(module):
+            return
+        reported: set[ast.AST] = set()
+        for put, owner in _under_is_cuda(module):
+            reported.add(put)
+            yield self.finding(
+                module,
+                put,
+                f"`{owner}` may be on another GPU than the current one, where this is put: "
+                f"`{owner}.device` is the one that is meant",
+                trail=[(put, "put on the current GPU")],
+                fixes=[_fix(module, put, f"{owner}.device")],
+            )
+        for function in outermost(module, _written(module)):
+            if not sets_up(function) and at_hand_in(module, function) is None:
+                yield from self._meetings(module, function, reported)
+
+    def _meetings(
+        self, module: Module, function: FunctionNode, reported: set[ast.AST]
+    ) -> Iterator[Finding]:
+        places = module.places(function)
+        for meeting in places.meetings:
+            found = out_of_place(module, function, meeting, Where.LITERAL)
+            if found is None or found[1].where not in (Where.SELF, Where.OF):
+                continue
+            put, there = found
+            if put.subject == "cpu" or not isinstance(put.by, ast.Call) or put.by in reported:
+                continue
+            if decided(module, put.by, "device") or is_only_believed(module, function, there):
+                continue
+            reported.add(put.by)
+            yield self._reported(module, function, places, put.by, meeting.node, there)
+
+    def _reported(
+        self,
+        module: Module,
+        function: FunctionNode,
+        places: FunctionPlaces,
+        put: ast.Call,
+        met: ast.expr,
+        there: Place,
+    ) -> Finding:
+        return self.finding(
+            module,
+            put,
+            f"this is on the current GPU, and line {met.lineno} takes it together with a tensor "
+            f"{described(there)}",
+            trail=((put, "put on the current GPU"), (met, f"meets a tensor {described(there)}")),
+            fixes=[_fix(module, put, device_expression(places, there, function, put))],
+        )
+
+
+def _is_for_gpus(module: Module) -> bool:
+    """The file imports what only GPUs have, or insists on one."""
+    names = [alias.name for each in module.nodes(ast.Import) for alias in each.names]
+    names += [each.module or "" for each in module.nodes(ast.ImportFrom)]
+    if any(each.partition(".")[0] in _FOR_GPUS for each in names):
+        return True
+    return any("cuda" in module.text(each.test) for each in module.nodes(ast.Assert))
+
+
+def _written(module: Module) -> Iterator[ast.Call]:
+    """Calls that put something on a GPU that is written there."""
+    for call in module.calls("cuda"):
+        if isinstance(call.func, ast.Attribute) and not (call.args or call.keywords):
+            yield call
+    for call in module.nodes(ast.Call):
+        said = [each.value for each in call.keywords if each.arg == "device"]
+        if module.text(call.func).endswith(".to"):
+            said += call.args[:1]
+        if any(is_cuda_literal(module, each) for each in said):
+            yield call
+
+
+def _under_is_cuda(module: Module) -> Iterator[tuple[ast.Call, str]]:
+    """`y.cuda()` where `x.is_cuda` holds, with `x`."""
+    for call in module.calls("cuda"):
+        if not _is_bare_cuda(call):
+            continue
+        tests = [guard.test for guard in module.guards_of(call) if guard.holds]
+        tests += [
+            up.test
+            for up in module.ancestors(call)
+            if isinstance(up, ast.IfExp) and call in ast.walk(up.body)
+        ]
+        for test in tests:
+            if isinstance(test, ast.Attribute) and test.attr == "is_cuda":
+                owner = module.text(test.value)
+                if not _is_of(module, call, owner):
+                    yield call, owner
+                    break
+
+
+def _is_bare_cuda(node: ast.AST) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "cuda"
+        and not (node.args or node.keywords)
+    )
+
+
+def _is_of(module: Module, call: ast.Call, owner: str) -> bool:
+    """It moves the very tensor that was asked."""
+    return isinstance(call.func, ast.Attribute) and module.text(call.func.value) == owner
+
+
+def _fix(module: Module, put: ast.Call, device: str) -> Fix | None:
+    if not device:
+        return None
+    said = next((each.value for each in put.keywords if each.arg == "device"), None)
+    if said is not None:
+        edit = module.replace(said, device)
+    elif isinstance(put.func, ast.Attribute) and put.func.attr in ("cuda", "to"):
+        edit = module.replace(put, f"{module.text(put.func.value)}.to({device})")
+    else:
+        return None
+    return module.fix(f"put it on `{device}`", Safety.UNSAFE, edit)

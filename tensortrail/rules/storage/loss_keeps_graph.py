@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
+
+Loop = ast.For | ast.While | ast.AsyncFor
+_NO_GRAPH = ("no_grad", "inference_mode")
+_KEEPING = ("append", "add", "extend")
+
+
+class LossKeepsGraph(Rule):
+    """The losses of a training loop are collected together with their graphs.
+
+    ## What it does
+    Flags `total += loss` and `losses.append(loss)` in a loop that trains: it goes back through
+    `loss` and steps an optimizer. What is kept lives longer than the loop's turn, and neither
+    `.item()` nor `.detach()` stands between. A total that is itself gone back through, or that
+    begins anew in the loop, is left alone.
+
+    ## Why is this bad?
+    Each loss holds the graph that made it. `backward()` frees what the graph saved, not the graph
+    itself nor what it holds by other ways, such as the context of an own autograd function: memory
+    grows with every step, and a long run dies of it.
+
+    ## Fix safety
+    Unsafe: what is kept no longer requires a gradient.
+
+    ## References
+    - pytorch documentation, "My model reports cuda runtime error: out of memory"
+    """
+
+    code = "STO212"
+    name = "loss-keeps-graph"
+    severity = Severity.WARNING
+    triggers = (("backward(", "step("),)
+    bad = (
+        Bad(
+            "def train(model, batches, optimizer):\n    total = 0\n    for x, y in batches:\n"
+            "        optimizer.zero_grad()\n        loss = model(x, y)\n"
+            "        loss.backward()\n        optimizer.step()\n        total += loss\n"
+            "    return total / len(batches)\n",
+            lines=(8,),
+            fixed="def train(model, batches, optimizer):\n    total = 0\n    for x, y in batches:\n"
+            "        optimizer.zero_grad()\n        loss = model(x, y)\n"
+            "        loss.backward()\n        optimizer.step()\n        total += loss.detach()\n"
+            "    return total / len(batches)\n",
+        ),
+        Bad(
+            "class Trainer:\n    def fit(self, model, accelerator, optimizer, loader):\n"
+            "        for batch in loader:\n            loss = model(**batch).loss\n"
+            "            self.losses.append(loss)\n            accelerator.backward(loss)\n"
+            "            optimizer.step()\n",
+            lines=(5,),
+            fixed="class Trainer:\n    def fit(self, model, accelerator, optimizer, loader):\n"
+            "        for batch in loader:\n            loss = model(**batch).loss\n"
+            "            self.losses.append(loss.detach())\n"
+            "            accelerator.backward(loss)\n            optimizer.step()\n",
+        ),
+        Bad(
+            "def train(model, batches, scaler, optimizer):\n    seen, total = 0, 0.0\n"
+            "    for x, y in batches:\n        error = model(x, y)\n"
+            "        scaler.scale(error).backward()\n        scaler.step(optimizer)\n"
+            "        total = total + error * x.size(0)\n        seen += x.size(0)\n"
+            "    return total / seen\n",
+            lines=(7,),
+            fixed="def train(model, batches, scaler, optimizer):\n    seen, total = 0, 0.0\n"
+            "    for x, y in batches:\n        error = model(x, y)\n"
+            "        scaler.scale(error).backward()\n        scaler.step(optimizer)\n"
+            "        total = total + error.detach() * x.size(0)\n        seen += x.size(0)\n"
+            "    return total / seen\n",
+        ),
+    )
+    good = (
+        Good(
+            "def train(model, batches, optimizer):\n    total = 0\n    for x, y in batches:\n"
+            "        loss = model(x, y)\n        loss.backward()\n        optimizer.step()\n"
+            "        total += loss.item()\n    return total / len(batches)\n"
+        ),
+        Good(
+            "def train(model, batches, optimizer):\n    losses = []\n    for x, y in batches:\n"
+            "        loss = model(x, y)\n        loss.backward()\n        optimizer.step()\n"
+            "        loss = loss.detach()\n        losses.append(loss)\n    return losses\n"
+        ),
+        Good(
+            "def train(model, batches, optimizer):\n    for parts in batches:\n"
+            "        total = 0\n        for part in parts:\n            loss = model(part)\n"
+            "            total += loss\n        total.backward()\n        optimizer.step()\n"
+        ),
+        Good(
+            "def accumulate(model, parts):\n    losses = []\n    for part in parts:\n"
+            "        loss = model(part)\n        loss.backward()\n        losses.append(loss)\n"
+            "    return sum(losses)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef train(model, batches, optimizer):\n    total = 0\n"
+            "    for x, y in batches:\n        loss = model(x, y)\n        loss.backward()\n"
+            "        optimizer.step()\n        with torch.no_grad():\n            total += loss\n"
+            "    return total\n"
+        ),
+        Good(
+            "def train(model, batches, optimizer):\n    running = 0\n"
+            "    for step, (x, y) in enumerate(batches):\n        loss = model(x, y)\n"
+            "        loss.backward()\n        optimizer.step()\n        running += loss\n"
+            "        if step % 100 == 0:\n            print(float(running))\n"
+            "            running = 0\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        reported: set[ast.AST] = set()
+        for loss, back in _gone_back_through(module):
+            function = module.function_of(back)
+            loop = _training_loop(module, back)
+            if loop is None:
+                continue
+            for used, keeper in _kept(module, loop, loss):
+                if used in reported or not _outlives(module, function, loop, keeper):
+                    continue
+                if _has_no_graph(module, loop, used, back):
+                    continue
+                reported.add(used)
+                yield self._reported(module, used, back, keeper)
+
+    def _reported(self, module: Module, used: ast.expr, back: ast.AST, keeper: str) -> Finding:
+        said = module.text(used)
+        return self.finding(
+            module,
+            module.statement_of(used),
+            f"`{keeper}` keeps `{said}` with its graph at each step: `{said}.detach()` is enough",
+            trail=[(back, "this goes back through it")],
+            fixes=[
+                module.fix(
+                    "keep the value only", Safety.UNSAFE, module.insert_after(used, ".detach()")
+                )
+            ],
+        )
+
+
+def _gone_back_through(module: Module) -> Iterator[tuple[str, ast.Call]]:
+    """Names of losses with the call: `loss.backward()`, `scaler.scale(loss).backward()`,
+    `accelerator.backward(loss)`."""
+    for call in module.calls("backward", "manual_backward"):
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        owner = call.func.value
+        given = call.args[0] if call.args else owner
+        if call.args and isinstance(owner, ast.Name) and _is_loss(module, owner):
+            given = owner  # loss.backward(gradient)
+        if isinstance(given, ast.Call) and given.args:
+            given = given.args[0]
+        if isinstance(given, ast.Name):
+            yield given.id, call
+
+
+def _is_loss(module: Module, owner: ast.Name) -> bool:
+    """It was computed in this function, unlike an accelerator or an engine."""
+    origins = module.value_of(owner).origins
+    return any(isinstance(each, (ast.BinOp, ast.Subscript)) for each in origins)
+
+
+def _training_loop(module: Module, back: ast.Call) -> Loop | None:
+    """The innermost loop around the call in whose turns an optimizer steps."""
+    for up in module.ancestors(back):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return None
+        if isinstance(up, Loop) and any(_is_own(module, up, each) for each in _steps(module, up)):
+            return up
+    return None
+
+
+def _steps(module: Module, loop: Loop) -> Iterator[ast.Call]:
+    """Calls that step an optimizer: `optimizer.step()`, `scaler.step(optimizer)`."""
+    yield from module.calls("step", inside=loop)
+
+
+def _is_own(module: Module, loop: Loop, node: ast.AST) -> bool:
+    """No inner function stands between."""
+    return module.function_of(node) is module.function_of(loop)
+
+
+def _kept(module: Module, loop: Loop, loss: str) -> Iterator[tuple[ast.expr, str]]:
+    """Where a turn of the loop keeps the loss, and what keeps it."""
+    for statement in module.nodes(ast.AugAssign, loop):
+        used = _factor(statement.value, loss)
+        if isinstance(statement.op, ast.Add) and used is not None:
+            yield used, module.text(statement.target)
+    for assigned in module.nodes(ast.Assign, loop):
+        value, target = assigned.value, module.text(assigned.targets[0])
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+            sides = (value.left, value.right)
+            for one, other in (sides, sides[::-1]):
+                used = _factor(other, loss)
+                if module.text(one) == target and used is not None:
+                    yield used, target
+    for call in module.calls(*_KEEPING, inside=loop):
+        used = _factor(call.args[0], loss) if len(call.args) == 1 else None
+        if used is not None and isinstance(call.func, ast.Attribute):
+            yield used, module.text(call.func.value)
+
+
+def _factor(value: ast.expr, loss: str) -> ast.Name | None:
+    """The loss, alone or multiplied and divided by something."""
+    while isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+        right = isinstance(value.op, ast.Mult) and _names(value.right) == {loss}
+        value = value.right if right else value.left
+    return value if isinstance(value, ast.Name) and value.id == loss else None
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _outlives(module: Module, function: FunctionNode | None, loop: Loop, keeper: str) -> bool:
+    """It is there before the loop, and neither begins anew in it nor is gone back through."""
+    for assigned in module.nodes(ast.Assign, loop):
+        for target in assigned.targets:
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            if keeper in map(module.text, names) and keeper not in _texts(module, assigned.value):
+                return False
+    if any(
+        isinstance(each.func, ast.Attribute)
+        and each.func.attr in ("clear", "pop", "popleft", "zero_")
+        and module.text(each.func.value) == keeper
+        for each in module.nodes(ast.Call, loop)
+    ):
+        return False
+    around = function if function is not None else loop
+    return not any(
+        keeper in _texts(module, call) for call in module.calls("backward", inside=around)
+    )
+
+
+def _texts(module: Module, node: ast.AST) -> set[str]:
+    return {
+        module.text(each) for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute))
+    }
+
+
+def _has_no_graph(module: Module, loop: Loop, used: ast.expr, back: ast.AST) -> bool:
+    """It was bound to a plain value before, or is kept where no graph grows."""
+    if any(
+        name in module.text(context) for context in module.contexts_of(used) for name in _NO_GRAPH
+    ):
+        return True
+    name = module.text(used)
+    if not _is_after(used, back):
+        return False
+    return any(
+        name == module.text(target) and _is_after(assigned, back) and _is_after(used, assigned)
+        for assigned in module.nodes(ast.Assign, loop)
+        for each in assigned.targets
+        for target in (each.elts if isinstance(each, ast.Tuple) else [each])
+    )
+
+
+def _is_after(one: ast.AST, other: ast.AST) -> bool:
+    return _position(one) > _position(other)
+
+
+def _position(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
