@@ -117,6 +117,17 @@ class CudaBesideArgument(Rule):
             "        return torch.cat([x, blank], 1)\n"
         ),
         Good(
+            "import torch\nfrom torch import nn\n\n\ndef check_one():\n"
+            "    weight = nn.Parameter(torch.rand(2, 2).cuda())\n"
+            "    return torch.rand(2, 2).cuda() * weight\n"
+        ),
+        Good(
+            "import torch\nimport torch.distributed as dist\nfrom torch import nn\n\n\n"
+            "class Shared(nn.Module):\n    def forward(self, x):\n"
+            "        total = torch.zeros(3).cuda()\n        dist.all_reduce(total)\n"
+            "        return torch.cat([x, total])\n"
+        ),
+        Good(
             "import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
             "    def forward(self, x):\n        if x.device.type == 'cuda':\n"
             "            blank = torch.ones(len(x), 3, device='cuda')\n"
@@ -145,7 +156,7 @@ class CudaBesideArgument(Rule):
                 fixes=[_fix(module, put, f"{owner}.device")],
             )
         for function in outermost(module, _written(module)):
-            if not sets_up(function) and at_hand_in(module, function) is None:
+            if not sets_up(function) and not _has_another_say(module, function):
                 yield from self._meetings(module, function, reported)
 
     def _meetings(
@@ -157,6 +168,8 @@ class CudaBesideArgument(Rule):
             if found is None or found[1].where not in (Where.SELF, Where.OF):
                 continue
             put, there = found
+            if there.where is Where.SELF and not isinstance(module.parent(function), ast.ClassDef):
+                continue  # a parameter of its own
             if put.subject == "cpu" or not isinstance(put.by, ast.Call) or put.by in reported:
                 continue
             if decided(module, put.by, "device") or is_only_believed(module, function, there):
@@ -190,6 +203,16 @@ def _is_for_gpus(module: Module) -> bool:
     if any(each.partition(".")[0] in _FOR_GPUS for each in names):
         return True
     return any("cuda" in module.text(each.test) for each in module.nodes(ast.Assert))
+
+
+def _has_another_say(module: Module, function: FunctionNode) -> bool:
+    """Another device is at hand, or collectives run on GPUs here."""
+    if at_hand_in(module, function) is not None:
+        return True
+    return any(
+        module.qualified(call.func).startswith("torch.distributed.")
+        for call in module.nodes(ast.Call, function)
+    )
 
 
 def _written(module: Module) -> Iterator[ast.Call]:
