@@ -85,13 +85,15 @@ def _may_suppress(data: bytes) -> bool:
     return b"tensortrail: ignore" in data
 
 
-def _here(judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None]) -> list[FileResult]:
+def _here(judge: Judge, todo: list[_Job], tick: Callable[[int], None]) -> list[FileResult]:
+    """Takes the files out of the list, so that the text of none is kept behind its time."""
+    todo.reverse()
     collecting = gc.isenabled()
     gc.disable()  # trees are many objects, and none of them need it to die
     try:
         results = []
-        for job in todo:
-            results.append(judge.file(*job))
+        while todo:
+            results.append(judge.file(*todo.pop()))
             tick(len(results))
         return results
     finally:

@@ -29,7 +29,11 @@ def module_name(path: str) -> tuple[str, Path | None]:
             folder = folder.parent
     except (OSError, ValueError):
         return ".".join(parts), None
-    return ".".join(parts), folder
+    return ".".join(parts), _roots.setdefault(folder, folder)
+
+
+_roots: dict[Path, Path] = {}
+"""The same object for the same folder: it is compared for each name that is looked up."""
 
 
 class Names:

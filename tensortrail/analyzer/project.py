@@ -16,8 +16,9 @@ from tensortrail.analyzer.trees import Trees
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
-_KEPT = 60
-"""How many files are kept from one file that is judged to the next: those asked about last."""
+_KEPT = 4_000_000
+"""Bytes of the files that are kept from one file that is judged to the next: those asked about
+last. Their trees take some fifty times as much."""
 
 
 Opener = Callable[[str, bytes, "Project"], ProjectFile]
@@ -51,9 +52,12 @@ class Project:
 
     def trim(self) -> None:
         """Between two files: let go of those that nobody asked about lately."""
-        for path in list(self._modules)[: max(0, len(self._modules) - _KEPT)]:
-            module = self._modules.pop(path)
-            if module is not None:
+        size = 0
+        for path in reversed(list(self._modules)):
+            module = self._modules[path]
+            size += len(module.source.data) if module is not None else 0
+            if module is not None and size > _KEPT:
+                del self._modules[path]
                 module.release()
 
     def module_at(self, path: str) -> ProjectFile | None:

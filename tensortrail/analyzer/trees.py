@@ -7,7 +7,7 @@ from __future__ import annotations
 from tensortrail.analyzer.parsing import parsed
 from tensortrail.analyzer.tree import Tree
 
-_KEPT = 2_000_000
+_KEPT = 400_000
 """Bytes of source whose trees are kept; they take some fifty times as much."""
 
 
