@@ -29,32 +29,32 @@ _MOST_PER_PROCESSOR = 4
 
 
 class _Job(NamedTuple):
+    """A file to be judged. Its text is read again then: that of all files would take more memory
+    than their trees."""
+
     path: str
-    data: bytes
-    rules: Sequence[Listed]
+    size: int
+    rules: Sequence[Listed] | None = None
+    """None where they are yet to be chosen."""
 
 
 def judge_files(
     request: CheckRequest, paths: Sequence[str], progress: Progress | None
 ) -> list[FileResult]:
-    """Read each file once; one without any rule's trigger words is clean without being parsed."""
+    """A file without any rule's trigger words is clean without being parsed."""
     chosen = Chosen(request)
     done: list[FileResult] = []
     todo: list[_Job] = []
     for number, path in enumerate(paths):
         if progress is not None and number % 64 == 0:
             progress(number, len(paths))
-        try:
-            data = python_of(path, read(path))
-        except OSError as error:
-            done.append(unopened(path, error))
-            continue
-        except Unreadable as error:
-            done.append(unreadable(path, error))
+        data = _read(path)
+        if isinstance(data, FileResult):
+            done.append(data)
             continue
         rules = chosen.rules_for(data)
         if rules or request.syntax or _may_suppress(data) or is_notebook(path):
-            todo.append(_Job(path, data, rules))
+            todo.append(_Job(path, len(data), rules))
         else:
             done.append(FileResult(path))
 
@@ -68,6 +68,16 @@ def judge_files(
     return done + (_here(_judge(request), todo, tick) if todo else [])
 
 
+def _read(path: str) -> bytes | FileResult:
+    """The Python of a file, or why there is none."""
+    try:
+        return python_of(path, read(path))
+    except OSError as error:
+        return unopened(path, error)
+    except Unreadable as error:
+        return unreadable(path, error)
+
+
 def _jobs(request: CheckRequest) -> int:
     processors = os.cpu_count() or 1
     if not request.jobs:
@@ -76,7 +86,7 @@ def _jobs(request: CheckRequest) -> int:
 
 
 def _besides_the_largest(todo: Sequence[_Job]) -> int:
-    sizes = [len(each.data) for each in todo]
+    sizes = [each.size for each in todo]
     return sum(sizes) - max(sizes, default=0)
 
 
@@ -85,20 +95,26 @@ def _may_suppress(data: bytes) -> bool:
     return b"tensortrail: ignore" in data
 
 
-def _here(judge: Judge, todo: list[_Job], tick: Callable[[int], None]) -> list[FileResult]:
-    """Takes the files out of the list, so that the text of none is kept behind its time."""
-    todo.reverse()
+def _here(judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None]) -> list[FileResult]:
     collecting = gc.isenabled()
     gc.disable()  # trees are many objects, and none of them need it to die
     try:
         results = []
-        while todo:
-            results.append(judge.file(*todo.pop()))
+        for job in todo:
+            results.append(_judged(judge, job))
             tick(len(results))
         return results
     finally:
         if collecting:
             gc.enable()
+
+
+def _judged(judge: Judge, job: _Job) -> FileResult:
+    data = _read(job.path)
+    if isinstance(data, FileResult):
+        return data
+    rules = judge.chosen.rules_for(data) if job.rules is None else job.rules
+    return judge.file(job.path, data, rules)
 
 
 def _in_processes(
@@ -149,19 +165,17 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(max_workers=jobs, mp_context=fresh)
 
 
-def _sent(chunk: Sequence[_Job]) -> list[tuple[str, bytes]]:
+def _sent(chunk: Sequence[_Job]) -> list[_Job]:
     """Rules of other packages may not survive the way: they are chosen anew over there."""
-    return [(job.path, job.data) for job in chunk]
+    return [_Job(job.path, job.size) for job in chunk]
 
 
-def _chunk(request: CheckRequest, files: Sequence[tuple[str, bytes]]) -> list[FileResult]:
+def _chunk(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]:
     """Runs in another process; one Judge lives there for all its chunks."""
     key = repr(request)
     if key not in _judges:
         _judges[key] = _judge(request)
-    judge = _judges[key]
-    todo = [_Job(path, data, judge.chosen.rules_for(data)) for path, data in files]
-    return _here(judge, todo, lambda count: None)
+    return _here(_judges[key], todo, lambda count: None)
 
 
 _judges: dict[str, Judge] = {}

@@ -16,7 +16,7 @@ from tensortrail.analyzer.trees import Trees
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
-_KEPT = 4_000_000
+_KEPT = 3_000_000
 """Bytes of the files that are kept from one file that is judged to the next: those asked about
 last. Their trees take some fifty times as much."""
 

@@ -16,10 +16,10 @@ from .attacked import BAD, Attacked
 chunk = jobs._chunk
 
 
-def chunk_that_dies(request: CheckRequest, files: Sequence[tuple[str, bytes]]) -> list[FileResult]:
-    if any(Path(path).name.startswith("deadly") for path, _ in files):
+def chunk_that_dies(request: CheckRequest, todo: Sequence[jobs._Job]) -> list[FileResult]:
+    if any(Path(each.path).name.startswith("deadly") for each in todo):
         os._exit(1)
-    return chunk(request, files)
+    return chunk(request, todo)
 
 
 def test_the_others_keep_their_findings(
