@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
@@ -40,19 +40,25 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
     )
 
 
-def checker(request: CheckRequest) -> Callable[[str, bytes], Sequence[Finding]]:
-    """Gives the findings of a name and its bytes, again and again, whatever the disk holds."""
-    from tensortrail.analyzer.judge import Judge
+class Checker:
+    """Gives the findings of a name and its program, again and again, whatever the disk holds."""
 
-    judge = Judge(request)
+    def __init__(self, request: CheckRequest) -> None:
+        from tensortrail.analyzer.judge import Judge
 
-    def check_bytes(name: str, data: bytes) -> Sequence[Finding]:
+        self._request = request
+        self._judge = Judge(request)
+
+    def __call__(self, name: str, data: bytes) -> Sequence[Finding]:
         """`data` is Python, for a notebook the program that its cells come to."""
+        judge = self._judge
         judge.forget(name)
         found = judge.file(name, data, judge.chosen.rules_for(data)).findings
-        return _split(request, found)[0]
+        return _split(self._request, found)[0]
 
-    return check_bytes
+    def forget(self, path: str) -> None:
+        """The file has changed; what was learned of it holds no more."""
+        self._judge.forget(path)
 
 
 def ignored(request: CheckRequest, finding: Finding) -> bool:
@@ -70,7 +76,7 @@ def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
     from tensortrail.analyzer.source import Unreadable
 
     try:
-        found = checker(request)(name, python_of(name, data))
+        found = Checker(request)(name, python_of(name, data))
     except Unreadable as error:
         found = unreadable(name, error).findings
     return CheckResult(tuple(found), files=(name,))

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from tensortrail.analyzer.engine import checker
+from tensortrail.analyzer.engine import Checker
 from tensortrail.analyzer.fixer import Fixed, compiles, fix_file, unified_diff
 from tensortrail.analyzer.python_files import fits, python_of, with_python
 from tensortrail.analyzer.request import CheckRequest, CheckResult, digest_of
@@ -32,7 +32,7 @@ def fix_buffer(request: CheckRequest, findings: Sequence[Finding], unsafe: bool)
         program = python_of(name, data)
     except Unreadable:  # which is among the findings
         return Outcome(left=tuple(findings), stdin=data)
-    done = fix_file(name, program, findings, unsafe, checker(request))
+    done = fix_file(name, program, findings, unsafe, Checker(request))
     after = with_python(name, data, done.after)
     return _added(Outcome(left=done.left, stdin=after), done, data, after)
 
@@ -46,7 +46,7 @@ def fix(
 ) -> Outcome:
     """Fix file by file; one that cannot be written is reported, the others are still done."""
     outcome = Outcome()
-    find_again = checker(request)
+    find_again = Checker(request)
     after: dict[Hashable, bytes] = {}
     for path, found in _by_file(findings):
         if not any(each.fixes for each in found):

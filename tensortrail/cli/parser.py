@@ -39,6 +39,8 @@ def parser() -> argparse.ArgumentParser:
     add_why(commands.add_parser("why", help="say why a tensor of a run is where it is"))
     add_runs(commands.add_parser("runs", help="list, compare and remove recorded runs"))
     add_doctor(commands.add_parser("doctor", help="find out what would go wrong, before it does"))
+    server = "find risky code while you type: the language server, for editors"
+    commands.add_parser("server", help=server)
     explain = commands.add_parser("explain", help="show a rule's page, or list the rules")
     explain.add_argument("rule", nargs="?", help="a code (OFF101) or name; OFF lists a family")
     explain.add_argument("--color", choices=("auto", "always", "never"), default="auto")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.engine import check, checker
+from tensortrail.analyzer.engine import Checker, check
 from tensortrail.analyzer.fixer import compiles, fix_file
 from tensortrail.analyzer.request import CheckRequest
 from tensortrail.findings import Finding
@@ -94,8 +94,8 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
     for finding in cold.findings:
         by_file[Path(finding.site.file).name].append(finding)
     assert [each.code for each in by_file.pop("known.py")] == ["DEV501"]
-    check_bytes = checker(request)
-    everything = checker(replace(request, use_triggers=False))
+    check_bytes = Checker(request)
+    everything = Checker(replace(request, use_triggers=False))
     for name, found in by_file.items():
         path, data = str(tmp_path / name), batch[name]
         crashed = [each.message for each in found if each.code == "TTR003"]

@@ -42,6 +42,11 @@ class Cells:
         """The line of the program above the cell which that line is in."""
         return self._of(line)[1]
 
+    def line(self, cell: int) -> int:
+        """The line of the program above that cell's first one; 0 if it is none of Python."""
+        numbers = [each.number for each in self._marks]
+        return self._lines[numbers.index(cell)] if cell in numbers else 0
+
     def _of(self, line: int) -> tuple[Mark | None, int]:
         at = bisect_right(self._lines, line) - 1
         if at < 0:

@@ -1,0 +1,100 @@
+"""Quick fixes: a finding's own, a comment that silences it, and all safe ones at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lsprotocol import types as lsp
+
+from tensortrail.analyzer.fixer import FindAgain, fix_file
+from tensortrail.analyzer.own import OWN
+from tensortrail.analyzer.source import Source
+from tensortrail.analyzer.suppress import added_ignores
+from tensortrail.analyzer.unreadable import Unreadable
+from tensortrail.editor.buffers import Buffer, Edits
+from tensortrail.editor.diagnostics import diagnostic
+from tensortrail.findings import Edit, Finding, Fix, Safety, Site
+
+FIX_ALL = "source.fixAll.tensortrail"
+
+
+def near(buffer: Buffer, document: str, where: lsp.Range, finding: Finding) -> bool:
+    """Whether the finding touches the range in that document."""
+    placed, own = buffer.place(finding.site)
+    return placed == document and not (
+        _before(own.end, where.start) or _before(where.end, own.start)
+    )
+
+
+def quick_fixes(buffer: Buffer, finding: Finding) -> Iterator[lsp.CodeAction]:
+    about = [diagnostic(buffer, finding)]
+    for fix in finding.fixes:
+        if edits := _edits(buffer, fix):
+            safe = fix.safety is Safety.SAFE
+            yield lsp.CodeAction(
+                f"{finding.code}: {fix.description}" + ("" if safe else " (unsafe)"),
+                kind=lsp.CodeActionKind.QuickFix,
+                diagnostics=about,
+                is_preferred=safe,
+                edit=_workspace_edit(edits),
+            )
+    if finding.code not in OWN and (edits := buffer.edits(_ignore(buffer, finding))):
+        yield lsp.CodeAction(
+            f"{finding.code}: ignore it here, with a reason",
+            kind=lsp.CodeActionKind.QuickFix,
+            diagnostics=about,
+            edit=_workspace_edit(edits),
+        )
+
+
+def fix_all(
+    buffer: Buffer, findings: Sequence[Finding], find_again: FindAgain
+) -> Iterator[lsp.CodeAction]:
+    """Every safe fix that still mends something when the others are made."""
+    program = buffer.program
+    done = fix_file(buffer.name, program, findings, False, find_again)
+    if not done.applied:
+        return
+    start, end = _changed(program, done.after)
+    edit = Edit(Site(buffer.name, 0, start=start, end=end), _text(program, done.after, start, end))
+    if edits := buffer.edits([edit]):
+        title = f"tensortrail: apply {done.applied} safe fixes"
+        yield lsp.CodeAction(title, kind=FIX_ALL, edit=_workspace_edit(edits))
+
+
+def _edits(buffer: Buffer, fix: Fix) -> Edits:
+    mine = all(each.site.file == buffer.name and each.site.start >= 0 for each in fix.edits)
+    return buffer.edits(fix.edits) if fix.edits and mine else {}
+
+
+def _ignore(buffer: Buffer, finding: Finding) -> list[Edit]:
+    try:
+        edits = added_ignores(Source(buffer.name, buffer.program), [finding])
+    except Unreadable:
+        return []
+    return [replace(each, text=f"{each.text} reason: ") for each in edits]
+
+
+def _changed(before: bytes, after: bytes) -> tuple[int, int]:
+    """The lines that differ, as byte offsets of `before`."""
+    old, new = before.splitlines(True), after.splitlines(True)
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return sum(map(len, old[:head])), len(before) - sum(map(len, old[len(old) - tail :]))
+
+
+def _text(before: bytes, after: bytes, start: int, end: int) -> str:
+    return after[start : len(after) - (len(before) - end)].decode("utf-8", "replace")
+
+
+def _before(a: lsp.Position, b: lsp.Position) -> bool:
+    return (a.line, a.character) < (b.line, b.character)
+
+
+def _workspace_edit(edits: Edits) -> lsp.WorkspaceEdit:
+    return lsp.WorkspaceEdit(changes={uri: list(each) for uri, each in edits.items()})

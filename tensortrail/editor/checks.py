@@ -1,0 +1,56 @@
+"""Checks of open buffers, one after another in a thread of their own: the newest text wins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tensortrail.findings import Finding
+
+
+@dataclass(frozen=True)
+class Checked:
+    version: int
+    program: bytes
+    findings: tuple[Finding, ...]
+
+
+Check = Callable[[str, bytes], Sequence[Finding]]
+"""Takes a name and its program."""
+
+
+class Checks:
+    def __init__(self, check: Check) -> None:
+        self._check = check
+        self._worker = ThreadPoolExecutor(1, "tensortrail")
+        self._texts: dict[str, int] = {}
+        """By document: a number that grows with each text."""
+        self._asked: dict[str, Future[Checked | None]] = {}
+        self.made = 0
+        """Checks that no newer text overtook before they began."""
+
+    def ask(self, uri: str, name: str, version: int, program: bytes) -> Future[Checked | None]:
+        """The check of this text; None from it, or cancelled, if a newer one came too early."""
+        number = self._texts[uri] = self._texts.get(uri, 0) + 1
+        if uri in self._asked:
+            self._asked[uri].cancel()
+
+        def check() -> Checked | None:
+            if self._texts.get(uri) != number:
+                return None
+            self.made += 1
+            return Checked(version, program, tuple(self._check(name, program)))
+
+        self._asked[uri] = self._worker.submit(check)
+        return self._asked[uri]
+
+    def newest(self, uri: str) -> Future[Checked | None] | None:
+        return self._asked.get(uri)
+
+    def forget(self, uri: str) -> None:
+        if uri in self._asked:
+            self._asked.pop(uri).cancel()
+
+    def stop(self) -> None:
+        self._worker.shutdown(wait=False, cancel_futures=True)
