@@ -63,6 +63,11 @@ def run(options: Namespace) -> int:
 
         _emit(paste(timeline, report.findings), options.output)
         return CLEAN
+    if format == "lens":
+        from tensortrail.cli.lens import as_lens
+
+        _emit(as_lens(timeline, report.findings), options.output)
+        return CLEAN
     report = replace(report, problems=(*unended(timeline), *report.problems))
     color = options.output is None and wants_color(options.color, sys.stdout)
     width = shutil.get_terminal_size((100, 40)).columns

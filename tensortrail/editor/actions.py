@@ -9,12 +9,13 @@ from lsprotocol import types as lsp
 
 from tensortrail.analyzer.fixer import FindAgain, fix_file
 from tensortrail.analyzer.own import OWN
+from tensortrail.analyzer.script_settings import patched
 from tensortrail.analyzer.source import Source
 from tensortrail.analyzer.suppress import added_ignores
 from tensortrail.analyzer.unreadable import Unreadable
 from tensortrail.editor.buffers import Buffer, Edits
 from tensortrail.editor.diagnostics import diagnostic
-from tensortrail.findings import Edit, Finding, Fix, Safety, Site
+from tensortrail.findings import Edit, Finding, Fix, Safety, Setting, Site
 
 FIX_ALL = "source.fixAll.tensortrail"
 
@@ -39,6 +40,15 @@ def quick_fixes(buffer: Buffer, finding: Finding) -> Iterator[lsp.CodeAction]:
                 is_preferred=safe,
                 edit=_workspace_edit(edits),
             )
+    for setting in finding.settings:
+        if edits := _set(buffer, setting):
+            yield lsp.CodeAction(
+                f"{finding.code}: set {setting.name}={setting.value} (unsafe)",
+                kind=lsp.CodeActionKind.QuickFix,
+                diagnostics=about,
+                is_preferred=False,
+                edit=_workspace_edit(edits),
+            )
     if finding.code not in OWN and (edits := buffer.edits(_ignore(buffer, finding))):
         yield lsp.CodeAction(
             f"{finding.code}: ignore it here, with a reason",
@@ -56,9 +66,7 @@ def fix_all(
     done = fix_file(buffer.name, program, findings, False, find_again)
     if not done.applied:
         return
-    start, end = _changed(program, done.after)
-    edit = Edit(Site(buffer.name, 0, start=start, end=end), _text(program, done.after, start, end))
-    if edits := buffer.edits([edit]):
+    if edits := buffer.edits([_difference(buffer.name, program, done.after)]):
         title = f"tensortrail: apply {done.applied} safe fixes"
         yield lsp.CodeAction(title, kind=FIX_ALL, edit=_workspace_edit(edits))
 
@@ -68,12 +76,26 @@ def _edits(buffer: Buffer, fix: Fix) -> Edits:
     return buffer.edits(fix.edits) if fix.edits and mine else {}
 
 
+def _set(buffer: Buffer, setting: Setting) -> Edits:
+    """The setting put into the call that takes it, where that stands in this file."""
+    if not setting.call or setting.at is None or setting.at.file != buffer.name:
+        return {}
+    program = buffer.program
+    after = patched(buffer.name, program, [setting]).after
+    return buffer.edits([_difference(buffer.name, program, after)]) if after != program else {}
+
+
 def _ignore(buffer: Buffer, finding: Finding) -> list[Edit]:
     try:
         edits = added_ignores(Source(buffer.name, buffer.program), [finding])
     except Unreadable:
         return []
     return [replace(each, text=f"{each.text} reason: ") for each in edits]
+
+
+def _difference(name: str, before: bytes, after: bytes) -> Edit:
+    start, end = _changed(before, after)
+    return Edit(Site(name, 0, start=start, end=end), _text(before, after, start, end))
 
 
 def _changed(before: bytes, after: bytes) -> tuple[int, int]:

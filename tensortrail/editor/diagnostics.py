@@ -8,6 +8,7 @@ from pathlib import Path
 from lsprotocol import types as lsp
 
 from tensortrail.editor.buffers import Buffer
+from tensortrail.editor.last_run import OF_RUN
 from tensortrail.findings import Finding, Severity, Site
 
 SOURCE = "tensortrail"
@@ -33,13 +34,18 @@ def diagnostic(buffer: Buffer, finding: Finding) -> lsp.Diagnostic:
     unused = [lsp.DiagnosticTag.Unnecessary] if finding.code == UNUSED else None
     return lsp.Diagnostic(
         range=where,
-        message="\n".join([finding.message, *_advice(finding)]),
+        message="\n".join([_message(finding), *_advice(finding)]),
         severity=_SEVERITIES[finding.severity],
         code=finding.code,
         source=SOURCE,
         tags=unused,
         related_information=list(_related(buffer, finding)) or None,
     )
+
+
+def _message(finding: Finding) -> str:
+    began = finding.evidence.get(OF_RUN)
+    return f"in the run of {began}: {finding.message}" if began else finding.message
 
 
 def _advice(finding: Finding) -> Iterator[str]:

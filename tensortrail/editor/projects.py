@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensortrail.analyzer.discover import matches
-from tensortrail.analyzer.engine import Checker
+from tensortrail.analyzer.engine import Checker, ignored
 from tensortrail.analyzer.request import CheckRequest
 from tensortrail.config import ConfigError
 from tensortrail.findings import Finding
@@ -49,6 +49,14 @@ class Projects:
         if request.root not in self._checkers:
             self._checkers[request.root] = Checker(request)
         return self._checkers[request.root](name, program)
+
+    def wants(self, finding: Finding) -> bool:
+        """Whether the configuration lets the finding of a run in this file be reported."""
+        request = self._request(os.path.dirname(finding.site.file))
+        if request is None or _excluded(request, finding.site.file):
+            return False
+        chosen = request.codes is None or finding.code in request.codes
+        return chosen and not ignored(request, finding)
 
     def _request(self, folder: str) -> CheckRequest | None:
         stamps = tuple(map(_stamp, self._watched()))

@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
-from tensortrail.editor import actions, diagnostics, hover
-from tensortrail.editor.buffers import Buffer
+from tensortrail.analyzer.suppress import silenced, suppressions_in
+from tensortrail.editor import actions, diagnostics, hover, lens
+from tensortrail.editor.buffers import Buffer, File
 from tensortrail.editor.checks import Checked, Checks
+from tensortrail.editor.last_run import LastRuns, beside
 from tensortrail.editor.open_documents import OpenDocuments
 from tensortrail.editor.projects import Projects, Requested
 from tensortrail.findings import Finding
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.reading.lens import FileFacts
 
 _NOTEBOOKS = lsp.NotebookDocumentSyncOptions(
     notebook_selector=[
@@ -31,7 +36,9 @@ class Server(LanguageServer):
     def __init__(self, requested: Requested, version: str) -> None:
         super().__init__("tensortrail", version, notebook_document_sync=_NOTEBOOKS)
         self.projects = Projects(requested, self._complain)
-        self.checks = Checks(self.projects.check)
+        self.runs = LastRuns()
+        self.checks = Checks(self._found)
+        self.shows_hints = False
         self.documents = OpenDocuments()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -43,7 +50,9 @@ class Server(LanguageServer):
 
     def configure(self, settings: Any) -> None:
         given = settings.get("tensortrail", settings) if isinstance(settings, dict) else {}
-        self.projects.configure(given if isinstance(given, dict) else {})
+        given = given if isinstance(given, dict) else {}
+        self.shows_hints = given.get("inlayHints") is True
+        self.projects.configure(given)
         self.check_all()
 
     def check(self, buffer: Buffer | None) -> None:
@@ -77,6 +86,26 @@ class Server(LanguageServer):
         for each in documents:
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(each, []))
 
+    async def facts(self, document: str) -> tuple[File, FileFacts] | None:
+        """What the last run knows of an open file; None if that is nothing."""
+        buffer = self.documents.of(document)
+        if not isinstance(buffer, File):
+            return None
+        known = await asyncio.to_thread(self.runs.facts, buffer.name, buffer.program)
+        return (buffer, known) if known is not None else None
+
+    def _found(self, name: str, program: bytes) -> Sequence[Finding]:
+        static = list(self.projects.check(name, program))
+        of_run = self.runs.findings(name, program)
+        if not of_run:
+            return static
+        comments = suppressions_in(program)
+        return beside(
+            static,
+            of_run,
+            lambda each: self.projects.wants(each) and not silenced(each, comments),
+        )
+
     def _later(self, buffer: Buffer, done: Future[Checked | None]) -> None:
         """The thread that checks has no part in what is written."""
         if self._loop is not None and not self._loop.is_closed():
@@ -103,6 +132,7 @@ def made(requested: Requested, version: str) -> Server:
     server = Server(requested, version)
     _synchronizes(server)
     _answers(server)
+    _shows_the_last_run(server)
     return server
 
 
@@ -178,18 +208,29 @@ def _answers(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:
-        known = await server.findings(params.text_document.uri)
-        if known is None:
+        uri, where = params.text_document.uri, lsp.Range(params.position, params.position)
+        parts: list[str] = []
+        if known := await server.findings(uri):
+            buffer, found = known
+            parts += [hover.told(each) for each in found if actions.near(buffer, uri, where, each)]
+        if run := await server.facts(uri):
+            parts += filter(None, [lens.told(run[1], params.position.line + 1)])
+        if not parts:
             return None
-        buffer, found = known
-        where = lsp.Range(params.position, params.position)
-        here = [
-            each for each in found if actions.near(buffer, params.text_document.uri, where, each)
-        ]
-        if not here:
-            return None
-        text = "\n\n---\n\n".join(hover.told(each) for each in here)
+        text = "\n\n---\n\n".join(parts)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text))
+
+
+def _shows_the_last_run(server: Server) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS)
+    async def code_lenses(params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
+        run = await server.facts(params.text_document.uri)
+        return list(lens.lenses(run[1])) if run is not None else []
+
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    async def inlay_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        run = await server.facts(params.text_document.uri) if server.shows_hints else None
+        return list(lens.hints(*run, params.range)) if run is not None else []
 
 
 def _wants(only: Sequence[str | lsp.CodeActionKind] | None, kind: str) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,8 +62,8 @@ class Client:
         return server.pid
 
     def open(self, uri: str, text: str, language: str = "python") -> None:
-        self._versions[uri] = 1
-        item = lsp.TextDocumentItem(uri, language, 1, text)
+        version = self._versions[uri] = self._versions.get(uri, 0) + 1
+        item = lsp.TextDocumentItem(uri, language, version, text)
         self._do(self._client.text_document_did_open, lsp.DidOpenTextDocumentParams(item))
 
     def change(self, uri: str, *changes: lsp.TextDocumentContentChangeEvent) -> None:
@@ -162,7 +163,7 @@ class Client:
 def applied(text: str, edits: Sequence[lsp.TextEdit | Any]) -> str:
     """As a client applies them: columns in UTF-16, the last edit first."""
     lines = text.split("\n")
-    starts = [sum(len(each) + 1 for each in lines[:number]) for number in range(len(lines) + 1)]
+    starts = list(accumulate((len(each) + 1 for each in lines), initial=0))
 
     def offset(where: lsp.Position) -> int:
         units = lines[where.line].encode("utf-16-le")[: 2 * where.character]

@@ -6,7 +6,7 @@ import argparse
 
 from tensortrail.config import FORMATS
 
-REPORT_FORMATS = ("text", "html", "perfetto", "jsonl", "parquet", "findings", *FORMATS[2:])
+REPORT_FORMATS = ("text", "html", "perfetto", "jsonl", "parquet", "lens", "findings", *FORMATS[2:])
 OF_RUN = "a run's directory or file; without it, the newest run here"
 
 
