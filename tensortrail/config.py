@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any
 
 from tensortrail.files import read
@@ -74,6 +73,8 @@ def keys() -> list[str]:
 
 def nearest(name: str, names: list[str]) -> str:
     """ " (did you mean ...?)", or nothing."""
+    from difflib import get_close_matches
+
     close = get_close_matches(name, names, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 

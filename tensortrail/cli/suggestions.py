@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from typing import NoReturn
 
@@ -34,5 +33,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _closest(word: str, known: list[str]) -> str:
+    import difflib
+
     close = difflib.get_close_matches(word, known, 1, 0.7)
     return f"; did you mean {close[0]}?" if close else ""
