@@ -33,9 +33,9 @@ class MovedWithoutGuard(Rule):
     ## What it does
     Compares the statements of one function that move something to the CPU. Reports one that
     happens whatever a flag about offloading or memory says, if beside it something else is moved
-    to the CPU under that flag, or if the same object is moved back later under it. All other
-    conditions around the two have to be the same, and the function has put both on a device
-    before, or neither.
+    to the CPU under that flag, or if the same object is moved back under it, later or before and
+    nowhere else. All other conditions around the two have to be the same, and the function has put
+    both on a device before, or neither.
 
     ## Why is this bad?
     Somebody who has turned the flag off finds one part of the model on the CPU, and the next
@@ -102,6 +102,28 @@ def cached(args, vae, data):
     return rows
 """,
         ),
+        Bad(
+            """\
+class Trainer:
+    def reward(self, batch):
+        if self.cfg.offload_critic:
+            self.critic.to("cuda")
+        values = self.critic(batch)
+        self.critic.to("cpu")
+        return values
+""",
+            lines=(6,),
+            fixed="""\
+class Trainer:
+    def reward(self, batch):
+        if self.cfg.offload_critic:
+            self.critic.to("cuda")
+        values = self.critic(batch)
+        if self.cfg.offload_critic:
+            self.critic.to("cpu")
+        return values
+""",
+        ),
     )
     good = (
         Good(
@@ -156,13 +178,15 @@ def generate(args, encoder, model, prompt, noise, device):
     def _reported(self, module: Module, move: Move, other: Move) -> Finding:
         condition = " and ".join(other.flags)
         line = other.call.lineno
-        done = "moved to the CPU" if other.away else "moved back"
+        back = "moved back" if _start(other) > _start(move) else "brought to its device"
+        done = "moved to the CPU" if other.away else back
+        who = "it" if other.what == move.what else f"`{other.what}`"
         statement = module.statement_of(move.call)
         return self.finding(
             module,
             move.call,
             f"`{move.what}` is moved to the CPU whatever `{condition}` says, and line {line}, "
-            f"where `{other.what}` is {done}, asks it",
+            f"where {who} is {done}, asks it",
             trail=((other.call, f"`{other.what}` is {done} under `{condition}`"),),
             fixes=(module.wrap_in_if(statement, condition, Safety.UNSAFE),),
         )
@@ -173,7 +197,11 @@ def _its_like(move: Move, moves: Sequence[Move]) -> Move | None:
     for other in moves:
         if not other.flags or other.others != move.others:
             continue
-        back = other.what == move.what and not other.away and _start(other) > _start(move)
+        back = (
+            other.what == move.what
+            and not other.away
+            and (_start(other) > _start(move) or not _is_brought(move, moves))
+        )
         alike = other.away and other.what != move.what
         if back or (alike and _is_brought(move, moves) == _is_brought(other, moves)):
             return other
