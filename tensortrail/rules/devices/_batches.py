@@ -1,0 +1,175 @@
+"""What a loop gets as one batch: which parts of it are moved to a device, and what is computed
+from these."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.view import Module
+from tensortrail.rules.words import Kind
+
+_LEAVES = frozenset(
+    "cpu numpy item tolist size dim numel nelement element_size get_device data_ptr".split()
+)
+"""Methods whose result is not on the device."""
+_NO_TENSOR = frozenset("shape device dtype ndim requires_grad grad_fn layout names".split())
+_OF_MODULES = frozenset(
+    "eval train parameters zero_grad state_dict load_state_dict named_parameters".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Names that are bound together, once for each round of a loop."""
+
+    scope: ast.AST
+    names: Sequence[str]
+    moves: Mapping[str, ast.Call] = field(default_factory=dict)
+    """Of the names that are moved, the first call that does it."""
+
+    @property
+    def left(self) -> Sequence[str]:
+        return [each for each in self.names if each not in self.moves]
+
+
+def batches(module: Module) -> Iterator[Batch]:
+    """Those of which some parts are moved and others are not."""
+    for scope, names in _bound_together(module):
+        moves: dict[str, ast.Call] = {}
+        for call in module.calls("to", "cuda", inside=scope):
+            owner = receiver(call)
+            if isinstance(owner, ast.Name) and owner.id in names and _is_to_a_device(module, call):
+                moves.setdefault(owner.id, call)
+        kept = [each for each in names if each in moves or not _is_bound_again(module, scope, each)]
+        found = Batch(scope, kept, moves)
+        if moves and found.left:
+            yield found
+
+
+def _bound_together(module: Module) -> Iterator[tuple[ast.AST, Sequence[str]]]:
+    """`for x, y in loader`, `for i, (x, y) in enumerate(loader)`, `x, y = batch` in such a loop."""
+    for loop in module.nodes(ast.For):
+        names = _names(_without_counter(loop))
+        if len(names) > 1:
+            yield loop, names
+        if len(names) != 1:
+            continue
+        for assign in module.nodes(ast.Assign, loop):
+            value = assign.value
+            if isinstance(value, ast.Name) and value.id == names[0]:
+                parts = _names(assign.targets[0])
+                if len(parts) > 1:
+                    yield loop, parts
+
+
+def _without_counter(loop: ast.For) -> ast.expr:
+    target, over = loop.target, loop.iter
+    counted = isinstance(over, ast.Call) and called(over) == "enumerate"
+    return target.elts[-1] if counted and isinstance(target, ast.Tuple) else target
+
+
+def _names(target: ast.expr) -> Sequence[str]:
+    """The names of the innermost tuple."""
+    if isinstance(target, ast.Name):
+        return [target.id]
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return []
+    inner = [each for each in target.elts if isinstance(each, (ast.Tuple, ast.List))]
+    if len(inner) == 1:
+        return _names(inner[0])
+    return [each.id for each in target.elts if isinstance(each, ast.Name) and each.id != "_"]
+
+
+def _is_to_a_device(module: Module, call: ast.Call) -> bool:
+    if called(call) == "cuda":
+        return True
+    device = said_device(module, call)
+    is_cpu = isinstance(device, ast.Constant) and device.value == "cpu"
+    return device is not None and not is_cpu and module.kind_of(device) is not Kind.TENSOR
+
+
+def _is_bound_again(module: Module, scope: ast.AST, name: str) -> bool:
+    """It is made anew in the round, in whatever way: that may move it."""
+    bound = [
+        node
+        for node in module.nodes(ast.Name, scope)
+        if node.id == name and isinstance(node.ctx, ast.Store)
+    ]
+    return len(bound) != 1
+
+
+class OnDevice:
+    """Which expressions of a round lie on the device, as they are computed from moved parts."""
+
+    def __init__(self, module: Module, batch: Batch) -> None:
+        self._module = module
+        self._at: dict[str, list[tuple[int, bool]]] = {}
+        for assign in module.nodes(ast.Assign, batch.scope):
+            is_there = self.holds(assign.value)
+            for target in assign.targets:
+                for each in target.elts if isinstance(target, ast.Tuple) else (target,):
+                    if isinstance(each, ast.Name):
+                        after = assign.end_lineno or assign.lineno
+                        self._at.setdefault(each.id, []).append((after, is_there))
+
+    def holds(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            known = [there for line, there in self._at.get(node.id, ()) if line < node.lineno]
+            return bool(known) and known[-1]
+        if isinstance(node, ast.Attribute):
+            return node.attr not in _NO_TENSOR and self.holds(node.value)
+        if isinstance(node, ast.Subscript):
+            return self.holds(node.value)
+        if isinstance(node, ast.UnaryOp):
+            return self.holds(node.operand)
+        if isinstance(node, ast.BinOp):
+            return self.holds(node.left) or self.holds(node.right)
+        if isinstance(node, ast.Compare):
+            return self.holds(node.left) or any(map(self.holds, node.comparators))
+        return isinstance(node, ast.Call) and self._is_given(node)
+
+    def _is_given(self, call: ast.Call) -> bool:
+        if called(call) in ("to", "cuda") and _is_to_a_device(self._module, call):
+            return True
+        owner = receiver(call)
+        if owner is not None and self.holds(owner):
+            return called(call) not in (*_LEAVES, "to") or _is_cast(self._module, call)
+        return self._keeps_device(call) and any(map(self.holds, given(call)))
+
+    def _keeps_device(self, call: ast.Call) -> bool:
+        """A function of torch, or a module, which answers where its input is."""
+        return self._module.qualified(call.func).startswith("torch.") or is_a_module(
+            self._module, call.func
+        )
+
+
+def _is_cast(module: Module, call: ast.Call) -> bool:
+    """`.to(torch.float32)` leaves the tensor where it is."""
+    return called(call) == "to" and said_device(module, call) is None
+
+
+def given(call: ast.Call) -> Sequence[ast.expr]:
+    return [*call.args, *(each.value for each in call.keywords if each.arg is not None)]
+
+
+def is_a_module(module: Module, func: ast.expr) -> bool:
+    """By what it is made of, or because the file asks it for what only modules have."""
+    if module.kind_of(func) is Kind.MODULE:
+        return True
+    origins = module.value_of(func).origins if isinstance(func, (ast.Name, ast.Attribute)) else ()
+    if any(module.qualified(each).startswith("torch.nn.") for each in origins):
+        return True
+    *_, file = module.ancestors(func)
+    return module.text(func) in module.once(_modules_of_file, file)
+
+
+def _modules_of_file(module: Module, file: ast.AST) -> frozenset[str]:
+    return frozenset(
+        module.text(call.func.value)
+        for call in module.calls(*_OF_MODULES)
+        if isinstance(call.func, ast.Attribute)
+    )
