@@ -107,18 +107,20 @@ class OnDevice:
 
     def __init__(self, module: Module, batch: Batch) -> None:
         self._module = module
-        self._at: dict[str, list[tuple[int, bool]]] = {}
+        self._at: dict[str, list[tuple[tuple[int, int], bool]]] = {}
         for assign in module.nodes(ast.Assign, batch.scope):
             is_there = self.holds(assign.value)
             for target in assign.targets:
                 for each in target.elts if isinstance(target, ast.Tuple) else (target,):
                     if isinstance(each, ast.Name):
-                        after = assign.end_lineno or assign.lineno
-                        self._at.setdefault(each.id, []).append((after, is_there))
+                        at = (assign.lineno, assign.col_offset)
+                        self._at.setdefault(each.id, []).append((at, is_there))
 
     def holds(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Name):
-            known = [there for line, there in self._at.get(node.id, ()) if line < node.lineno]
+            here = self._module.statement_of(node)
+            before = (here.lineno, here.col_offset)
+            known = [there for at, there in self._at.get(node.id, ()) if at < before]
             return bool(known) and known[-1]
         if isinstance(node, ast.Attribute):
             return node.attr not in _NO_TENSOR and self.holds(node.value)

@@ -7,6 +7,7 @@ from typing import TypeGuard
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import at_hand_in, is_cuda_literal
+from tensortrail.rules.devices._device_aware import is_of_module
 from tensortrail.rules.devices._lying import (
     described,
     device_expression,
@@ -168,7 +169,7 @@ class CudaBesideArgument(Rule):
             if found is None or found[1].where not in (Where.SELF, Where.OF):
                 continue
             put, there = found
-            if there.where is Where.SELF and not isinstance(module.parent(function), ast.ClassDef):
+            if there.where is Where.SELF and not is_of_module(module, function):
                 continue  # a parameter of its own
             if put.subject == "cpu" or not isinstance(put.by, ast.Call) or put.by in reported:
                 continue
