@@ -14,9 +14,16 @@ from tensortrail.cli.console import fail
 from tensortrail.cli.exit_codes import CLEAN, FAILED
 from tensortrail.config import ConfigError
 
-_OPTIONS = {"select": list, "ignore": list, "extendSelect": list, "exclude": list,
-            "config": str, "baseline": str}  # fmt: skip
-"""Settings of the client that stand for options of `check`; lists are of texts."""
+SETTINGS: dict[str, type] = {
+    "select": list,
+    "ignore": list,
+    "extendSelect": list,
+    "exclude": list,
+    "config": str,
+    "baseline": str,
+    "inlayHints": bool,
+}
+"""Settings of the client, lists are of texts. Most stand for options of `check`."""
 
 
 def run(options: Namespace) -> int:
@@ -42,11 +49,11 @@ def requested(folder: str, settings: Mapping[str, Any]) -> CheckRequest:
 
 
 def _option(name: str, value: Any) -> list[str]:
-    kind = _OPTIONS.get(name)
-    if kind is None or value in (None, "", []):
+    kind = SETTINGS.get(name)
+    if kind in (None, bool) or value in (None, "", []):
         return []
     texts = value if isinstance(value, list) else [value]
-    if not isinstance(value, kind) or not all(isinstance(each, str) for each in texts):
+    if not isinstance(value, SETTINGS[name]) or not all(isinstance(each, str) for each in texts):
         what = "a list of texts" if kind is list else "a text"
         raise ConfigError(f"the editor's setting tensortrail.{name} must be {what}, not {value!r}")
     dashed = "".join(f"-{each.lower()}" if each.isupper() else each for each in name)
