@@ -196,12 +196,42 @@ def library(chance: random.Random) -> Program:
     return Program("library", source)
 
 
+def member(chance: random.Random) -> Program:
+    """A member of a mapping is moved, or not, and met; another one may be left."""
+    x, kept = chance.choice(NAMES), chance.choice(("state", "batch", "kept"))
+    made = chance.choice((
+        f"{kept} = {{'a': {chance.choice(FRESH)}, 'b': {x}}}",
+        f"{kept} = dict(a={chance.choice(FRESH)}, b={x})",
+        f"{kept} = {{'b': {x}}}\n    {kept}['a'] = {chance.choice(FRESH)}",
+        f"{kept} = {{'a': {chance.choice(FRESH)}, 'b': at({x})}}",
+    ))  # fmt: skip
+    to = chance.choice((".to(device)", f".to({x}.device)", f".to({x})"))
+    moved = chance.choice((
+        "", "", f"{kept}['a'] = {kept}['a']{to}\n    ",
+        f"{kept} = {{k: v{to} for k, v in {kept}.items()}}\n    ",
+        f"for k in {kept}:\n        {kept}[k] = {kept}[k]{to}\n    ",
+        f"{kept}['b'] = {kept}['b']{to}\n    ",
+    ))  # fmt: skip
+    read = f"{kept}['a']" if chance.random() < 0.6 else f"{kept}['b']"
+    read = chance.choice((read, read, read.replace("[", ".get(").replace("]", ")")))
+    meeting = chance.choice(MEETINGS).format(a=x, b=read)
+    source = (
+        f"{chance.choice(HEADS)}\ndef at(rows):\n    if isinstance(rows, int):\n"
+        "        rows = torch.ones(rows)\n    return rows * 2\n\n"
+        f"def run({x}: torch.Tensor, device: torch.device):\n    {x} = {x}.to(device)\n"
+        f"    {made}\n    {moved}return {meeting}\n\n"
+        "def main(device):\n    return run(torch.ones(4, 4), device)\n"
+    )
+    return Program("member", source)
+
+
 RELATIONS: tuple[Callable[[random.Random], Program], ...] = (
     factory,
     moved_alone,
     one_path,
     left_behind,
     library,
+    member,
 )
 
 
