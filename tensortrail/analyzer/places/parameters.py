@@ -96,12 +96,14 @@ def _takes_a_tensor(function: FunctionNode, cls: ast.ClassDef | None, world: Wor
     if len(function.args.args) < 2:  # the others can only be named
         return False
     name = function.args.args[1].arg
-    asked = (
-        each
-        for each in world.tree.nodes(ast.Call, function)
-        if isinstance(each.func, ast.Name) and each.func.id in ("isinstance", "len", "type")
-    )
-    return not any(getattr(call.args[0], "id", "") == name for call in asked if call.args)
+    for call in world.tree.nodes(ast.Call, function):
+        given = [getattr(each, "id", "") for each in call.args]
+        called = call.func.id if isinstance(call.func, ast.Name) else ""
+        if called in ("isinstance", "len", "type") and given[:1] == [name]:
+            return False
+        if name in given and (called == "range" or world.qualified(call.func) == "torch.arange"):
+            return False  # a number of steps
+    return True
 
 
 def _names_in(annotation: ast.expr) -> Iterator[str]:

@@ -142,6 +142,18 @@ class FactoryWithoutDevice(Rule):
     )
     good = (
         Good(
+            "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+            "    def forward(self, x: torch.Tensor, rows=None):\n        if rows is None:\n"
+            "            rows = torch.empty(0)\n        return x * rows if len(rows) else x\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Scale(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.register_buffer('scale', torch.ones(n))\n\n"
+            "    def forward(self, n):\n"
+            "        return self.scale ** (torch.arange(0, n, 1) - n // 2).to(self.scale)\n"
+        ),
+        Good(
             "import torch\n\n\ndef packed(rows: torch.Tensor, bits: int):\n"
             "    out = torch.zeros(len(rows), 8)\n    out[:, 0] += rows[:, 0] << bits\n"
             "    return out\n\n\n"
@@ -185,6 +197,8 @@ class FactoryWithoutDevice(Rule):
                 if sets_up(function):
                     continue
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
+                if found is not None and _stands_for_nothing(found[0]):
+                    continue
                 if found is not None and found[0].by not in reported and found[0].by is not None:
                     reported.add(found[0].by)
                     yield self._reported(module, inner, places, meeting, *found)
@@ -215,3 +229,14 @@ class FactoryWithoutDevice(Rule):
             ),
             fixes=(made_there(module, function, places, made.by, there),),
         )
+
+
+def _stands_for_nothing(made: Place) -> bool:
+    """`torch.empty(0)` of one branch is there so that a name is bound."""
+    data = made.by.args if isinstance(made.by, ast.Call) else []
+    if not made.given or len(data) != 1:
+        return False
+    size = data[0]
+    return (isinstance(size, ast.Constant) and size.value == 0) or (
+        isinstance(size, ast.List) and not size.elts
+    )

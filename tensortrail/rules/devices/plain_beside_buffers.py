@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
 _ASKED = frozenset({"device", "shape", "dtype", "size", "item"})
-_MOVES = frozenset({"to", "cuda", "cpu", "is_cuda", "type_as"})
-_MOVERS = frozenset({"to", "_apply", "cuda", "cpu"})
 _MADE = frozenset({Where.DEFAULT, Where.DEVICE, Where.LITERAL, Where.OF, Where.STAYS, Where.SELF})
 
 
@@ -99,6 +97,13 @@ class Counted(nn.Module):
     )
     good = (
         Good(
+            "import torch\nfrom torch import nn\n\n\nclass Boxes(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.boxes = torch.ones(n)\n\n    def forward(self, x):\n"
+            "        boxes = self.boxes.repeat(len(x), 1)\n        boxes = boxes.to(x.device)\n"
+            "        return self.mix(x, boxes)\n"
+        ),
+        Good(
             "import torch\nfrom torch import nn\n\n\nclass Chosen(nn.Module):\n"
             "    def __init__(self, n):\n        super().__init__()\n"
             "        self.order = torch.randperm(n)\n        self.table = torch.ones(n, n)\n\n"
@@ -169,7 +174,7 @@ def _plain(
         bound = [each for each in stores if _binds(module, each)]
         if name in registered or not _is_used(module, cls, name, bound):
             continue
-        if _is_moved(module, cls, name):
+        if is_moved(module, cls, name):
             continue
         kept = [each for each in bound if _is_kept_tensor(module, cls, each)]
         makers = {module.function_of(each) for each in kept}
@@ -254,76 +259,6 @@ def _setting_up(module: Module, cls: ast.ClassDef) -> set[str]:
                 found.add(name)
                 left.append(name)
     return found
-
-
-def _is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
-    """By the class, or by a method that compares its device."""
-    for node in module.nodes(ast.Attribute, cls):
-        if node.attr != name:
-            continue
-        function = module.function_of(node)
-        above = module.parent(node)
-        asked = above.attr if isinstance(above, ast.Attribute) else ""
-        moved = any(each in _MOVES for each in _methods_on(module, node))
-        if moved or (asked == "device" and _is_compared(module, above)):
-            return True
-        if function is not None and function.name in _MOVERS:
-            return True
-        if _others_come_to_it(module, node) or _is_moved_by_callee(module, node):
-            return True
-    return False
-
-
-def _others_come_to_it(module: Module, node: ast.expr) -> bool:
-    """`x.to(self.table)` and `x.type_as(self.table)`: what meets it is moved."""
-    call = module.parent(node)
-    func = call.func if isinstance(call, ast.Call) and node in call.args else None
-    return isinstance(func, ast.Attribute) and func.attr in ("to", "type_as")
-
-
-def _is_moved_by_callee(module: Module, node: ast.expr, deeper: int = 1) -> bool:
-    """`score(x, doas=self.doas)` of a function of this file with `doas.to(...)`, or of one that
-    only hands it on to such a function."""
-    above = module.parent(node)
-    call = module.parent(above) if isinstance(above, ast.keyword) else above
-    if not isinstance(call, ast.Call):
-        return False
-    keyword = above.arg if isinstance(above, ast.keyword) else None
-    for function in module.nodes(ast.FunctionDef):
-        if function.name == called(call):
-            given = keyword or _parameter(function, call, node)
-            uses = [each for each in module.nodes(ast.Name, function) if each.id == given]
-            return any(
-                any(name in _MOVES for name in _methods_on(module, each))
-                or (deeper > 0 and _is_moved_by_callee(module, each, deeper - 1))
-                for each in uses
-            )
-    return False
-
-
-def _parameter(function: ast.FunctionDef, call: ast.Call, node: ast.expr) -> str | None:
-    """What the function calls the argument."""
-    names = [each.arg for each in function.args.args]
-    names = names[1:] if names[:1] == ["self"] else names
-    at = call.args.index(node) if node in call.args else len(names)
-    return names[at] if at < len(names) else None
-
-
-def _methods_on(module: Module, node: ast.expr) -> Iterator[str]:
-    """`unsqueeze` and `to` of `self.ids.unsqueeze(0).to(x)`."""
-    above = module.parent(node)
-    while isinstance(above, ast.Attribute):
-        yield above.attr
-        call = module.parent(above)
-        if not isinstance(call, ast.Call) or call.func is not above:
-            return
-        above = module.parent(call)
-
-
-def _is_compared(module: Module, node: ast.AST | None) -> bool:
-    return node is not None and any(
-        isinstance(each, ast.Compare) for each in module.ancestors(node)
-    )
 
 
 def _is_used(module: Module, cls: ast.ClassDef, name: str, stores: Sequence[ast.Attribute]) -> bool:

@@ -1,0 +1,96 @@
+"""Whether a class moves a tensor that it keeps in a plain attribute."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.view import Module
+
+_MOVES = frozenset({"to", "cuda", "cpu", "is_cuda", "type_as"})
+_MOVERS = frozenset({"to", "_apply", "cuda", "cpu"})
+
+
+def is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """By the class, or by a method that compares its device."""
+    for node in module.nodes(ast.Attribute, cls):
+        if node.attr != name:
+            continue
+        function = module.function_of(node)
+        above = module.parent(node)
+        asked = above.attr if isinstance(above, ast.Attribute) else ""
+        moved = any(each in _MOVES for each in _methods_on(module, node))
+        if moved or (asked == "device" and _is_compared(module, above)):
+            return True
+        if function is not None and function.name in _MOVERS:
+            return True
+        if _others_come_to_it(module, node) or _is_moved_by_name(module, node):
+            return True
+        if _is_moved_by_callee(module, node):
+            return True
+    return False
+
+
+def _is_moved_by_name(module: Module, node: ast.Attribute) -> bool:
+    """`table = self.table.repeat(n)`, and `table.to(x)` later in the function."""
+    statement, function = module.statement_of(node), module.function_of(node)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, ast.Name) or function is None or not isinstance(node.ctx, ast.Load):
+        return False
+    return any(
+        each.id == target.id and any(name in _MOVES for name in _methods_on(module, each))
+        for each in module.nodes(ast.Name, function)
+    )
+
+
+def _others_come_to_it(module: Module, node: ast.expr) -> bool:
+    """`x.to(self.table)` and `x.type_as(self.table)`: what meets it is moved."""
+    call = module.parent(node)
+    func = call.func if isinstance(call, ast.Call) and node in call.args else None
+    return isinstance(func, ast.Attribute) and func.attr in ("to", "type_as")
+
+
+def _is_moved_by_callee(module: Module, node: ast.expr, deeper: int = 1) -> bool:
+    """`score(x, doas=self.doas)` of a function of this file with `doas.to(...)`, or of one that
+    only hands it on to such a function."""
+    above = module.parent(node)
+    call = module.parent(above) if isinstance(above, ast.keyword) else above
+    if not isinstance(call, ast.Call):
+        return False
+    keyword = above.arg if isinstance(above, ast.keyword) else None
+    for function in module.nodes(ast.FunctionDef):
+        if function.name == called(call):
+            given = keyword or _parameter(function, call, node)
+            uses = [each for each in module.nodes(ast.Name, function) if each.id == given]
+            return any(
+                any(name in _MOVES for name in _methods_on(module, each))
+                or (deeper > 0 and _is_moved_by_callee(module, each, deeper - 1))
+                for each in uses
+            )
+    return False
+
+
+def _parameter(function: ast.FunctionDef, call: ast.Call, node: ast.expr) -> str | None:
+    """What the function calls the argument."""
+    names = [each.arg for each in function.args.args]
+    names = names[1:] if names[:1] == ["self"] else names
+    at = call.args.index(node) if node in call.args else len(names)
+    return names[at] if at < len(names) else None
+
+
+def _methods_on(module: Module, node: ast.expr) -> Iterator[str]:
+    """`unsqueeze` and `to` of `self.ids.unsqueeze(0).to(x)`."""
+    above = module.parent(node)
+    while isinstance(above, ast.Attribute):
+        yield above.attr
+        call = module.parent(above)
+        if not isinstance(call, ast.Call) or call.func is not above:
+            return
+        above = module.parent(call)
+
+
+def _is_compared(module: Module, node: ast.AST | None) -> bool:
+    return node is not None and any(
+        isinstance(each, ast.Compare) for each in module.ancestors(node)
+    )
