@@ -140,7 +140,8 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
 _NO_OPERATIONS = (
     "torch.nn.init.", "torch.distributed", "torch.utils", "torch.jit", "torch.autograd",
     "torch.cuda", "torch.compile", "torch.load", "torch.ops", "torch.fx", "torch.export",
-    "torch.library", "torch.package", "torch.profiler", "torch.multiprocessing",
+    "torch.library", "torch.package", "torch.distributions", "torch.profiler",
+    "torch.multiprocessing",
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from tensortrail.rules.words import ProjectCall
 _PASSED_ON = re.compile(
     r"(?:\w+_)?(?:device|dtype|generator|device_map|map_location)|\w*offload\w*"
 )
-_ENOUGH, _FOR_EACH_WITHOUT = 4, 8
+_ENOUGH, _FOR_EACH_WITHOUT = 4, 12
 """Calls that make a custom, and how many stand against each one that is different."""
 _ENOUGH_BY_NAME = 2
 """Of them those that pass it as a keyword."""
@@ -175,8 +175,13 @@ def _place(module: Module, call: ProjectCall) -> str:
 
 
 def _is_moved(module: Module, call: ast.Call) -> bool:
-    above = module.parent(call)
-    return isinstance(above, ast.Attribute) and above.attr in _MOVES
+    """Itself, or what is made of it: `chosen.get(name, table(4)).to(device)`."""
+    for above in module.ancestors(call):
+        if isinstance(above, ast.stmt):
+            return False
+        if isinstance(above, ast.Attribute) and above.attr in _MOVES:
+            return True
+    return False
 
 
 def _fix(module: Module, call: ast.Call, name: str, said: str) -> Fix | None:

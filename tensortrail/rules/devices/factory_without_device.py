@@ -197,7 +197,7 @@ class FactoryWithoutDevice(Rule):
                 if sets_up(function):
                     continue
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
-                if found is not None and _stands_for_nothing(found[0]):
+                if found is not None and _stands_for_nothing(module, found[0]):
                     continue
                 if found is not None and found[0].by not in reported and found[0].by is not None:
                     reported.add(found[0].by)
@@ -231,12 +231,10 @@ class FactoryWithoutDevice(Rule):
         )
 
 
-def _stands_for_nothing(made: Place) -> bool:
+def _stands_for_nothing(module: Module, made: Place) -> bool:
     """`torch.empty(0)` of one branch is there so that a name is bound."""
     data = made.by.args if isinstance(made.by, ast.Call) else []
     if not made.given or len(data) != 1:
         return False
     size = data[0]
-    return (isinstance(size, ast.Constant) and size.value == 0) or (
-        isinstance(size, ast.List) and not size.elts
-    )
+    return module.value_of(size).constant == 0 or (isinstance(size, ast.List) and not size.elts)
