@@ -12,4 +12,4 @@ echo "Checking style and types"
 .venv/bin/ruff format --check .
 .venv/bin/mypy
 echo "Running the tests"
-.venv/bin/python -m pytest -n 2 "$@"
+.venv/bin/python -m pytest -n 2 --dist loadgroup "$@"

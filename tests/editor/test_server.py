@@ -14,6 +14,8 @@ from lsprotocol import types as lsp
 from tensortrail.cli import main
 from tests.editor.client import Client, applied
 
+pytestmark = pytest.mark.xdist_group("server")  # what they share is made once
+
 RISKY = "def f(t):\n    '𝄞'; return t.weight.device == 'meta'\n"
 MENDED = RISKY.replace(".device", ".device.type")
 UNUSED = "x = 1  # tensortrail: ignore[DEV501]\n"

@@ -49,6 +49,8 @@ import unittest
 import numpy as np, torch
 from net import Good, Forgets, Makes, score
 
+pytestmark = pytest.mark.xdist_group("moved inputs")  # what they share is made once
+
 IDS = torch.tensor([[1, 2, 3]])
 
 

@@ -18,6 +18,8 @@ import torch, torch.distributed as dist
 from tensortrail.tracer.recording import session
 from tests.tracer.transparent.twice import same
 
+pytestmark = pytest.mark.xdist_group("ranks")  # what they share is made once
+
 def trained(model, loss, steps=3):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     losses = []
