@@ -10,10 +10,13 @@ from tensortrail.version import __version__
 if TYPE_CHECKING:
     import os
 
+    import torch
+
+    from tensortrail.tracer.audit.snapshot import Snapshot
     from tensortrail.tracer.entrances.block import Run
     from tensortrail.tracer.noticing.written_checkpoints import Judge
 
-__all__ = ["Stopped", "__version__", "trace"]
+__all__ = ["Stopped", "__version__", "fingerprint", "trace"]
 
 
 def trace(
@@ -25,11 +28,12 @@ def trace(
     rehearse: str = "",
     guard: bool = False,
     verify_saves: bool = False,
+    audit: bool = False,
 ) -> Run:
     """Record which tensor is where: `with tensortrail.trace("runs/x") as run: ...`.
 
-    `focus`, `max_size`, `ops`, `rehearse`, `guard` and `verify_saves` are those of
-    `tensortrail trace --help`."""
+    `focus`, `max_size`, `ops`, `rehearse`, `guard`, `verify_saves` and `audit` are
+    those of `tensortrail trace --help`."""
     from tensortrail.tracer.entrances.block import Run
 
     return Run(
@@ -40,7 +44,17 @@ def trace(
         rehearse=rehearse,
         guard=guard,
         verify=_judge() if verify_saves else None,
+        audit=audit,
     )
+
+
+def fingerprint(model: torch.nn.Module, name: str = "") -> Snapshot:
+    """What the parameters, buffers and tensor attributes of a model hold, as a snapshot that can be
+    saved, read again elsewhere and compared: `before.compare(after)`. Needs no recording."""
+    from tensortrail.tracer.audit.collecting import marks_of, tensors_of
+    from tensortrail.tracer.audit.snapshot import Snapshot
+
+    return Snapshot(name, marks_of(tensors_of(model)))
 
 
 def _judge() -> Judge:

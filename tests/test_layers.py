@@ -44,8 +44,8 @@ LIBRARIES = {
     "doctor": {"torch"},
 }
 ROOMS = (
-    "patching", "trail", "identity", "noticing", "events", "watching", "reading", "rehearsal",
-    "explaining", "exports", "hooks", "recording", "entrances",
+    "patching", "trail", "identity", "noticing", "events", "audit", "watching", "reading",
+    "rehearsal", "explaining", "exports", "hooks", "recording", "entrances",
 )  # fmt: skip
 """Of the tracer: each may import from those before it."""
 ABOVE_ALL_ROOMS = "pytest_plugin"

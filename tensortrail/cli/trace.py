@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     add("--guard", action="store_true", help="stop it (exit 3) before a step that destroys data")
     verify = "judge each checkpoint when it was written, as tensortrail doctor does"
     add("--verify-saves", action="store_true", help=verify)
+    add("--audit", action="store_true", help="read the values of weights: who changed which, when")
     add("--select", default="", metavar="CODES", help="with --check: only these rules")
     add("--quiet", action="store_true", help="no summary at the end")
     add("--color", choices=("auto", "always", "never"), default="auto")
@@ -114,6 +115,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
             rehearse=spec,
             guard=options.guard,
             verify=judged if options.verify_saves else None,
+            audit=options.audit,
         )
     except (ConfigError, FocusError, SpecError, programs.NoProgram) as error:
         fail(str(error))
@@ -219,6 +221,9 @@ class Ending:
         color = wants_color(self._options.color, sys.stderr)
         if self._options.verify_saves and not self._options.quiet:
             for line in told_of_saves(timeline):
+                say(f"tensortrail: {line}")
+        if self._options.audit and not self._options.quiet:
+            for line in self._running.audit.told():
                 say(f"tensortrail: {line}")
         if not self._options.quiet:
             shown = os.path.relpath(self._running.directory)

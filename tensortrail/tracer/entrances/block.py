@@ -19,6 +19,11 @@ from tensortrail.tracer.recording import session
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
 if TYPE_CHECKING:
+    from torch.nn import Module
+
+    from tensortrail.tracer.audit.audit import Audit
+    from tensortrail.tracer.audit.comparison import Comparison
+    from tensortrail.tracer.audit.snapshot import Snapshot
     from tensortrail.tracer.exports.why import Why
     from tensortrail.tracer.noticing.written_checkpoints import Judge
     from tensortrail.tracer.reading.verified_saves import Save
@@ -37,6 +42,7 @@ class Run(AbstractContextManager["Run"]):
         rehearse: str,
         guard: bool,
         verify: Judge | None = None,
+        audit: bool = False,
         name: str = "",
         worker: str = "",
     ) -> None:
@@ -47,8 +53,10 @@ class Run(AbstractContextManager["Run"]):
         self._devices = parse_spec(rehearse) if rehearse else None
         self._guard = guard
         self._verify = verify
+        self._audit = audit
         self._name, self._worker = name, worker
         self._session: session.Session | None = None
+        self._audited: Audit | None = None
         self._joined: ExitStack | None = None
         """What this block changed of a recording that was on before it."""
         self.directory = ""
@@ -67,10 +75,11 @@ class Run(AbstractContextManager["Run"]):
             rehearse=self._devices,
             guard=self._guard,
             verify=self._verify,
+            audit=self._audit,
             run=self._name,
             worker=self._worker,
         )
-        self._session, self.directory = begun, begun.directory
+        self._session, self.directory, self._audited = begun, begun.directory, begun.audit
         return self
 
     def __exit__(
@@ -94,6 +103,7 @@ class Run(AbstractContextManager["Run"]):
     def _join(self, other: session.Session) -> Run:
         """The program is recorded already: what happens in the block goes into that run."""
         self._session, self.directory, self._joined = other, other.directory, ExitStack()
+        self._audited = other.audit
         _say_once(f"this block is recorded into the run that is on, {other.directory}")
         if self._devices is not None and other.recorder.stage is None:
             self._joined.enter_context(other.rehearsing(self._devices))
@@ -108,6 +118,22 @@ class Run(AbstractContextManager["Run"]):
         if self._session is None:
             raise RuntimeError("the recording is not running: use phase() inside the with block")
         return self._session.recorder.phase(name)
+
+    def snapshot(self, name: str, model: Module | None = None) -> Snapshot:
+        """What the weights of the model hold now, or of all models that are alive. Their values are
+        read where they lie; with `audit`, who wrote each of them last is known as well."""
+        return self._of_session().audit.snapshot(name, model)
+
+    def compare(self, before: str, after: str) -> Comparison:
+        """What became of the weights between two snapshots: `print` it, or ask `same`."""
+        if self._audited is None:
+            raise RuntimeError("nothing was recorded yet")
+        return self._audited.compare(before, after)
+
+    def _of_session(self) -> session.Session:
+        if self._session is None:
+            raise RuntimeError("the recording is not running: use this inside the with block")
+        return self._session
 
     def explained(self, error: BaseException, phase: str = "") -> str:
         """What an exception has to do with where tensors are; empty if nothing. With a phase, only

@@ -19,7 +19,7 @@ def name_what_lives(recorder: Recorder, errors: Iterable[BaseException] = ()) ->
     these exceptions came through too."""
     if len(recorder.storages):
         recorder.models.look(errors)
-        for root in _roots():
+        for root in outermost_modules():
             recorder.name_module(root)
             _name_attributes(recorder, root)
 
@@ -32,7 +32,7 @@ def _name_attributes(recorder: Recorder, root: torch.nn.Module) -> None:
                 recorder.storages.name(entry, name)
 
 
-def _roots() -> list[torch.nn.Module]:
+def outermost_modules() -> list[torch.nn.Module]:
     found = [thing for thing in gc.get_objects()[:MOST_OBJECTS] if _is_module(thing)]
     inside = {
         id(child)

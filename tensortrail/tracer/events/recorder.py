@@ -20,8 +20,10 @@ from tensortrail.tracer.identity.storages import Entry, Storages, is_wrapper
 from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
 from tensortrail.tracer.noticing.failed_operands import Failures
 from tensortrail.tracer.noticing.fresh_memory import FreshMemory
+from tensortrail.tracer.noticing.last_writers import LastWriters
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
+from tensortrail.tracer.noticing.operation_kinds import writes_in_place
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
 from tensortrail.tracer.noticing.written_checkpoints import WrittenCheckpoints
 from tensortrail.tracer.patching.signals import let_through
@@ -93,6 +95,10 @@ class Recorder:
         """Whom hooks ask before a step that may destroy data."""
         self.written: WrittenCheckpoints | None = None
         """What judges checkpoints that were just written, if somebody asked for it."""
+        self.last_writers: LastWriters | None = None
+        """Who wrote each storage last, if an audit was asked for."""
+        self.phase_changed: Callable[[str, bool], None] = lambda name, began: None
+        """Called when an outermost phase of a thread begins, and after it ended."""
         self.joined: Callable[[int], None] = lambda rank: None
         """Called when a process that the program started by itself learns its rank."""
         self.in_child: Callable[[Run, str], Run] = lambda run, name: run
@@ -121,6 +127,9 @@ class Recorder:
         """Write down what just happened in the innermost frame that is not ours."""
         if not self.active or (entry is not None and not self.focus.wants(entry, other)):
             return
+        if self.last_writers is not None and entry is not None:
+            place = self.user_here()
+            self.last_writers.happened(did, entry, other, self.op_text(op), facts, place)
         if self.dead:
             self.storages.bury()
         if acting := self.of_thread.library_hook:
@@ -140,6 +149,8 @@ class Recorder:
 
     def suspects(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> bool:
         """Whether an operation must be looked at. Most run on plain tensors of one device."""
+        if self.last_writers is not None:
+            return True
         return self.fresh_memory.some or self.mixed_devices.suspects(args, kwargs)
 
     def look(
@@ -149,6 +160,8 @@ class Recorder:
         try:
             if self.fresh_memory.some:
                 self.fresh_memory.look(func, args, kwargs)
+            if self.last_writers is not None:
+                self._written(func, args, kwargs)
             if not watched and self.mixed_devices.possible:
                 return self.mixed_devices.look(func, args, kwargs)
         except Exception as error:
@@ -165,7 +178,8 @@ class Recorder:
 
     def changed(self) -> None:
         """What decides whether operations are looked at has changed."""
-        self.alert = self.mixed_devices.possible or self.fresh_memory.some
+        some = self.mixed_devices.possible or self.fresh_memory.some
+        self.alert = some or self.last_writers is not None
 
     def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
         """A tensor that had the storage `old` has `new` now; its name goes with it."""
@@ -174,6 +188,15 @@ class Recorder:
         if old is not None and old.name:
             self.storages.name(new, old.name)
         self.note(Did.SWAP, new, old, op)
+
+    def _written(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Operations in place write their first operand, or all of a list."""
+        name = getattr(func, "__name__", "").partition(".")[0]
+        if self.last_writers is not None and writes_in_place(name, kwargs):
+            target = kwargs.get("out", args[0] if args else kwargs.get("tensor"))
+            for tensor in target if isinstance(target, (list, tuple)) else (target,):
+                for _, entry in self.storages.parts(tensor):
+                    self.last_writers.wrote(entry, op_name(func), self.user_here())
 
     def flush(self) -> None:
         self.writer.flush()
@@ -214,6 +237,8 @@ class Recorder:
 
     def _freed(self, number: int) -> None:
         self.fresh_memory.freed(number)
+        if self.last_writers is not None:
+            self.last_writers.freed(number)
         if self.active:
             self.writer.event(FREE, 0, 0, number)
 
@@ -277,6 +302,8 @@ class Recorder:
 
     def begin(self, name: str, facts: Mapping[str, Any] | None = None) -> None:
         local = self.of_thread
+        if not local.phases:
+            self.phase_changed(name, True)
         local.phases.append(name)
         local.context = -1
         with suppress(Exception):
@@ -285,10 +312,12 @@ class Recorder:
     def end(self) -> None:
         local = self.of_thread
         if local.phases:
+            name = local.phases[-1]
             with suppress(Exception):
                 self.note(Did.PHASE, facts={"ended": local.phases.pop()})
             local.context = -1
             if not local.phases:
+                self.phase_changed(name, False)
                 self.writer.flush()
 
     def trains(self) -> None:

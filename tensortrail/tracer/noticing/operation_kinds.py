@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -75,3 +76,16 @@ def is_basic(index: Any) -> bool:
     """Made of numbers and slices only."""
     each = index if type(index) is tuple else (index,)
     return all(one is None or one is ... or type(one) in (int, slice) for one in each)
+
+
+def writes_in_place(name: str, kwargs: Mapping[str, Any]) -> bool:
+    if kwargs.get("out") is not None or name == "__setitem__":
+        return True
+    if name.startswith("__"):
+        return name.startswith("__i") and name in IN_PLACE
+    return name.endswith("_") and name != "requires_grad_"
+
+
+IN_PLACE = frozenset(
+    f"__i{name}__" for name in "add sub mul truediv floordiv mod pow and or xor".split()
+)

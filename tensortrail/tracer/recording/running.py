@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.audit.audit import AT_THE_END, Audit
 from tensortrail.tracer.events.focus import Focus
 from tensortrail.tracer.events.names_at_end import name_what_lives
 from tensortrail.tracer.events.recorder import FORK, Recorder
 from tensortrail.tracer.hooks import all_hooks
+from tensortrail.tracer.noticing.last_writers import LastWriters
 from tensortrail.tracer.noticing.written_checkpoints import Judge, WrittenCheckpoints
 from tensortrail.tracer.patching.late_imports import LateHooks
 from tensortrail.tracer.patching.patches import Patches
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from tensortrail.tracer.explaining.explanation import Explanation
     from tensortrail.tracer.reading.timeline import RunTimeline
 
+AUDITED = {("load", False): "after the load", ("checkpoint", True): "before the save"}
 _running: Session | None = None
 _follows_forks = False
 
@@ -49,6 +52,7 @@ class Session:
         rehearse: Spec | None = None,
         guard: bool = False,
         verify: Judge | None = None,
+        audit: bool = False,
     ) -> None:
         self.directory = directory
         self.header = dict(header)
@@ -64,6 +68,9 @@ class Session:
         self.verify: Judge | None = None
         if verify is not None:
             self._verify(verify)
+        self.audit = Audit(self.recorder, directory, self.header.get("rank"))
+        if audit:
+            self._audit()
         self._rehearse = rehearse
         self._patches = Patches(self.recorder)
         self.recorder.at_fork.append(self._patches.forked)
@@ -89,6 +96,8 @@ class Session:
         if _running is not self:
             return
         _running = None
+        if self.recorder.last_writers is not None:
+            self.recorder.guarded(lambda _: self.audit.snapshot(AT_THE_END))
         self.recorder.guarded(name_what_lives)
         self.recorder.writer.learn({"libraries": loaded_versions()})
         self._late.remove()
@@ -143,6 +152,19 @@ class Session:
             yield
         finally:
             self.recorder.written = self.verify = None
+
+    def _audit(self) -> None:
+        self.recorder.last_writers = LastWriters()
+        self.recorder.phase_changed = self._phase_changed
+        self.recorder.changed()
+
+    def _phase_changed(self, name: str, began: bool) -> None:
+        """Weights are looked at after each load and before each save."""
+        if not self.recorder.active or (name, began) not in AUDITED:
+            return
+        place = self.recorder.user_here()
+        where = f" at {os.path.basename(place[0])}:{place[1]}" if place is not None else ""
+        self.audit.by_itself(f"{AUDITED[name, began]}{where}")
 
     def _verify(self, judge: Judge) -> None:
         self.recorder.written = WrittenCheckpoints(self.recorder, judge)

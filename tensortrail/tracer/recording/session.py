@@ -39,6 +39,7 @@ def begin(
     rehearse: Spec | None = None,
     guard: bool = False,
     verify: Judge | None = None,
+    audit: bool = False,
     run: str = "",
     worker: str = "",
 ) -> Session:
@@ -55,7 +56,9 @@ def begin(
         keep_out_of_git(Path(DEFAULT_DIRECTORY))
     devices = rehearse.text if rehearse is not None else ""
     header = {**_header(run, argv), "worker": worker, "rehearse": devices}
-    session = Session(chosen, header, focus or Focus(), limit, steps, rehearse, guard, verify)
+    session = Session(
+        chosen, header, focus or Focus(), limit, steps, rehearse, guard, verify, audit
+    )
     follow(session)
     session.start()
     return session
