@@ -14,10 +14,10 @@ from tensortrail.tracer.audit.comparison import Comparison
 from tensortrail.tracer.audit.snapshot import Snapshot
 from tensortrail.tracer.events.names_at_end import outermost_modules
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.trail.kept_runs import SNAPSHOT
 
 MOST_BY_ITSELF = 12
 """Snapshots that are taken without being asked for, before the last."""
-SUFFIX = ".weights.json"
 AT_THE_END = "the end"
 
 
@@ -89,7 +89,7 @@ class Audit:
     def _file(self, name: str) -> str:
         rank = f"rank{self._rank}-" if self._rank is not None else ""
         words = re.sub(r"[^\w-]+", "-", name)[:60]
-        return f"{rank}{len(self.taken):03}-{words}{SUFFIX}"
+        return f"{rank}{len(self.taken):03}-{words}{SNAPSHOT}"
 
 
 def _home(recorder: Recorder) -> Any:

@@ -43,10 +43,12 @@ class Fresh:
 
     def fill(self, part: torch.Tensor) -> bool:
         """Whether all of it may be written now that this part is."""
-        region = (part.storage_offset(), part.shape, part.stride())
+        with DisableTorchFunction():
+            region = (part.storage_offset(), part.shape, part.stride())
+            nbytes = part.numel() * part.element_size()
         if region not in self.regions:
             self.regions.add(region)
-            self.written += part.numel() * part.element_size()
+            self.written += nbytes
         return self.written >= self.nbytes
 
 
@@ -172,12 +174,10 @@ class FreshMemory:
             self._forget(fresh)  # somebody wrote where no call is seen
         elif not fresh.written:
             self.read(entry, func)
-        elif tensor is part and part.is_contiguous():
-            wanted = part.numel() * part.element_size()
-            if fresh.written < wanted:
-                self._forget(fresh)
-                facts = {"written": fresh.written, "read": wanted}
-                self._notes.note(Did.UNWRITTEN, entry, op=func, facts=facts)
+        elif tensor is part and fresh.written < (wanted := _dense(part)):
+            self._forget(fresh)
+            facts = {"written": fresh.written, "read": wanted}
+            self._notes.note(Did.UNWRITTEN, entry, op=func, facts=facts)
 
     def _filled(self, func: Any, args: Any, part: torch.Tensor, fresh: Fresh) -> None:
         if func.__name__ == "__setitem__":
@@ -192,6 +192,12 @@ class FreshMemory:
 def _is_source(kind: str, where: str) -> bool:
     """Of what is written into another."""
     return kind == "fills" and where in ("1", "2", "src", "other", "value")
+
+
+def _dense(part: torch.Tensor) -> int:
+    """Bytes, none of them twice; 0 if that is not clear."""
+    with DisableTorchFunction():
+        return part.numel() * part.element_size() if part.is_contiguous() else 0
 
 
 def _version(tensor: Any) -> int | None:

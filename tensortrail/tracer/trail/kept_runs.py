@@ -64,10 +64,15 @@ def remove(folder: Path) -> bool:
     return not folder.exists()
 
 
+SNAPSHOT = ".weights.json"
+"""What `run.snapshot` writes beside the trail."""
+
+
 def _ours(folder: Path) -> Iterator[Path]:
     for within in {each.parent for each in files_of_run(folder)} | {folder}:
         for each in within.iterdir():
-            if each.is_file() and (each.suffix in (SUFFIX, ENDING) or each.name in REPORTS):
+            known = each.suffix in (SUFFIX, ENDING) or each.name in REPORTS
+            if each.is_file() and (known or each.name.endswith(SNAPSHOT)):
                 yield each
 
 
