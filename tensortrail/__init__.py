@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensortrail.tracer.recording.stop import Stopped
 from tensortrail.version import __version__
 
 if TYPE_CHECKING:
     import os
-
-    import torch
 
     from tensortrail.tracer.audit.snapshot import Snapshot
     from tensortrail.tracer.entrances.block import Run
@@ -48,7 +46,7 @@ def trace(
     )
 
 
-def fingerprint(model: torch.nn.Module, name: str = "") -> Snapshot:
+def fingerprint(model: Any, name: str = "") -> Snapshot:
     """What the parameters, buffers and tensor attributes of a model hold, as a snapshot that can be
     saved, read again elsewhere and compared: `before.compare(after)`. Needs no recording."""
     from tensortrail.tracer.audit.collecting import marks_of, tensors_of

@@ -2,8 +2,8 @@
 
 Each word of memory is mixed, so that one flipped bit changes many. `loose` is the sum of the mixed
 words: it does not depend on their order, and those of parts add up to that of the whole. `exact` is
-the sum of the mixed words, each multiplied by the odd number of its place. Both are sums modulo
-2**64: one changed word always changes both, however the memory is laid out or split."""
+made of the sums of rows and columns of mixed words, in which each word counts with its place. All
+sums are modulo 2**64: one changed word always changes `loose`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-WORDS = 1 << 15
-"""In a piece. Pieces of this size stay in the cache of a CPU while they are worked on."""
-WORDS_ON_A_GPU = 1 << 24
+ROWS, COLUMNS = 64, 256
+"""Of words, in a piece. It stays in the cache of a CPU, and is too small for torch to wake other
+threads, which would wait for each other on a busy machine."""
+PIECES_ON_A_GPU = 512
 MIX = -7046029254386353131
 """0x9E3779B97F4A7C15 as torch takes it."""
 UNITS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
@@ -55,8 +56,8 @@ def started(tensor: Tensor) -> tuple[Tensor, int]:
     data = flat.view(torch.uint8)
     if data.storage_offset() % unit:
         data = data.clone()
-    sums = _sums(data.view(UNITS[unit]))
-    return torch.cat([_total(sums), _finite(flat)]), unit
+    numbers = _numbers(data.view(UNITS[unit]))
+    return torch.cat([numbers, _finite(flat)]), unit
 
 
 def finished(numbers: list[int], unit: int, tensor: Tensor) -> Fingerprint:
@@ -76,66 +77,82 @@ def fingerprint_of(tensor: Tensor) -> Fingerprint:
         return finished(numbers.tolist(), unit, tensor)
 
 
-def _sums(words: Tensor) -> Tensor:
-    """Exact and loose of each piece."""
-    size = WORDS if on_a_cpu(words) else WORDS_ON_A_GPU
-    places = _places(words.device, min(size, max(words.numel(), 1)), size)
-    pieces = max(1, -(-words.numel() // WORDS))
-    sums = torch.zeros((2, pieces), dtype=torch.int64, device=words.device)
-    mixed, moved = (torch.empty_like(places) for _ in range(2))
-    for start in range(0, words.numel(), size):
-        piece = words[start : start + size]
-        one, two = mixed[: len(piece)], moved[: len(piece)]
-        torch.mul(piece, MIX, out=one) if piece.dtype is torch.int64 else one.copy_(piece).mul_(MIX)
-        torch.bitwise_right_shift(one, 32, out=two)
-        one.bitwise_xor_(two)
-        first, last = start // WORDS, -(-(start + len(piece)) // WORDS)
-        if on_a_cpu(words):
-            sums[0, first] = torch.dot(one, places[: len(piece)])
-            sums[1, first] = one.sum()
-        else:  # several pieces of a CPU's size at once, so that both give the same numbers
-            torch.mul(one, places[: len(piece)], out=two)
-            for row, part in enumerate((two, one)):
-                even = len(piece) // WORDS
-                torch.sum(part[: even * WORDS].view(even, WORDS), 1, out=sums[row, first:][:even])
-                if len(piece) % WORDS:
-                    torch.sum(part[even * WORDS :], 0, out=sums[row, last - 1])
-    return sums
+def _sums(words: Tensor) -> tuple[Tensor, Tensor]:
+    """For each piece, as a table, the sums of its rows and columns; and the sum of all."""
+    step = ROWS * COLUMNS * at_once(words)
+    count = -(-words.numel() // (ROWS * COLUMNS))
+    found = torch.empty((count, ROWS + COLUMNS), dtype=torch.int64, device=words.device)
+    mixed, moved = (torch.zeros(step, dtype=torch.int64, device=words.device) for _ in range(2))
+    for place, start in enumerate(range(0, words.numel(), step)):
+        piece = words[start : start + step]
+        _mix(piece, mixed[: len(piece)], moved[: len(piece)])
+        if len(piece) < step:
+            mixed[len(piece) :].zero_()
+        table = mixed.view(-1, ROWS, COLUMNS)
+        first = place * at_once(words)
+        into = found[first : first + len(table)]
+        table = table[: len(into)]
+        torch.sum(table, 2, out=into[:, :ROWS])
+        torch.sum(table, 1, out=into[:, ROWS:])
+    return found.view(-1), found[:, :ROWS].sum()
 
 
-def on_a_cpu(words: Tensor) -> bool:
-    """It has a cache for small pieces; others do best on large ones."""
-    return bool(words.device.type == "cpu")
+def at_once(words: Tensor) -> int:
+    """How many pieces are worked on together."""
+    return 1 if words.device.type == "cpu" else PIECES_ON_A_GPU
 
 
-def _total(sums: Tensor) -> Tensor:
-    """The place of a piece counts as well; the loose sums only add up."""
-    exact = sums[0]
-    while len(exact) > 1:
-        exact = _sums(exact)[0]
-    return torch.stack([exact[0], sums[1].sum()])
+def _mix(piece: Tensor, mixed: Tensor, moved: Tensor) -> None:
+    if piece.dtype is torch.int64:
+        torch.mul(piece, MIX, out=mixed)
+    else:
+        mixed.copy_(piece).mul_(MIX)
+    torch.bitwise_right_shift(mixed, 32, out=moved)
+    mixed.bitwise_xor_(moved)
+
+
+def _numbers(words: Tensor) -> Tensor:
+    """Exact and loose. The sums of pieces are words again, until one piece is left."""
+    sums, loose = _sums(words)
+    while len(sums) > ROWS + COLUMNS:
+        sums, _ = _sums(sums)
+    mixed, moved = torch.empty_like(sums), torch.empty_like(sums)
+    _mix(sums, mixed, moved)
+    return torch.stack([(mixed * _places(words.device)[: len(mixed)]).sum(), loose])
 
 
 @functools.lru_cache(maxsize=8)
-def _places(device: torch.device, count: int, size: int) -> Tensor:
-    """The odd number of each place. It starts again with each piece."""
-    numbers = torch.arange(1, min(count, WORDS) + 1, dtype=torch.int64, device=device)
+def _places(device: torch.device) -> Tensor:
+    """The odd number of each place."""
+    numbers = torch.arange(1, ROWS + COLUMNS + 1, dtype=torch.int64, device=device)
     for factor in (MIX, -4658895280553007687, -7723592293110705685):
         numbers = numbers.mul_(factor)
         numbers = numbers.bitwise_xor_(numbers >> 31)
-    numbers = numbers.bitwise_or_(1)
-    return numbers.repeat(-(-count // WORDS))[:count]
+    return numbers.bitwise_or_(1)
 
 
 def _finite(flat: Tensor) -> Tensor:
-    """1, or 0 if there may be a value that is not finite."""
-    if not flat.is_floating_point() or not flat.numel():
-        return torch.ones(1, dtype=torch.int64, device=flat.device)
-    wide = flat if flat.dtype in WIDE else _widened(flat)
-    return torch.isfinite(wide.sum()).to(torch.int64).view(1)
+    """1, or 0 if a value is NaN or infinite: the bits of its exponent are all set."""
+    worst = torch.zeros(1, dtype=torch.int64, device=flat.device)
+    real = torch.view_as_real(flat).view(-1) if flat.is_complex() else flat
+    if not real.is_floating_point() or not real.numel():
+        return worst + 1
+    if real.dtype not in EXPONENTS:
+        return torch.isfinite(real.to(torch.float32)).all().to(torch.int64).view(1)
+    integer, exponent = EXPONENTS[real.dtype]
+    bits = real.view(integer)
+    size = (2 * ROWS * COLUMNS - 8) * at_once(flat)
+    largest = [torch.bitwise_and(piece, exponent).amax() for piece in bits.split(size)]
+    return (torch.stack(largest).amax() != exponent).to(torch.int64).view(1)
 
 
-WIDE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+EXPONENTS = {
+    torch.float16: (torch.int16, 0x7C00),
+    torch.bfloat16: (torch.int16, 0x7F80),
+    torch.float32: (torch.int32, 0x7F800000),
+    torch.float64: (torch.int64, 0x7FF0000000000000),
+}
+WIDE = (*EXPONENTS,)
 
 
 def _widened(values: Tensor) -> Tensor:

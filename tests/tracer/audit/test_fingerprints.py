@@ -55,28 +55,32 @@ def test_the_sums_of_parts_add_up(ranks: int, dim: int) -> None:
     assert sum(part.loose for part in parts) % 2**64 == fingerprint_of(whole).loose
 
 
-def test_large_tensors_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in the larger pieces of a GPU, which give the same numbers."""
-    whole = some(fingerprints.WORDS * 5 + 7)
+def test_large_tensors_in_pieces() -> None:
+    """The order of pieces counts as well."""
+    piece = fingerprints.ROWS * fingerprints.COLUMNS
+    whole = some(piece * 10 + 6)
     told = fingerprint_of(whole)
-    swapped = whole.clone()
-    swapped[: 2 * fingerprints.WORDS], swapped[2 * fingerprints.WORDS : 4 * fingerprints.WORDS] = (
-        whole[2 * fingerprints.WORDS : 4 * fingerprints.WORDS],
-        whole[: 2 * fingerprints.WORDS],
+    other = fingerprint_of(
+        torch.cat([whole[4 * piece : 8 * piece], whole[: 4 * piece], whole[8 * piece :]])
     )
-    other = fingerprint_of(swapped)
     assert other.loose == told.loose
     assert other.exact != told.exact
-    assert _as_on_a_gpu(whole, monkeypatch) == told.exact
+    assert told.unfinite == 0
+    whole[-1] = float("inf")
+    assert fingerprint_of(whole).unfinite == 1
 
 
-def _as_on_a_gpu(whole: Tensor, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(fingerprints, "WORDS_ON_A_GPU", fingerprints.WORDS * 2)
-    monkeypatch.setattr(fingerprints, "on_a_cpu", lambda words: False)
-    fingerprints._places.cache_clear()
-    found = fingerprint_of(whole).exact
-    fingerprints._places.cache_clear()
-    return found
+def test_several_pieces_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU. The last are padded there."""
+    tensors = [
+        some(fingerprints.ROWS * fingerprints.COLUMNS * 10 + 7),
+        some(5),
+        some(0),
+        torch.tensor(1.5),
+    ]
+    told = [fingerprint_of(each) for each in tensors]
+    monkeypatch.setattr(fingerprints, "at_once", lambda words: 3)
+    assert [fingerprint_of(each) for each in tensors] == told
 
 
 def flipped(trials: int) -> int:
