@@ -5,51 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
-from tensortrail.tracer.audit.snapshot import Mark, Snapshot
-
-
-class Became(str, Enum):
-    """What a tensor is in the later snapshot."""
-
-    UNCHANGED = "unchanged"
-    RESTORED = "restored"  # it was different or without memory between, or written again
-    CHANGED = "changed"
-    NEVER_RESTORED = "never restored"  # it lost its memory between, and nobody wrote since
-    FREED = "without memory"
-    RETYPED = "of another type"
-    GONE = "gone"
-    NEW = "new"
-
-
-NAMED_OTHERWISE = ("called ", "joined in ", "parts of ")
-HARMLESS = (Became.UNCHANGED, Became.RESTORED)
-
-
-@dataclass(frozen=True)
-class Change:
-    name: str
-    became: Became
-    before: Mark | None = None
-    after: Mark | None = None
-    said: tuple[str, ...] = ()
-    """NaN since, no longer shared, matched with another name."""
-
-    @property
-    def troubles(self) -> list[str]:
-        """What was said, without other names."""
-        return [each for each in self.said if not each.startswith(NAMED_OTHERWISE)]
-
-    @property
-    def writer(self) -> str:
-        return self.after.writer if self.after is not None else ""
+from tensortrail.tracer.audit.changes import Became, Change
+from tensortrail.tracer.audit.marks import Mark
+from tensortrail.tracer.audit.told import told
 
 
 @dataclass(frozen=True)
 class Comparison:
-    before: Snapshot
-    after: Snapshot
+    names: tuple[str, str]
     changes: tuple[Change, ...]
     matched: Mapping[str, str] = field(default_factory=dict)
     """Names of the later snapshot for those of the earlier, where they are not the same."""
@@ -57,38 +21,41 @@ class Comparison:
     @property
     def same(self) -> bool:
         """Each tensor holds the values that it held, and nothing else is to be said."""
-        return all(each.became in HARMLESS and not each.troubles for each in self.changes)
+        return all(each.is_harmless for each in self.changes)
 
     def of(self, *became: Became) -> list[Change]:
         return [each for each in self.changes if each.became in became]
 
     def __str__(self) -> str:
-        from tensortrail.tracer.audit.told import told
-
-        return "\n".join(told(self))
+        return "\n".join(told(self.names, self.changes))
 
 
-def compare(before: Snapshot, after: Snapshot, between: Sequence[Snapshot] = ()) -> Comparison:
-    matched, parts = _matched(before.marks, after.marks)
+def compare(
+    names: tuple[str, str],
+    before: Mapping[str, Mark],
+    after: Mapping[str, Mark],
+    between: Sequence[Mapping[str, Mark]] = (),
+) -> Comparison:
+    matched, parts = _matched(before, after)
     changes: list[Change] = list(parts)
     done = {name for each in parts for name in (*each.name.split(" + "), _other(each))}
     taken = set(matched.values())
-    for name, mark in before.marks.items():
+    for name, mark in before.items():
         if name in done:
             continue
-        other = after.marks.get(matched.get(name, name))
+        other = after.get(matched.get(name, name))
         if name not in matched and name in taken:
             other = None
-        change = _change(name, mark, other, [s.marks[name] for s in between if name in s.marks])
+        change = _change(name, mark, other, [each[name] for each in between if name in each])
         if name in matched:
             change = replace(change, said=(*change.said, f"called {matched[name]} there"))
         changes.append(change)
-    for name, mark in after.marks.items():
-        if name not in before.marks and name not in taken | done:
+    for name, mark in after.items():
+        if name not in before and name not in taken | done:
             changes.append(Change(name, Became.NEW, None, mark, _unfinite(None, mark)))
-    parted = _parted(before.marks, after.marks, matched)
+    parted = _parted(before, after, matched)
     changes = [replace(e, said=(*e.said, *parted.get(e.name, ()))) for e in changes]
-    return Comparison(before, after, tuple(changes), matched)
+    return Comparison(names, tuple(changes), matched)
 
 
 def _change(name: str, before: Mark, after: Mark | None, between: Sequence[Mark]) -> Change:
@@ -232,42 +199,3 @@ def _sums_up(
 
 
 MOST_JOINED = 16
-
-
-def together(snapshots: Iterable[Snapshot], name: str = "") -> Snapshot:
-    """The snapshots of several ranks as one: the sums of shards are added. `exact` is then taken
-    from the sums, so that two of these can be compared however many ranks there were."""
-    marks: dict[str, list[Mark]] = {}
-    for snapshot in snapshots:
-        for key, mark in snapshot.marks.items():
-            marks.setdefault(key, []).append(mark)
-    return Snapshot(name, {key: _whole(found) for key, found in marks.items()})
-
-
-def _whole(found: Sequence[Mark]) -> Mark:
-    first = found[0]
-    if not first.shard or any(each.without for each in found):
-        return first
-    loose = sum(each.loose for each in found) % 2**64
-    shape = tuple(int(n) for n in first.shard.partition("[")[2].partition("]")[0].split(",") if n)
-    nbytes = sum(each.nbytes for each in found)
-    unfinite = sum(each.unfinite for each in found) if first.unfinite >= 0 else -1
-    return replace(
-        first, shape=shape, nbytes=nbytes, loose=loose, exact=loose, unfinite=unfinite, shard="",
-        unit=min(each.unit for each in found),
-    )  # fmt: skip
-
-
-def replicas(snapshots: Sequence[Snapshot]) -> list[tuple[str, list[int]]]:
-    """Names of tensors that every rank has whole, and the ranks on which they are different from
-    what most ranks have."""
-    found = []
-    for name in snapshots[0].marks if snapshots else ():
-        held = [each.marks[name] for each in snapshots if name in each.marks]
-        if held[0].shard or len(held) < 2:
-            continue
-        texts = [each.fingerprint for each in held]
-        usual = max(texts, key=texts.count)
-        if odd := [rank for rank, text in enumerate(texts) if text != usual]:
-            found.append((name, odd))
-    return found

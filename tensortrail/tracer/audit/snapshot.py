@@ -8,49 +8,16 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tensortrail.tracer.audit.comparison import Comparison
+from tensortrail.tracer.audit.comparison import Comparison, compare
+from tensortrail.tracer.audit.marks import Mark
 
 FORMAT = 1
 
 
 class NotASnapshot(ValueError):
     """The file holds something else. The message says what."""
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What one tensor held. A wrapper has one for each of its parts, as `weight/qdata`."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    device: str
-    nbytes: int
-    exact: int = 0
-    loose: int = 0
-    unit: int = 1
-    unfinite: int = -1
-    memory: int = 0
-    """Tensors of one snapshot with the same number share their memory."""
-    without: str = ""
-    """Why there is no fingerprint: it is on meta, its memory is freed."""
-    shard: str = ""
-    """Which part of which shape this is, for what is spread over ranks."""
-    writer: str = ""
-    """Who wrote it last, if that was recorded."""
-    turn: int = 0
-    """Grows with each write that was recorded."""
-
-    @property
-    def fingerprint(self) -> str:
-        return self.without or f"{self.exact:016x}{self.loose:016x}"
-
-    def same(self, other: Mark) -> bool:
-        """Bit for bit the same values; where they lie makes no difference."""
-        mine, others = ((e.dtype, e.shape, e.fingerprint) for e in (self, other))
-        return mine == others
 
 
 @dataclass(frozen=True)
@@ -62,9 +29,8 @@ class Snapshot:
 
     def compare(self, later: Snapshot, between: Iterable[Snapshot] = ()) -> Comparison:
         """What is different in the later one. Those taken between tell what was restored."""
-        from tensortrail.tracer.audit.comparison import compare
-
-        return compare(self, later, tuple(between))
+        names = (self.name or "before", later.name or "after")
+        return compare(names, self.marks, later.marks, [each.marks for each in between])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         data = {"tensortrail snapshot": FORMAT, "name": self.name, "when": self.when}

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from tensortrail.inert import inert_path
-
-if TYPE_CHECKING:
-    from tensortrail.tracer.audit.comparison import Change, Comparison
+from tensortrail.tracer.audit.changes import HARMLESS, Change
 
 MOST_NAMES = 3
 ORDER = ("never restored", "without memory", "of another type", "changed", "gone", "new",
          "restored", "unchanged")  # fmt: skip
 
 
-def told(comparison: Comparison) -> Iterator[str]:
-    from tensortrail.tracer.audit.comparison import HARMLESS
-
-    before, after = comparison.before.name or "before", comparison.after.name or "after"
-    total = len(comparison.changes)
-    verdict = "all hold the same values" if comparison.same else "not all hold the same values"
-    yield inert_path(f"weights, {before} -> {after}: {total} tensors, {verdict}")
+def told(names: tuple[str, str], changes: Sequence[Change]) -> Iterator[str]:
+    before, after = names
+    whole = all(each.is_harmless for each in changes)
+    verdict = "all hold the same values" if whole else "not all hold the same values"
+    yield inert_path(f"weights, {before} -> {after}: {len(changes)} tensors, {verdict}")
     for word in ORDER:
-        found = [each for each in comparison.changes if each.became.value == word]
+        found = [each for each in changes if each.became.value == word]
         for writer in dict.fromkeys(_cause(each) for each in found):
             same = [each for each in found if _cause(each) == writer]
             yield inert_path(f"  {len(same)} {word}{writer}: {_names(same)}")
-    for each in comparison.changes:
+    for each in changes:
         for said in each.said:
             if each.became not in HARMLESS or said in each.troubles:
                 yield inert_path(f"  {each.name}: {said}")

@@ -13,7 +13,8 @@ import torch
 from torch import nn
 
 import tensortrail
-from tensortrail.tracer.audit.comparison import Became, replicas, together
+from tensortrail.tracer.audit.changes import Became
+from tensortrail.tracer.audit.ranks import replicas, together
 from tensortrail.tracer.audit.snapshot import NotASnapshot, Snapshot
 from tensortrail.tracer.entrances.block import Run
 

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 import tensortrail
-from tensortrail.tracer.audit.comparison import Became, together
+from tensortrail.tracer.audit.changes import Became
+from tensortrail.tracer.audit.ranks import together
 from tensortrail.tracer.audit.snapshot import Snapshot
 from tests import warm
 from tests.tracer.ranks import environment, launched
