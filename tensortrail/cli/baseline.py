@@ -46,8 +46,10 @@ def with_baseline(request: CheckRequest, config: Config, options: Namespace) -> 
     return replace(request, baseline=_loaded(path, bool(options.write_baseline)))
 
 
-def write_baseline(request: CheckRequest, result: CheckResult, findings: Sequence[Finding]) -> str:
-    """Accept all that was found; says what was done."""
+def write_baseline(
+    request: CheckRequest, result: CheckResult, findings: Sequence[Finding], configured: bool
+) -> str:
+    """Accept all that was found; says what was done, and what to do with it."""
     assert request.baseline is not None
     before = request.baseline
     new = before.renewed([*findings, *result.known], _judged(request, result, before))
@@ -55,7 +57,14 @@ def write_baseline(request: CheckRequest, result: CheckResult, findings: Sequenc
         new.save()
     except OSError as error:
         raise ConfigError(f"{before.path}: cannot be written: {error.strerror or error}") from error
-    return f"Wrote {counted(new.total, 'finding')} to {_shown(new.path)}."
+    told = f"Wrote {counted(new.total, 'finding')} to {_shown(new.path)}."
+    if configured:
+        return told
+    name = os.path.basename(new.path)
+    return (
+        f'{told}\nFrom now on: --baseline {_shown(new.path)}, or baseline = "{name}" '
+        "in [tool.tensortrail]"
+    )
 
 
 def shrunk(request: CheckRequest, result: CheckResult) -> Iterator[str]:

@@ -18,13 +18,19 @@ def changed_files(base: str, folder: str) -> frozenset[str]:
 
     Changes since a branch left BASE count, not what BASE has got since."""
     top = os.fsdecode(_git(folder, "rev-parse", "--show-toplevel")).rstrip("\n")
-    since = _since(top, base)
-    listed = _git(
-        top, "diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", "--diff-filter=d", since
-    )
+    listed = _differing(top, base)
     listed += _git(top, "ls-files", "--others", "--exclude-standard", "-z")
     names = [os.fsdecode(each) for each in listed.split(b"\0") if each]
     return frozenset(os.path.realpath(os.path.join(top, each)) for each in names)
+
+
+def _differing(top: str, base: str) -> bytes:
+    if base == "HEAD" and not _git(top, "rev-list", "-n", "1", "--all"):
+        return _git(top, "ls-files", "--cached", "-z")  # there is no commit yet
+    since = _since(top, base)
+    return _git(
+        top, "diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", "--diff-filter=d", since
+    )
 
 
 def _since(top: str, base: str) -> str:

@@ -63,7 +63,7 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
     if options.write_baseline:
         from tensortrail.cli.baseline import write_baseline
 
-        write_text(write_baseline(request, result, findings), sys.stdout)
+        write_text(write_baseline(request, result, findings, bool(config.baseline)), sys.stdout)
         return CLEAN
     if request.baseline and not (options.diff or request.stdin):
         from tensortrail.cli.baseline import shrunk

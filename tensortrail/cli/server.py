@@ -10,7 +10,7 @@ from typing import Any
 
 from tensortrail import __version__
 from tensortrail.analyzer.request import CheckRequest
-from tensortrail.cli.console import fail
+from tensortrail.cli.console import fail, say
 from tensortrail.cli.exit_codes import CLEAN, FAILED
 from tensortrail.config import ConfigError
 
@@ -32,6 +32,8 @@ def run(options: Namespace) -> int:
         return FAILED
     from tensortrail.editor.server import made
 
+    if sys.stdin.isatty():
+        say("tensortrail: the language server waits for an editor on standard input")
     out, sys.stdout = sys.stdout.buffer, sys.stderr  # what anybody prints is no message
     made(requested, __version__).start_io(stdout=out)
     return CLEAN

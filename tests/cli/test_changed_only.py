@@ -56,6 +56,17 @@ def test_the_working_tree(repository: Path, capsys: pytest.CaptureFixture[str]) 
     assert found(capsys, "old.py", "--changed-only")[:2] == (0, [])
 
 
+def test_before_the_first_commit_all_is_new(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    git("init", "-q")
+    Path("staged.py").write_text(RISKY)
+    git("add", ".")
+    Path("untracked.py").write_text(RISKY)
+    assert found(capsys, "--changed-only") == (1, ["staged.py", "untracked.py"], "")
+
+
 def test_since_a_branch_left_its_base(
     repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
