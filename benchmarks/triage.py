@@ -4,6 +4,7 @@
 
 Each TREE is a folder `name-version`, as a wheel or an archive unpacks. Verdicts in triage.jsonl
 are kept by rule, path and the flagged source, so that they outlive changes elsewhere in a file.
+The last line says how many right findings a million lines give.
 `right`: a maintainer should act. `harmless`: true, and nothing comes of it. Notes need no verdict.
 """
 
@@ -20,23 +21,29 @@ from tensortrail.analyzer.request import CheckRequest
 from tensortrail.findings import Finding
 
 FILE = Path(__file__).parent / "triage.jsonl"
+LINES = Path(__file__).parent / "triage_lines.json"
+"""By tree: how many lines of Python it has, those without a finding too."""
 CONTEXT = 8
 VERDICTS = ("right", "harmless", "unsure", "wrong", "todo")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("trees", nargs="+", type=Path)
+    parser.add_argument("trees", nargs="*", type=Path, help="none: only count what is known")
     parser.add_argument("--list-todo", action="store_true", help="show what nobody has read yet")
     parser.add_argument("--file", type=Path, default=FILE)
+    parser.add_argument("--lines", type=Path, default=LINES)
     options = parser.parse_args()
     rows = merge(load(options.file), [row for tree in options.trees for row in rows_of(tree)])
     save(options.file, rows)
+    lines = load_lines(options.lines) | {tree.name: lines_of(tree) for tree in options.trees}
+    options.lines.write_text(json.dumps(lines, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     if options.list_todo:
         for row in rows:
             if row["verdict"] == "todo":
                 show(row, options.trees)
     print_counts(rows)
+    print_rate(rows, lines)
 
 
 def rows_of(tree: Path) -> list[dict[str, Any]]:
@@ -73,6 +80,15 @@ def key(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["code"], row["path"], row["source"]
 
 
+def lines_of(tree: Path) -> int:
+    return sum(each.read_bytes().count(b"\n") for each in tree.rglob("*.py") if each.is_file())
+
+
+def load_lines(file: Path) -> dict[str, int]:
+    lines: dict[str, int] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    return lines
+
+
 def load(file: Path) -> list[dict[str, Any]]:
     if not file.exists():
         return []
@@ -106,6 +122,14 @@ def print_counts(rows: list[dict[str, Any]]) -> None:
                 + "".join(f"{counts[each]:>9}" for each in VERDICTS)
                 + "".join(f"{share:>9.0%}" for share in shares)
             )
+
+
+def print_rate(rows: list[dict[str, Any]], lines: dict[str, int]) -> None:
+    """How many right findings a million lines give, over the trees whose size is known."""
+    right = sum(row["verdict"] == "right" and row["tree"] in lines for row in rows)
+    millions = sum(lines.values()) / 1e6
+    print(f"{right} right findings in {millions:.2f} M lines of {len(lines)} projects", end="")
+    print(f": {right / millions:.1f} per million" if millions else "")
 
 
 def counted(rows: list[dict[str, Any]], column: str) -> dict[str, Counter[str]]:
