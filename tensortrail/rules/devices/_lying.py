@@ -14,6 +14,7 @@ from tensortrail.rules.devices._device_aware import (
     makes_on_devices,
 )
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where, opposite
+from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 
 INDEX = "index"
@@ -327,8 +328,5 @@ def made_there(
     device = device_expression(places, there, function, made)
     if not device or module.qualified(made.func).endswith("Tensor"):
         return None
-    last = made.keywords[-1].value if made.keywords else made.args[-1]
-    if isinstance(last, ast.GeneratorExp):
-        return None
-    edit = module.insert_after(last, f", device={device}")
-    return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit)
+    edit = device_given(module, made, device)
+    return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit) if edit else None

@@ -9,6 +9,7 @@ from tensortrail.rules.devices._at_hand import at_hand_in, shown_device
 from tensortrail.rules.devices._lying import certainly, outermost
 from tensortrail.rules.places import Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -219,6 +220,5 @@ def _made_there(module: Module, function: FunctionNode, made: ast.AST) -> Fix | 
         return None
     if module.function_of(made) is not function or module.text(made.func).endswith("Tensor"):
         return None
-    last = made.keywords[-1].value if made.keywords else made.args[-1]
-    edit = module.insert_after(last, f", device={shown_device(module, at_hand)}")
-    return module.fix("make it where the collective runs", Safety.UNSAFE, edit)
+    edit = device_given(module, made, shown_device(module, at_hand))
+    return module.fix("make it where the collective runs", Safety.UNSAFE, edit) if edit else None

@@ -20,6 +20,7 @@ from tensortrail.rules.devices._customs import is_explained
 from tensortrail.rules.devices._lying import FACTORIES, described, goes_along, sets_up
 from tensortrail.rules.places import Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode
 
 _CHOSEN = re.compile(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
@@ -221,13 +222,10 @@ def _reason(module: Module, why: Evidence) -> str:
 
 def _fix(module: Module, function: FunctionNode, call: ast.Call, why: Evidence) -> Fix | None:
     device = _device(module, function, why)
-    last = [*call.args, *(each.value for each in call.keywords)][-1:]
-    if not device or not last or isinstance(last[0], ast.GeneratorExp):
-        return None
     if module.qualified(call.func).endswith("Tensor"):
         return None
-    edit = module.insert_after(last[0], f", device={device}")
-    return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit)
+    edit = device_given(module, call, device)
+    return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit) if edit else None
 
 
 def _device(module: Module, function: FunctionNode, why: Evidence) -> str:

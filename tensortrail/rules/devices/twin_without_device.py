@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._customs import is_explained
 from tensortrail.rules.devices._twins import device_of, unlike_their_twins
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.mends import device_given
 
 _TWO = """\
 import torch
@@ -130,12 +131,7 @@ def _fix(module: Module, call: ast.Call, said: str) -> Fix | None:
         if function
         else set()
     )
-    given = [*call.args, *(each.value for each in call.keywords)]
-    if (
-        said.partition(".")[0] not in names
-        or "(" in said
-        or isinstance(given[-1], ast.GeneratorExp)
-    ):
+    edit = device_given(module, call, said)
+    if edit is None or said.partition(".")[0] not in names or "(" in said:
         return None
-    edit = module.insert_after(given[-1], f", device={said}")
     return module.fix(f"pass `device={said}`", Safety.UNSAFE, edit)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Fix, Safety
+from tensortrail.findings import Edit, Fix, Safety
+from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.operations import Operation
 from tensortrail.rules.shared.tensor_origin import Decides, Origin, is_factory, origin_of
 from tensortrail.rules.view import FunctionNode, Module
@@ -98,8 +99,7 @@ def with_device(module: Module, made: ast.Call, device: str) -> Fix | None:
         return None
     given = next((each for each in made.keywords if each.arg == "device"), None)
     if given is not None:
-        edit = module.replace(given.value, device)
+        edit: Edit | None = module.replace(given.value, device)
     else:
-        last = made.keywords[-1].value if made.keywords else made.args[-1]
-        edit = module.insert_after(last, f", device={device}")
-    return module.fix("make it where it is needed", Safety.UNSAFE, edit)
+        edit = device_given(module, made, device)
+    return module.fix("make it where it is needed", Safety.UNSAFE, edit) if edit else None

@@ -1,4 +1,4 @@
-"""Edits of a program that several rules offer after a run of it."""
+"""Edits of a program that several rules offer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.timeline import Timeline
+from tensortrail.rules.view import Module
 
 
 def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
@@ -21,6 +22,20 @@ def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
         and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
     return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
+
+
+def device_given(module: Module, call: ast.Call, device: str) -> Edit | None:
+    """`, device=...` behind the last argument of the call; None if nothing can be put there."""
+    given = [*call.args, *(each.value for each in call.keywords)]
+    if not device or not given or isinstance(given[-1], ast.GeneratorExp):
+        return None
+    return module.insert_after(given[-1], f", device={device}")
+
+
+def line_behind(timeline: Timeline, file: str, statement: ast.stmt, line: str) -> Edit:
+    """The line, behind the statement and as far to the right."""
+    at = (statement.end_lineno or statement.lineno) + 1
+    return timeline.insert(file, at, f"{' ' * statement.col_offset}{line}\n")
 
 
 def brought_around(timeline: Timeline, site: Site, parameter: str) -> Fix | None:

@@ -7,7 +7,7 @@ import ast
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.lines import where
-from tensortrail.rules.shared.mends import statement_at
+from tensortrail.rules.shared.mends import line_behind, statement_at
 from tensortrail.rules.timeline import Did, Event, Storage
 
 MOVES = ("to", "cuda", "xpu")
@@ -47,9 +47,7 @@ def _moved_too(case: Case, copied: Event, moved: Event | None) -> Fix | None:
     line = _again(case, site.file, move, name, original) if name else ""
     if copy is None or move is None or not line or not _in_one_block(tree, copy, move):
         return None
-    edit = case.timeline.insert(
-        site.file, (move.end_lineno or move.lineno) + 1, f"{' ' * move.col_offset}{line}\n"
-    )
+    edit = line_behind(case.timeline, site.file, move, line)
     text = f"move the copy too: `{line}` after `{ast.unparse(move)}`"
     return case.timeline.fix(text, Safety.UNSAFE, edit)
 

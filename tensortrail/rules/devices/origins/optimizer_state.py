@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Fix, Safety, Site
 from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.lines import where
-from tensortrail.rules.shared.mends import statement_at
+from tensortrail.rules.shared.mends import line_behind, statement_at
 from tensortrail.rules.timeline import Did, Event
 
 OPTIMIZERS = os.path.join("torch", "optim") + os.sep
@@ -68,9 +68,9 @@ def _brought_along(case: Case, kind: str, moved: Event | None) -> Fix:
 
 
 def _follows(case: Case, site: Site, move: ast.stmt, name: str) -> Fix | None:
-    line = f"{' ' * move.col_offset}{name}.load_state_dict({name}.state_dict())\n"
-    edit = case.timeline.insert(site.file, (move.end_lineno or move.lineno) + 1, line)
-    text = f"let the state follow the weights: `{line.strip()}` after `{ast.unparse(move)}`"
+    line = f"{name}.load_state_dict({name}.state_dict())"
+    edit = line_behind(case.timeline, site.file, move, line)
+    text = f"let the state follow the weights: `{line}` after `{ast.unparse(move)}`"
     return case.timeline.fix(text, Safety.UNSAFE, edit)
 
 
