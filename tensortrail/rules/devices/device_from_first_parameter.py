@@ -147,6 +147,16 @@ def devices_of(model: torch.nn.Module):
             """\
 import torch
 
+class Encoder(torch.nn.Module):
+    def encode(self, ids, output_device: torch.device):
+        out = self.model(ids.to(self.device))
+        return out.to(output_device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
 def devices_of(model: torch.nn.Module):
     for name, below in model.named_modules():
         if isinstance(below, torch.nn.Linear):
@@ -238,6 +248,8 @@ class Loader:
             return
         parameter = device_parameter(module, function)
         if parameter is None or not _own_parameter(function, parameter):
+            return
+        if _is_of_output(module, function, parameter.arg):
             return
         for call, said in devices_said(module, function):
             if module.text(said) != "self.device" or module.function_of(call) is not function:
@@ -371,6 +383,15 @@ def _is_of_weights(module: Module, device: ast.expr) -> bool:
         return False
     text = module.text(device.value)
     return text == "self" or text.startswith("next(self.")
+
+
+def _is_of_output(module: Module, function: FunctionNode, name: str) -> bool:
+    """The device is the one of the answer, `return out.to(output_device)`; the work is done where
+    the object is."""
+    return any(
+        module.text(said) == name and isinstance(module.statement_of(call), ast.Return)
+        for call, said in devices_said(module, function)
+    )
 
 
 def _own_parameter(function: FunctionNode, parameter: ast.arg) -> bool:
