@@ -215,6 +215,8 @@ def _of_torch_class(called: Called, in_class: bool) -> Held:
 def _class_of_torch(last: str) -> str:
     if last in names("modules", "leaf"):
         return "leaf"
+    if last in names("modules", "any_place"):
+        return ""
     return "box" if last in names("modules", "box") else "bare"
 
 
