@@ -388,10 +388,18 @@ def _is_of_weights(module: Module, device: ast.expr) -> bool:
 def _is_of_output(module: Module, function: FunctionNode, name: str) -> bool:
     """The device is the one of the answer, `return out.to(output_device)`; the work is done where
     the object is."""
-    return any(
-        module.text(said) == name and isinstance(module.statement_of(call), ast.Return)
-        for call, said in devices_said(module, function)
-    )
+    answers = [each.value for each in module.nodes(ast.Return, function) if each.value is not None]
+    returned = {each.id for each in answers if isinstance(each, ast.Name)}
+    for call, said in devices_said(module, function):
+        statement = module.statement_of(call)
+        bound = (
+            {module.text(each) for each in statement.targets}
+            if isinstance(statement, ast.Assign)
+            else set()
+        )
+        if module.text(said) == name and (isinstance(statement, ast.Return) or bound & returned):
+            return True
+    return False
 
 
 def _own_parameter(function: FunctionNode, parameter: ast.arg) -> bool:
