@@ -76,6 +76,23 @@ def is_choice(condition: str, function: FunctionNode) -> bool:
     return (own or given) and not _ELSEWHERE.search(condition)
 
 
+def is_of_answer(module: Module, function: FunctionNode, name: str) -> bool:
+    """The device is the one of the answer, `return out.to(output_device)`; the work is done where
+    the object is."""
+    answers = [each.value for each in module.nodes(ast.Return, function) if each.value is not None]
+    returned = {each.id for each in answers if isinstance(each, ast.Name)}
+    for call, said in devices_said(module, function):
+        statement = module.statement_of(call)
+        bound = (
+            {module.text(each) for each in statement.targets}
+            if isinstance(statement, ast.Assign)
+            else set()
+        )
+        if module.text(said) == name and (isinstance(statement, ast.Return) or bound & returned):
+            return True
+    return False
+
+
 def _makes_on_devices(module: Module, function: FunctionNode) -> bool:
     said = list(devices_said(module, function))
     if device_parameter(module, function) is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, said_device
+from tensortrail.rules.devices._device_aware import is_of_answer
 from tensortrail.rules.devices._of_each import parameters_of_each
 from tensortrail.rules.devices._weights import (
     component_of,
@@ -249,7 +250,7 @@ class Loader:
         parameter = device_parameter(module, function)
         if parameter is None or not _own_parameter(function, parameter):
             return
-        if _is_of_output(module, function, parameter.arg):
+        if is_of_answer(module, function, parameter.arg):
             return
         for call, said in devices_said(module, function):
             if module.text(said) != "self.device" or module.function_of(call) is not function:
@@ -383,23 +384,6 @@ def _is_of_weights(module: Module, device: ast.expr) -> bool:
         return False
     text = module.text(device.value)
     return text == "self" or text.startswith("next(self.")
-
-
-def _is_of_output(module: Module, function: FunctionNode, name: str) -> bool:
-    """The device is the one of the answer, `return out.to(output_device)`; the work is done where
-    the object is."""
-    answers = [each.value for each in module.nodes(ast.Return, function) if each.value is not None]
-    returned = {each.id for each in answers if isinstance(each, ast.Name)}
-    for call, said in devices_said(module, function):
-        statement = module.statement_of(call)
-        bound = (
-            {module.text(each) for each in statement.targets}
-            if isinstance(statement, ast.Assign)
-            else set()
-        )
-        if module.text(said) == name and (isinstance(statement, ast.Return) or bound & returned):
-            return True
-    return False
 
 
 def _own_parameter(function: FunctionNode, parameter: ast.arg) -> bool:
