@@ -10,6 +10,8 @@ pytest.importorskip("torch")
 
 from tests.tracer.entrances.test_rehearsed_tests import ran
 
+pytestmark = pytest.mark.xdist_group("moved inputs")  # what they share is made once
+
 NET = """\
 import torch
 from torch import nn
@@ -48,8 +50,6 @@ TESTS = """\
 import unittest
 import numpy as np, torch
 from net import Good, Forgets, Makes, score
-
-pytestmark = pytest.mark.xdist_group("moved inputs")  # what they share is made once
 
 IDS = torch.tensor([[1, 2, 3]])
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.xdist_group("ranks")  # what they share is made once
 
 BEFORE = """
 import hashlib, os, sys
@@ -17,8 +18,6 @@ from pathlib import Path
 import torch, torch.distributed as dist
 from tensortrail.tracer.recording import session
 from tests.tracer.transparent.twice import same
-
-pytestmark = pytest.mark.xdist_group("ranks")  # what they share is made once
 
 def trained(model, loss, steps=3):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
