@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
+from tensortrail.analyzer import collection
 from tensortrail.analyzer.cache import Cache, fingerprint
 from tensortrail.analyzer.discover import discover, matches
 from tensortrail.analyzer.own import unreadable
@@ -52,8 +53,9 @@ class Checker:
     def __call__(self, name: str, data: bytes) -> Sequence[Finding]:
         """`data` is Python, for a notebook the program that its cells come to."""
         judge = self._judge
-        judge.forget(name)
-        found = judge.file(name, data, judge.chosen.rules_for(data)).findings
+        with collection.put_off():
+            judge.forget(name)
+            found = judge.file(name, data, judge.chosen.rules_for(data)).findings
         return _split(self._request, found)[0]
 
     def forget(self, path: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from tensortrail.analyzer import collection
 from tensortrail.analyzer.chosen import Chosen
 from tensortrail.analyzer.own import ended, unopened, unreadable
 from tensortrail.analyzer.python_files import is_notebook, python_of
@@ -96,17 +96,12 @@ def _may_suppress(data: bytes) -> bool:
 
 
 def _here(judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None]) -> list[FileResult]:
-    collecting = gc.isenabled()
-    gc.disable()  # trees are many objects, and none of them need it to die
-    try:
-        results = []
+    results = []
+    with collection.put_off():
         for job in todo:
             results.append(_judged(judge, job))
             tick(len(results))
-        return results
-    finally:
-        if collecting:
-            gc.enable()
+    return results
 
 
 def _judged(judge: Judge, job: _Job) -> FileResult:

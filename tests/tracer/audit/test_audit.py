@@ -46,9 +46,9 @@ def line(text: str) -> int:
 
 def test_who_changed_a_weight(run: Run) -> None:
     model = net()
-    run.snapshot("before")
+    run.snapshot("before", model)
     step(model, model[0].weight)
-    run.snapshot("after")
+    run.snapshot("after", model)
     told = run.compare("before", "after")
     (changed,) = told.of(Became.CHANGED)
     assert changed.name.endswith("0.weight")
