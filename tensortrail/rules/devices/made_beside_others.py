@@ -185,12 +185,19 @@ def _follows(module: Module, function: FunctionNode, like: ast.expr | None) -> b
 
 def _is_sure(module: Module, function: FunctionNode, why: Evidence) -> bool:
     """Something beside the one tensor says that the function works on other devices too, or
-    torch takes the two together."""
-    return (
+    torch takes the two together. A function that is passed both may move one."""
+    return not _is_only_passed(module, function, why) and (
         bool(why.others)
         or _follows(module, function, why.model)
         or _meets_its_model(module, function, why)
     )
+
+
+def _is_only_passed(module: Module, function: FunctionNode, why: Evidence) -> bool:
+    if why.beside is None:
+        return False
+    node = why.beside[0]
+    return not any(each.node is node for each in module.places(function).meetings)
 
 
 def _meets_its_model(module: Module, function: FunctionNode, why: Evidence) -> bool:

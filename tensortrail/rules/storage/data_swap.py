@@ -20,9 +20,10 @@ class DataSwap(Rule):
     """`.data = ` gives a tensor memory of another device, or of a class that cannot take it.
 
     ## What it does
-    Finds `x.data = torch.zeros(...)` without a device for a tensor that comes from elsewhere, and,
-    as notes, code that moves the parameters of any model with `p.data = p.data.to(device)` and
-    nowhere handles tensor subclasses, and `swap_tensors(old, new)` where nothing asks for a device.
+    Finds `x.data = torch.zeros(...)` without a device for a tensor that comes from elsewhere; a
+    note, where an object does it to its own tensor. Gives notes on code that moves the parameters
+    of any model with `p.data = p.data.to(device)` and nowhere handles tensor subclasses, and on
+    `swap_tensors(old, new)` where nothing asks for a device.
 
     ## Why is this bad?
     A new tensor without a device is on the CPU: `x` says so from then on, wherever it was, and the
@@ -136,6 +137,7 @@ def onload(model, device):
                     assign,
                     f"`{module.text(value)}` is on the CPU, and so is "
                     f"`{module.text(target.value)}` after this, wherever it was",
+                    severity=Severity.NOTE if _is_its_own(module, target.value) else None,
                 )
             elif _moves_any_model(module, assign, target.value):
                 yield self.finding(
@@ -172,6 +174,11 @@ def _is_made_on_cpu(module: Module, value: ast.Call) -> bool:
     if module.qualified(value.func) not in _FACTORIES or keyword(value, "device") is not None:
         return False
     return not any("device" in module.text(each) for each in module.contexts_of(value))
+
+
+def _is_its_own(module: Module, subject: ast.expr) -> bool:
+    """An object gives its own tensor a value, mostly before it is moved."""
+    return isinstance(subject, ast.Attribute) and module.text(subject.value) == "self"
 
 
 def _is_from_elsewhere(module: Module, subject: ast.expr) -> bool:
