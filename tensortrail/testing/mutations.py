@@ -1,10 +1,10 @@
 """Good examples made bad by one small change: a guard removed, a condition turned, a keyword, a
-statement or a move left out. A rule whose good example holds by that one thing must notice."""
+statement, a move or a `detach` left out. A rule whose good example holds by it must notice."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from tensortrail.rules.examples import Good
@@ -83,10 +83,19 @@ def _without_statement(node: ast.AST) -> bool:
 
 def _unmoved(node: ast.AST) -> bool:
     """`x.to(d)` -> `x`."""
+    return _is_left_out(node, ("to", "cpu", "cuda"))
+
+
+def _undetached(node: ast.AST) -> bool:
+    """`x.detach()` -> `x`, `x.item()` -> `x`."""
+    return _is_left_out(node, ("detach", "item"))
+
+
+def _is_left_out(node: ast.AST, methods: Collection[str]) -> bool:
     for name, field in ast.iter_fields(node):
         for at, each in enumerate(field if isinstance(field, list) else [field]):
             func = each.func if isinstance(each, ast.Call) else None
-            if not (isinstance(func, ast.Attribute) and func.attr in _MOVES):
+            if not (isinstance(func, ast.Attribute) and func.attr in methods):
                 continue
             if isinstance(field, list):
                 field[at] = func.value
@@ -104,7 +113,6 @@ def _compiles(source: str) -> bool:
     return True
 
 
-_MOVES = ("to", "cpu", "cuda")
 _CHANGES: dict[str, Callable[[ast.AST], bool]] = {
     "guard removed": _unguarded,
     "condition turned": _turned,
@@ -112,4 +120,5 @@ _CHANGES: dict[str, Callable[[ast.AST], bool]] = {
     "half a condition": _halved,
     "statement left out": _without_statement,
     "move left out": _unmoved,
+    "detach left out": _undetached,
 }

@@ -97,9 +97,33 @@ def _is_bound_again(module: Module, scope: ast.AST, name: str) -> bool:
     bound = [
         node
         for node in module.nodes(ast.Name, scope)
-        if node.id == name and isinstance(node.ctx, ast.Store)
+        if node.id == name and isinstance(node.ctx, ast.Store) and not _is_itself(module, node)
     ]
     return len(bound) != 1
+
+
+def _is_itself(module: Module, target: ast.Name) -> bool:
+    """`y` of `x, y = x.to(d), y`."""
+    around = module.parent(target)
+    statement = module.parent(around) if isinstance(around, ast.Tuple) else None
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(around, ast.Tuple) or not isinstance(value, ast.Tuple):
+        return False
+    pairs = dict(zip(map(id, around.elts), value.elts, strict=False))
+    given = pairs.get(id(target))
+    return isinstance(given, ast.Name) and given.id == target.id
+
+
+def _bound(assign: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
+    """Each name with its value; the parts of a value that is not written as a tuple have its."""
+    value = assign.value
+    for target in assign.targets:
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        apart = isinstance(value, ast.Tuple) and isinstance(target, ast.Tuple)
+        values = value.elts if apart and isinstance(value, ast.Tuple) else [value] * len(names)
+        for name, each in zip(names, values, strict=False):
+            if isinstance(name, ast.Name):
+                yield name.id, each
 
 
 class OnDevice:
@@ -109,12 +133,9 @@ class OnDevice:
         self._module = module
         self._at: dict[str, list[tuple[tuple[int, int], bool]]] = {}
         for assign in module.nodes(ast.Assign, batch.scope):
-            is_there = self.holds(assign.value)
-            for target in assign.targets:
-                for each in target.elts if isinstance(target, ast.Tuple) else (target,):
-                    if isinstance(each, ast.Name):
-                        at = (assign.lineno, assign.col_offset)
-                        self._at.setdefault(each.id, []).append((at, is_there))
+            at = (assign.lineno, assign.col_offset)
+            for name, value in _bound(assign):
+                self._at.setdefault(name, []).append((at, self.holds(value)))
 
     def holds(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Name):

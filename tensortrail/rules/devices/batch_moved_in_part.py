@@ -122,6 +122,18 @@ def fit(model, loader, device):
         loss.backward()
 """,
         ),
+        Bad(
+            """\
+import torch.nn.functional as F
+
+def train(model, loader, device):
+    model.train()
+    for x, y in loader:
+        x, y = x.to(device), y
+        F.cross_entropy(model(x), y).backward()
+""",
+            lines=(7,),
+        ),
     )
     good = (
         Good(
