@@ -5,7 +5,7 @@ import { findProgram } from "../find";
 function find(programs: string[], given: { setting?: string; searchPath?: string } = {}) {
   return findProgram({
     setting: given.setting ?? "",
-    folders: ["/work/a", "/work/b"],
+    folders: ["/home/ada/a", "/home/ada/b"],
     searchPath: given.searchPath ?? "/usr/bin:relative:/opt/bin",
     windows: false,
     isProgram: (file) => programs.includes(file),
@@ -13,19 +13,19 @@ function find(programs: string[], given: { setting?: string; searchPath?: string
 }
 
 test("the setting wins, also against what is there", () => {
-  const all = ["/work/a/tools/tt", "/work/a/.venv/bin/tensortrail"];
-  assert.deepStrictEqual(find(all, { setting: "/work/a/tools/tt" }), { program: all[0] });
+  const all = ["/home/ada/a/tools/tt", "/home/ada/a/.venv/bin/tensortrail"];
+  assert.deepStrictEqual(find(all, { setting: "/home/ada/a/tools/tt" }), { program: all[0] });
   assert.deepStrictEqual(find(all, { setting: "tools/tt" }), { program: all[0] });
   assert.deepStrictEqual(find(all, { setting: "${workspaceFolder}/tools/tt" }), { program: all[0] });
 });
 
 test("a setting that names no program is said, and nothing else is started", () => {
-  const found = find(["/work/a/.venv/bin/tensortrail"], { setting: "/nowhere" });
+  const found = find(["/home/ada/a/.venv/bin/tensortrail"], { setting: "/nowhere" });
   assert.match("problem" in found ? found.problem : "", /^tensortrail.path names \/nowhere/);
 });
 
 test("the environment of a folder comes before PATH", () => {
-  const all = ["/usr/bin/tensortrail", "/work/b/venv/bin/tensortrail"];
+  const all = ["/usr/bin/tensortrail", "/home/ada/b/venv/bin/tensortrail"];
   assert.deepStrictEqual(find(all), { program: all[1] });
   assert.deepStrictEqual(find(all.slice(0, 1)), { program: all[0] });
 });
