@@ -64,12 +64,20 @@ def out_of_place(
     """The place of what is certainly on the CPU in this way, and the place of what it meets."""
     for odd, other in meeting.pairs:
         made = certainly(odd, function, where) or _unlike_its_other_path(odd, other, where)
-        if made is None or is_legal(meeting, odd) or excluded(meeting, made):
+        if made is None or excluded(meeting, made) or _may_stay(meeting, odd, made, other):
             continue
         there = follows(module, function, other)
         if there is not None:
             return made, there
     return None
+
+
+def _may_stay(meeting: Meeting, odd: Held, made: Place, other: Held) -> bool:
+    """The one without dimension has to be on the CPU, so it is not the one that is on a GPU."""
+    if made.where is not Where.LITERAL or made.subject == "cpu":
+        return is_legal(meeting, odd)
+    without = meeting.by_element and other.rank == 0
+    return without or is_index_of_what_follows(meeting, odd)
 
 
 def sets_up(function: FunctionNode) -> bool:

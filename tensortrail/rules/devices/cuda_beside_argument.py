@@ -99,6 +99,17 @@ class CudaBesideArgument(Rule):
             "    def blank(self, size: int):\n"
             "        return self.scale + torch.randn(size, device=self.scale.device)\n",
         ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Noisy(nn.Module):\n"
+            "    def forward(self, mean, spread):\n"
+            "        noise = torch.randn(mean.shape).cuda()\n"
+            "        return mean + spread.exp() * noise\n",
+            lines=(7,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass Noisy(nn.Module):\n"
+            "    def forward(self, mean, spread):\n"
+            "        noise = torch.randn(mean.shape).to(mean.device)\n"
+            "        return mean + spread.exp() * noise\n",
+        ),
     )
     good = (
         Good(
