@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensortrail.rules.devices._at_hand import said_device
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -161,13 +161,7 @@ class OnDevice:
         owner = receiver(call)
         if owner is not None and self.holds(owner):
             return called(call) not in (*_LEAVES, "to") or _is_cast(self._module, call)
-        return self._keeps_device(call) and any(map(self.holds, given(call)))
-
-    def _keeps_device(self, call: ast.Call) -> bool:
-        """A function of torch, or a module, which answers where its input is."""
-        return self._module.qualified(call.func).startswith("torch.") or is_a_module(
-            self._module, call.func
-        )
+        return keeps_device(self._module, call) and any(map(self.holds, given(call)))
 
 
 def _is_cast(module: Module, call: ast.Call) -> bool:
@@ -175,11 +169,12 @@ def _is_cast(module: Module, call: ast.Call) -> bool:
     return called(call) == "to" and said_device(module, call) is None
 
 
-def given(call: ast.Call) -> Sequence[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords if each.arg is not None)]
+def keeps_device(module: Module, call: ast.Call) -> bool:
+    """A function of torch, or a module: it answers where its input is."""
+    return module.qualified(call.func).startswith("torch.") or _is_a_module(module, call.func)
 
 
-def is_a_module(module: Module, func: ast.expr) -> bool:
+def _is_a_module(module: Module, func: ast.expr) -> bool:
     """By what it is made of, or because the file asks it for what only modules have."""
     if module.kind_of(func) is Kind.MODULE:
         return True

@@ -4,11 +4,12 @@ the tensor it was modelled on, and the factories around it that are given a devi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tensortrail.rules.devices._customs import MAKERS, is_factory_of_torch, named
 from tensortrail.rules.devices._lying import certainly, excluded, is_legal, outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where
+from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import FunctionNode, Module
 
 _FOLLOWS = frozenset({Where.OF, Where.DEVICE, Where.SELF})
@@ -55,21 +56,16 @@ def _passed(
     module: Module, function: FunctionNode, places: FunctionPlaces, made: ast.Call
 ) -> Beside | None:
     for call in module.nodes(ast.Call, outermost_of(module, function)):
-        given = [places.seen.get(each) for each in _given(call)]
-        if not any(_is_from(each, function, made) for each in given) or _takes_anything(call):
+        members = [places.seen.get(each) for each in given(call)]
+        if not any(_is_from(each, function, made) for each in members) or _takes_anything(call):
             continue
         if module.qualified(call.func).startswith("torch."):
             continue  # what these take together is known
-        for other in given:
+        for other in members:
             there = _elsewhere(other) if other is not None else None
             if there is not None:
                 return call, there
     return None
-
-
-def _given(call: ast.Call) -> Iterator[ast.expr]:
-    yield from call.args
-    yield from (each.value for each in call.keywords if each.arg is not None)
 
 
 def _is_from(held: Held | None, function: FunctionNode, made: ast.Call) -> bool:

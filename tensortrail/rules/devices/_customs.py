@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -164,14 +164,15 @@ def _uses(module: Module, function: FunctionNode, call: ast.Call) -> list[ast.ex
         for node in module.nodes(ast.Name, function)
         if node.id == target.id and isinstance(node.ctx, ast.Load) and node.lineno >= call.lineno
     ]
-    return [] if any(_is_moved(module, each) for each in reads) else reads
+    return [] if any(is_followed_by(module, each, _MOVES) for each in reads) else reads
 
 
-def _is_moved(module: Module, read: ast.expr) -> bool:
-    """Itself, or what is made of it: `pad(rows).to(device)`."""
-    for above in module.ancestors(read):
+def is_followed_by(module: Module, node: ast.expr, methods: Container[str]) -> bool:
+    """One of the methods is read of it in its statement, or of what is made of it:
+    `pad(rows).to(device)`."""
+    for above in module.ancestors(node):
         if isinstance(above, ast.stmt):
             return False
-        if isinstance(above, ast.Attribute) and above.attr in _MOVES:
+        if isinstance(above, ast.Attribute) and above.attr in methods:
             return True
     return False

@@ -14,6 +14,7 @@ from tensortrail.rules.devices._accepted import (
     is_maker,
     parameters,
 )
+from tensortrail.rules.devices._customs import is_followed_by
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -116,7 +117,7 @@ class ArgumentPassedElsewhere(Rule):
             for name, said in _at_hand(module, function):
                 for call in accepting(module, function, name, _ENOUGH_BY_NAME):
                     custom = _custom(module, call, name)
-                    if custom is not None and not _is_moved(module, call):
+                    if custom is not None and not is_followed_by(module, call, _MOVES):
                         yield self._reported(module, call, name, said, custom)
 
     def _reported(
@@ -172,16 +173,6 @@ def _place(module: Module, call: ProjectCall) -> str:
     if call.path == module.path:
         return f"line {call.line}"
     return f"{os.path.basename(call.path)}:{call.line}"
-
-
-def _is_moved(module: Module, call: ast.Call) -> bool:
-    """Itself, or what is made of it: `chosen.get(name, table(4)).to(device)`."""
-    for above in module.ancestors(call):
-        if isinstance(above, ast.stmt):
-            return False
-        if isinstance(above, ast.Attribute) and above.attr in _MOVES:
-            return True
-    return False
 
 
 def _fix(module: Module, call: ast.Call, name: str, said: str) -> Fix | None:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._batches import Batch, OnDevice, batches, given, is_a_module
+from tensortrail.rules.devices._batches import Batch, OnDevice, batches, keeps_device
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, receiver, root_of
+from tensortrail.rules.shared.objects import called, given, receiver, root_of
 
 _OF_TENSORS = frozenset(
     "view reshape size dim long float bool half int squeeze unsqueeze flatten view_as type_as "
@@ -274,11 +274,7 @@ def _meets(
     owner = receiver(around)
     if owner is not None and there.holds(owner):
         return is_tensor and called(around) in _PAIRS
-    return others and (_is_loss(module, around) or (is_tensor and _is_of_torch(module, around)))
-
-
-def _is_of_torch(module: Module, call: ast.Call) -> bool:
-    return module.qualified(call.func).startswith("torch.") or is_a_module(module, call.func)
+    return others and (_is_loss(module, around) or (is_tensor and keeps_device(module, around)))
 
 
 def _is_loss(module: Module, call: ast.Call) -> bool:

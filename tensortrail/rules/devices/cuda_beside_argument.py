@@ -230,7 +230,7 @@ def _has_another_say(module: Module, function: FunctionNode) -> bool:
 def _written(module: Module) -> Iterator[ast.Call]:
     """Calls that put something on a GPU that is written there."""
     for call in module.calls("cuda"):
-        if isinstance(call.func, ast.Attribute) and not (call.args or call.keywords):
+        if _is_bare_cuda(call):
             yield call
     for call in module.nodes(ast.Call):
         said = [each.value for each in call.keywords if each.arg == "device"]

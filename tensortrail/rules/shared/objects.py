@@ -44,6 +44,11 @@ def receiver(call: ast.Call) -> ast.expr | None:
     return call.func.value if isinstance(call.func, ast.Attribute) else None
 
 
+def given(call: ast.Call) -> list[ast.expr]:
+    """The arguments, but not what `**` unpacks."""
+    return [*call.args, *(each.value for each in call.keywords if each.arg is not None)]
+
+
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((each.value for each in call.keywords if each.arg == name), None)
 
