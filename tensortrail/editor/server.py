@@ -55,9 +55,14 @@ class Server(LanguageServer):
         self.projects.configure(given)
         self.check_all()
 
+    def end(self) -> None:
+        """Publish nothing more: the client has closed, or will close, the pipe."""
+        self._loop = None
+        self.checks.stop()
+
     def check(self, buffer: Buffer | None) -> None:
         """Ask for it; the answer is published when it is there, unless a newer text came."""
-        if buffer is None:
+        if buffer is None or self._loop is None:
             return
         asked = self.checks.ask(buffer.uri, buffer.name, buffer.version, buffer.program)
         asked.add_done_callback(lambda done: self._later(buffer, done))
@@ -108,11 +113,12 @@ class Server(LanguageServer):
 
     def _later(self, buffer: Buffer, done: Future[Checked | None]) -> None:
         """The thread that checks has no part in what is written."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._publish, buffer, done)
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._publish, buffer, done)
 
     def _publish(self, buffer: Buffer, done: Future[Checked | None]) -> None:
-        if done.cancelled() or self.documents.of(buffer.uri) is not buffer:
+        if self._loop is None or done.cancelled() or self.documents.of(buffer.uri) is not buffer:
             return
         checked = done.result()
         if checked is None or checked.version != buffer.version:
@@ -124,8 +130,9 @@ class Server(LanguageServer):
 
     def _complain(self, message: str) -> None:
         told = lsp.ShowMessageParams(lsp.MessageType.Error, f"tensortrail: {message}")
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.window_show_message, told)
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self.window_show_message, told)
 
 
 def made(requested: Requested, version: str) -> Server:
@@ -142,6 +149,14 @@ def _synchronizes(server: Server) -> None:
     @server.feature(lsp.INITIALIZE)
     def initialize(params: lsp.InitializeParams) -> None:
         server.initialized(params.initialization_options)
+
+    @server.feature(lsp.SHUTDOWN)
+    def ended(_: None) -> None:
+        server.end()
+
+    @server.feature(lsp.EXIT)  # some clients leave out the first
+    def left(_: None) -> None:
+        server.end()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ pytest.importorskip("pygls")
 from lsprotocol import types as lsp
 
 from tensortrail.cli import main
+from tensortrail.cli.server import requested
+from tensortrail.editor.server import made
 from tests.editor.client import Client, applied
 
 pytestmark = pytest.mark.xdist_group("server")  # what they share is made once
@@ -258,3 +261,25 @@ def test_settings_of_the_client(client: Client, folder: Path) -> None:
     assert client.diagnostics(uri) == ()
     assert any("tensortrail.select must be a list of texts" in each for each in client.messages)
     client.tell(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, lsp.DidChangeConfigurationParams({}))
+
+
+def test_it_publishes_nothing_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that ended late wrote to the closed pipe, and pygls reported that error to it."""
+    server = made(requested, "1")
+    published: list[lsp.PublishDiagnosticsParams] = []
+    monkeypatch.setattr(server, "text_document_publish_diagnostics", published.append)
+
+    async def session(ends: bool) -> None:
+        server._loop = asyncio.get_running_loop()
+        item = lsp.TextDocumentItem("file:///a.py", "python", 1, RISKY)
+        server.check(server.documents.open(item))
+        asked = server.checks.newest(item.uri)
+        assert asked is not None
+        assert asked.result()
+        server.end() if ends else None
+        await asyncio.sleep(0)
+
+    asyncio.run(session(ends=False))
+    assert len(published) == 1
+    asyncio.run(session(ends=True))
+    assert len(published) == 1
