@@ -22,8 +22,8 @@ from typing import Any
 
 from sources import Sources
 
-from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.judging.engine import check
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import all_rules
 

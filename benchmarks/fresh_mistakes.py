@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.module import open_project
-from tensortrail.analyzer.source import Source, Unreadable
+from tensortrail.analyzer.judging.judge import judge
+from tensortrail.analyzer.judging.module import open_project
+from tensortrail.analyzer.reading.source import Source, Unreadable
 from tensortrail.findings import Severity
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.devices._lying import FACTORIES

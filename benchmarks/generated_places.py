@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.module import open_project
+from tensortrail.analyzer.judging.judge import judge
+from tensortrail.analyzer.judging.module import open_project
 from tensortrail.rules import Rule, all_rules
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from tiny_models import Subject, arguments, chosen_subjects, on_a_simulated_gpu
 
-from tensortrail.analyzer.module import PythonModule, open_project
+from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.rules.places import Held, Place, What, Where
 
 PARTS = ("transformers/models/", "transformers/integrations/", "transformers/masking_utils",

@@ -16,8 +16,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.judging.engine import check
 from tensortrail.findings import Finding
 
 FILE = Path(__file__).parent / "triage.jsonl"

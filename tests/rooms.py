@@ -14,7 +14,8 @@ import tensortrail
 ROOT = Path(tensortrail.__file__).parent
 PAGE = ROOT.parent / "docs" / "how-it-works.md"
 BEGINS, ENDS = "<!-- rooms: written by `python -m tests.rooms` -->\n", "<!-- end of rooms -->\n"
-DIVIDED = "tracer"
+DIVIDED = ("analyzer", "tracer")
+"""Layers that have rooms of their own."""
 Graph = dict[str, set[str]]
 
 
@@ -70,9 +71,9 @@ def _reached(arrows: Graph, module: str) -> set[str]:
 
 
 def room_of(module: str) -> str:
-    """`tracer.hooks`, `rules`; "" for the package itself."""
+    """`tracer.hooks`, `analyzer.values`, `rules`; "" for the package itself."""
     parts = module.split(".")[1:]
-    inside = parts[0:1] == [DIVIDED] and (ROOT / "/".join(parts[:2])).is_dir()
+    inside = parts[:1] in [[each] for each in DIVIDED] and (ROOT / "/".join(parts[:2])).is_dir()
     return ".".join(parts[: 2 if inside else 1])
 
 
@@ -85,12 +86,13 @@ def picture() -> str:
                 arrows.setdefault(one, set()).add(other)
                 arrows.setdefault(other, set())
     drawn = [(one, other) for one in sorted(arrows) for other in sorted(_nearest(arrows, one))]
-    inside = [room for room in sorted(arrows) if room.startswith(f"{DIVIDED}.")]
     lines = ["```mermaid", "flowchart TD"]
-    lines += [f"  {room}" for room in sorted(arrows) if room not in inside]
-    lines += [f"  subgraph {DIVIDED}"]
-    lines += [f"    {_id(room)}[{room.partition('.')[2]}]" for room in inside]
-    lines += ["  end"]
+    lines += [f"  {room}" for room in sorted(arrows) if "." not in room]
+    for layer in DIVIDED:
+        inside = [room for room in sorted(arrows) if room.startswith(f"{layer}.")]
+        lines += [f"  subgraph {layer}"]
+        lines += [f"    {_id(room)}[{room.partition('.')[2]}]" for room in inside]
+        lines += ["  end"]
     lines += [f"  {_id(one)} --> {_id(other)}" for one, other in drawn]
     return "\n".join([*lines, "```", ""])
 
@@ -107,7 +109,7 @@ def _nearest(arrows: Graph, room: str) -> set[str]:
 
 def _is_drawn(room: str) -> bool:
     """Folders; files beside them are few and everybody's."""
-    return bool(room) and (ROOT / room.replace(".", "/")).is_dir() and room != DIVIDED
+    return bool(room) and (ROOT / room.replace(".", "/")).is_dir() and room not in DIVIDED
 
 
 def page_with(drawn: str, page: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.rooms import PAGE, ROOT, circles, graph, imports, page_with, picture, room_of
 
 MAY_USE = {
@@ -43,12 +45,17 @@ LIBRARIES = {
     "tracer": {"torch", "rich"},
     "doctor": {"torch"},
 }
-ROOMS = (
-    "patching", "trail", "identity", "noticing", "events", "audit", "watching", "reading",
-    "rehearsal", "explaining", "exports", "hooks", "recording", "entrances",
-)  # fmt: skip
-"""Of the tracer: each may import from those before it."""
-ABOVE_ALL_ROOMS = "pytest_plugin"
+ROOMS = {
+    "analyzer": (
+        "reading", "syntax", "facts", "values", "places", "choosing", "fixing", "judging",
+    ),
+    "tracer": (
+        "patching", "trail", "identity", "noticing", "events", "audit", "watching", "reading",
+        "rehearsal", "explaining", "exports", "hooks", "recording", "entrances",
+    ),
+}  # fmt: skip
+"""Of a layer: each may import from those before it."""
+ABOVE_ALL_ROOMS = {"analyzer": set[str](), "tracer": {"pytest_plugin"}}
 FILES = sorted(ROOT.rglob("*.py"))
 
 
@@ -76,8 +83,9 @@ def test_libraries_stay_in_their_layers() -> None:
         assert used <= allowed, f"{path.relative_to(ROOT)} uses {sorted(used - allowed)}"
 
 
-def test_rooms_of_the_tracer_import_in_one_direction() -> None:
-    order = {f"tracer.{room}": place for place, room in enumerate(ROOMS)}
+@pytest.mark.parametrize("layer", ROOMS)
+def test_rooms_import_in_one_direction(layer: str) -> None:
+    order = {f"{layer}.{room}": place for place, room in enumerate(ROOMS[layer])}
     upwards = [
         f"{module} imports {other}"
         for module, others in graph().items()
@@ -87,10 +95,11 @@ def test_rooms_of_the_tracer_import_in_one_direction() -> None:
     assert not upwards, "\n".join(upwards)
 
 
-def test_the_order_names_every_room_of_the_tracer() -> None:
-    tracer = ROOT / "tracer"
-    assert {each.parent.name for each in tracer.glob("*/__init__.py")} == set(ROOMS)
-    assert {each.stem for each in tracer.glob("*.py")} == {"__init__", ABOVE_ALL_ROOMS}
+@pytest.mark.parametrize("layer", ROOMS)
+def test_the_order_names_every_room(layer: str) -> None:
+    folder = ROOT / layer
+    assert {each.parent.name for each in folder.glob("*/__init__.py")} == set(ROOMS[layer])
+    assert {each.stem for each in folder.glob("*.py")} == {"__init__"} | ABOVE_ALL_ROOMS[layer]
 
 
 def test_no_modules_import_each_other() -> None:

@@ -13,8 +13,8 @@ from tensortrail.config import Config, ConfigError
 from tensortrail.files import within
 
 if TYPE_CHECKING:
-    from tensortrail.analyzer.baseline import Baseline, Entry
-    from tensortrail.analyzer.request import CheckRequest, CheckResult
+    from tensortrail.analyzer.choosing.baseline import Baseline, Entry
+    from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult
     from tensortrail.findings import Finding
 
 _SHOWN = 10
@@ -33,7 +33,7 @@ def path_of(config: Config, options: Namespace) -> str:
             )
         return path
     if options.write_baseline:
-        from tensortrail.analyzer.baseline import DEFAULT_NAME
+        from tensortrail.analyzer.choosing.baseline import DEFAULT_NAME
 
         return os.path.join(config.root, DEFAULT_NAME)
     return ""
@@ -91,7 +91,7 @@ def shrunk(request: CheckRequest, result: CheckResult) -> Iterator[str]:
 
 
 def _loaded(path: str, to_be_written: bool) -> Baseline:
-    from tensortrail.analyzer.baseline import BadBaseline, Baseline, load
+    from tensortrail.analyzer.choosing.baseline import BadBaseline, Baseline, load
 
     try:
         return load(path)
@@ -110,8 +110,8 @@ def _judged(
     request: CheckRequest, result: CheckResult, baseline: Baseline
 ) -> Callable[[Entry], bool]:
     """Whether this check would have found what the entry stands for."""
-    from tensortrail.analyzer.own import CRASHED, IN_PART, OWN, UNREADABLE
-    from tensortrail.analyzer.rule_index import listed
+    from tensortrail.analyzer.choosing.own import CRASHED, IN_PART, OWN, UNREADABLE
+    from tensortrail.analyzer.choosing.rule_index import listed
     from tensortrail.findings import Severity
 
     rules = listed()

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.python_files import shown as shown_to_people
-from tensortrail.analyzer.request import CheckRequest, CheckResult
+from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult
+from tensortrail.analyzer.judging.engine import check
+from tensortrail.analyzer.reading.python_files import shown as shown_to_people
 from tensortrail.cli.console import counted, fail, say, wants_color, write_output, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_out import notes, why_nothing
@@ -119,9 +119,9 @@ def _report(
         known = f" {len(result.known)} more in the baseline." if result.known else ""
         _emit(options, f"No findings: {counted(len(result.files), 'file')} checked.{known}")
         return
-    from tensortrail.analyzer.fixer import with_previews
-    from tensortrail.analyzer.own import OWN
-    from tensortrail.analyzer.rule_index import listed
+    from tensortrail.analyzer.choosing.own import OWN
+    from tensortrail.analyzer.choosing.rule_index import listed
+    from tensortrail.analyzer.fixing.fixer import with_previews
     from tensortrail.findings import Report
     from tensortrail.reporters import render
 
@@ -147,7 +147,7 @@ def _report(
 
 def _reader(request: CheckRequest) -> Callable[[str], bytes]:
     """Reads the Python in a file, or in standard input."""
-    from tensortrail.analyzer.python_files import python_of
+    from tensortrail.analyzer.reading.python_files import python_of
     from tensortrail.files import read as read_file
 
     @lru_cache(maxsize=1)

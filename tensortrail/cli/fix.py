@@ -76,7 +76,7 @@ class Changed:
 
 def _edit(findings: Sequence[Finding], options: Namespace, changed: Changed) -> None:
     """The edits that findings bring along."""
-    from tensortrail.analyzer.fixer import allowed
+    from tensortrail.analyzer.fixing.fixer import allowed
     from tensortrail.files import read
 
     by_file: dict[str, list[tuple[Finding, Fix]]] = defaultdict(list)
@@ -98,7 +98,7 @@ def _edit(findings: Sequence[Finding], options: Namespace, changed: Changed) -> 
 
 def _together(data: bytes, todo: Sequence[tuple[Finding, Fix]]) -> tuple[bytes, list[Finding]]:
     """The bytes with all fixes that fit together. What several ask for is put in once."""
-    from tensortrail.analyzer.edits import apply
+    from tensortrail.analyzer.fixing.edits import apply
 
     taken: list[Edit] = []
     mended: list[Finding] = []
@@ -125,7 +125,7 @@ def _set(
 ) -> None:
     """Settings of calls, for findings without an edit and in files that have no other change:
     places in a changed file are other ones."""
-    from tensortrail.analyzer.suggestions import plan
+    from tensortrail.analyzer.fixing.suggestions import plan
 
     left = [each for each in findings if each not in changed.mended]
     wanted = plan(left, timeline.changed)
@@ -145,7 +145,7 @@ def _set(
 
 
 def _put(path: str, before: bytes, after: bytes, options: Namespace, changed: Changed) -> None:
-    from tensortrail.analyzer.fixer import unified_diff
+    from tensortrail.analyzer.fixing.fixer import unified_diff
     from tensortrail.files import write
 
     if options.diff:

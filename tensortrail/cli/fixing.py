@@ -7,11 +7,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from tensortrail.analyzer.engine import Checker
-from tensortrail.analyzer.fixer import Fixed, compiles, fix_file, unified_diff
-from tensortrail.analyzer.python_files import fits, python_of, with_python
-from tensortrail.analyzer.request import CheckRequest, CheckResult, digest_of
-from tensortrail.analyzer.source import Unreadable
+from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult, digest_of
+from tensortrail.analyzer.fixing.fixer import Fixed, compiles, fix_file, unified_diff
+from tensortrail.analyzer.judging.engine import Checker
+from tensortrail.analyzer.reading.python_files import fits, python_of, with_python
+from tensortrail.analyzer.reading.source import Unreadable
 from tensortrail.files import read, write
 from tensortrail.findings import Finding
 
@@ -74,10 +74,10 @@ def fix(
 
 def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> list[str]:
     """Put a suppression beside every finding; says what was done."""
-    from tensortrail.analyzer.edits import apply
-    from tensortrail.analyzer.own import OWN
-    from tensortrail.analyzer.source import Source
-    from tensortrail.analyzer.suppress import added_ignores
+    from tensortrail.analyzer.choosing.own import OWN
+    from tensortrail.analyzer.fixing.edits import apply
+    from tensortrail.analyzer.judging.suppress import added_ignores
+    from tensortrail.analyzer.reading.source import Source
 
     messages: list[str] = []
     done: set[Hashable] = set()

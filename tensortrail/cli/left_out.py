@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.analyzer.request import CheckResult
+from tensortrail.analyzer.choosing.request import CheckResult
 from tensortrail.cli.console import counted
 
 _SHOWN = 5
@@ -12,7 +12,7 @@ _SHOWN = 5
 
 def why_nothing(result: CheckResult) -> list[str]:
     """What to say below "no Python files found"."""
-    from tensortrail.analyzer.discover import counted_by_reason
+    from tensortrail.analyzer.reading.discover import counted_by_reason
 
     counts = counted_by_reason(result.left_out).most_common()
     lines = [f"{counted(count, 'file')} left out by {reason}" for reason, count in counts[:_SHOWN]]

@@ -11,9 +11,9 @@ from tensortrail.files import read
 
 
 def show_places(paths: Sequence[str]) -> int:
-    from tensortrail.analyzer.module import open_project
-    from tensortrail.analyzer.places.show import shown
-    from tensortrail.analyzer.source import Unreadable
+    from tensortrail.analyzer.judging.module import open_project
+    from tensortrail.analyzer.judging.shown_places import shown
+    from tensortrail.analyzer.reading.source import Unreadable
     from tensortrail.inert import inert, inert_path
 
     project, code = open_project(), CLEAN

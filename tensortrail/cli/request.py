@@ -8,14 +8,14 @@ from argparse import Namespace
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.cli.baseline import with_baseline
 from tensortrail.cli.selection import codes_of, selected, selected_by_name
 from tensortrail.config import Config, ConfigError, load
 from tensortrail.files import read, within
 
 if TYPE_CHECKING:
-    from tensortrail.analyzer.profile import Profile
+    from tensortrail.analyzer.choosing.profile import Profile
 
 
 def refuse_mixed_up(options: Namespace, paths: list[str]) -> None:
@@ -116,7 +116,7 @@ def _changed(options: Namespace, first_path: str) -> frozenset[str] | None:
 
 
 def _profile() -> Profile:
-    from tensortrail.analyzer.profile import Profile
+    from tensortrail.analyzer.choosing.profile import Profile
 
     return Profile()
 

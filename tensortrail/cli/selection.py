@@ -22,8 +22,8 @@ def selected_by_name(config: Config) -> frozenset[str]:
 
 
 def codes_of(selectors: Iterable[str]) -> set[str]:
-    from tensortrail.analyzer.own import OWN
-    from tensortrail.analyzer.rule_index import listed
+    from tensortrail.analyzer.choosing.own import OWN
+    from tensortrail.analyzer.choosing.rule_index import listed
 
     rules = listed()
     found: set[str] = set()

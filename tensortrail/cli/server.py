@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from tensortrail import __version__
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.cli.console import fail, say
 from tensortrail.cli.exit_codes import CLEAN, FAILED
 from tensortrail.config import ConfigError

@@ -11,11 +11,11 @@ from tensortrail.cli.console import counted, say, write_bytes
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 
 if TYPE_CHECKING:
-    from tensortrail.analyzer.suggestions import Plan
+    from tensortrail.analyzer.fixing.suggestions import Plan
 
 
 def run(options: Namespace) -> int:
-    from tensortrail.analyzer.suggestions import plan
+    from tensortrail.analyzer.fixing.suggestions import plan
     from tensortrail.cli.report import findings_of, opened_run
 
     timeline = opened_run(options.run)

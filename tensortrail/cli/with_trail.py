@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensortrail.analyzer.engine import ignored
-from tensortrail.analyzer.python_files import python_of
-from tensortrail.analyzer.request import CheckRequest
-from tensortrail.analyzer.source import Unreadable
-from tensortrail.analyzer.suppress import silenced, suppressions_in
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.judging.engine import ignored
+from tensortrail.analyzer.judging.suppress import silenced, suppressions_in
+from tensortrail.analyzer.reading.python_files import python_of
+from tensortrail.analyzer.reading.source import Unreadable
 from tensortrail.config import ConfigError
 from tensortrail.files import read
 from tensortrail.findings import Finding

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from lsprotocol import types as lsp
 
-from tensortrail.analyzer.fixer import FindAgain, fix_file
-from tensortrail.analyzer.own import OWN
-from tensortrail.analyzer.script_settings import patched
-from tensortrail.analyzer.source import Source
-from tensortrail.analyzer.suppress import added_ignores
-from tensortrail.analyzer.unreadable import Unreadable
+from tensortrail.analyzer.choosing.own import OWN
+from tensortrail.analyzer.fixing.fixer import FindAgain, fix_file
+from tensortrail.analyzer.fixing.script_settings import patched
+from tensortrail.analyzer.judging.suppress import added_ignores
+from tensortrail.analyzer.reading.source import Source
+from tensortrail.analyzer.reading.unreadable import Unreadable
 from tensortrail.editor.buffers import Buffer, Edits
 from tensortrail.editor.diagnostics import diagnostic
 from tensortrail.findings import Edit, Finding, Fix, Safety, Setting, Site

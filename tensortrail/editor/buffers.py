@@ -9,10 +9,10 @@ from typing import Protocol
 
 from lsprotocol import types as lsp
 
-from tensortrail.analyzer.edits import apply
-from tensortrail.analyzer.fixer import compiles
-from tensortrail.analyzer.notebooks.program import RawCell, holds, join, split
-from tensortrail.analyzer.notebooks.shown import Cells
+from tensortrail.analyzer.fixing.edits import apply
+from tensortrail.analyzer.fixing.fixer import compiles
+from tensortrail.analyzer.reading.notebooks.program import RawCell, holds, join, split
+from tensortrail.analyzer.reading.notebooks.shown import Cells
 from tensortrail.editor.text import Text
 from tensortrail.findings import Edit, Site
 

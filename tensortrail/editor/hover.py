@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from tensortrail.analyzer.own import OWN
-from tensortrail.analyzer.rule_index import listed
+from tensortrail.analyzer.choosing.own import OWN
+from tensortrail.analyzer.choosing.rule_index import listed
 from tensortrail.findings import Finding, RuleInfo
 
 _STORY = ("What it does", "Why is this bad?", "Fix safety")

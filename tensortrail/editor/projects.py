@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensortrail.analyzer.discover import matches
-from tensortrail.analyzer.engine import Checker, ignored
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.judging.engine import Checker, ignored
+from tensortrail.analyzer.reading.discover import matches
 from tensortrail.config import ConfigError
 from tensortrail.findings import Finding
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
-from tensortrail.analyzer.suppress import silenced, suppressions_in
+from tensortrail.analyzer.judging.suppress import silenced, suppressions_in
 from tensortrail.editor import actions, diagnostics, hover, lens
 from tensortrail.editor.buffers import Buffer, File
 from tensortrail.editor.checks import Checked, Checks

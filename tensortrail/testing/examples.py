@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tensortrail.analyzer.fixer import fix_file
-from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.module import open_project
-from tensortrail.analyzer.triggers import may_flag
+from tensortrail.analyzer.choosing.triggers import may_flag
+from tensortrail.analyzer.fixing.fixer import fix_file
+from tensortrail.analyzer.judging.judge import judge
+from tensortrail.analyzer.judging.module import open_project
 from tensortrail.doctor.settings.examine import review
 from tensortrail.doctor.settings.reading import read_settings
 from tensortrail.findings import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensortrail.analyzer.triggers import may_flag
+from tensortrail.analyzer.choosing.triggers import may_flag
 from tensortrail.rules.base import Rule
 from tensortrail.rules.examples import Bad, Good
 from tensortrail.testing.examples import run

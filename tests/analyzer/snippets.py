@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from tensortrail.analyzer.module import PythonModule, open_project
+from tensortrail.analyzer.judging.module import PythonModule, open_project
 
 
 def module_of(source: str, path: str = "example.py") -> PythonModule:

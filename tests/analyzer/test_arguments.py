@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("libcst")
 
-from tensortrail.analyzer.arguments import with_argument
-from tensortrail.analyzer.origins import Refused
+from tensortrail.analyzer.fixing.arguments import with_argument
+from tensortrail.analyzer.fixing.origins import Refused
 
 GIVEN = {
     "no argument": ("f()", "f(size=7)"),

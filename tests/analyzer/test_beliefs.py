@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensortrail.analyzer.beliefs import Beliefs
+from tensortrail.analyzer.values.beliefs import Beliefs
 
 PATHS = ["a", "b", "a.x", "a.y", "a.x.z", "a[0]", "a[0].x", "ab", "ab.x", "b.x", "c"]
 STEPS = st.lists(

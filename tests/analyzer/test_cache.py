@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.cache import FILE, Cache
-from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.request import CheckRequest, FileResult
+from tensortrail.analyzer.choosing.request import CheckRequest, FileResult
+from tensortrail.analyzer.judging.cache import FILE, Cache
+from tensortrail.analyzer.judging.engine import check
 from tensortrail.findings import Confidence, Finding, Severity, Site
 
 BASE = "import torch\nclass BaseTensor(torch.Tensor):\n    pass\n"

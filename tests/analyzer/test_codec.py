@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tensortrail.analyzer.codec import from_data, to_data
+from tensortrail.analyzer.judging.codec import from_data, to_data
 from tensortrail.findings import Confidence, Finding, Setting, Severity, Site
 
 SETTING = Setting("lib", "size", "7", "less", "save", call="save", at=Site("b.py", 4), position=1)

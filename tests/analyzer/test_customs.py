@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.module import PythonModule, open_project
+from tensortrail.analyzer.judging.judge import judge
+from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.rules import all_rules
 from tensortrail.rules.words import ProjectCall
 

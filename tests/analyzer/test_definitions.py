@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.module import PythonModule, open_project
-from tensortrail.analyzer.project import Project
+from tensortrail.analyzer.facts.project import Project
+from tensortrail.analyzer.judging.module import PythonModule, open_project
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def counted(project: Project, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return opened(path)
 
     monkeypatch.setattr(project, "_opened", count)
-    monkeypatch.setattr("tensortrail.analyzer.project._KEPT", 0)
+    monkeypatch.setattr("tensortrail.analyzer.facts.project._KEPT", 0)
     return read
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.discover import discover, matches
+from tensortrail.analyzer.reading.discover import discover, matches
 
 
 def tree(folder: Path, *files: str) -> None:

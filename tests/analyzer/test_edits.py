@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from tensortrail.analyzer.edits import apply
-from tensortrail.analyzer.source import Source
+from tensortrail.analyzer.fixing.edits import apply
+from tensortrail.analyzer.reading.source import Source
 from tensortrail.findings import Safety
 
 from .snippets import find, module_of
@@ -63,7 +63,7 @@ def test_windows_line_ends_stay() -> None:
     module = module_of("pass")
     assert module is not None
     data = b"def f():\r\n    act()\r\n    b()\r\n"
-    from tensortrail.analyzer.module import PythonModule, open_project
+    from tensortrail.analyzer.judging.module import PythonModule, open_project
 
     crlf = PythonModule("a.py", data, open_project())
     fix = crlf.wrap_in_if(crlf.statement_of(find(crlf, "act()")), "flag", Safety.UNSAFE)
@@ -83,7 +83,7 @@ def test_a_fix_that_would_not_parse_is_none() -> None:
 
 
 def test_a_file_in_another_encoding_gets_no_fix() -> None:
-    from tensortrail.analyzer.module import PythonModule, open_project
+    from tensortrail.analyzer.judging.module import PythonModule, open_project
 
     data = "# coding: latin-1\nx = act('é')\n".encode("latin-1")
     module = PythonModule("a.py", data, open_project())

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.judge import Judge
-from tensortrail.analyzer.module import PythonModule
-from tensortrail.analyzer.project import Project
-from tensortrail.analyzer.request import CheckRequest, CheckResult
-from tensortrail.analyzer.rule_index import listed, listed_as
+from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult
+from tensortrail.analyzer.choosing.rule_index import listed, listed_as
+from tensortrail.analyzer.facts.project import Project
+from tensortrail.analyzer.judging.engine import check
+from tensortrail.analyzer.judging.judge import Judge
+from tensortrail.analyzer.judging.module import PythonModule
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Module, Rule, all_rules
 
@@ -102,7 +102,7 @@ def test_a_rule_that_crashes_ends_only_its_own_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = {"ZZZ901": listed_as(Crashing), **listed()}
-    for user in ("judge", "chosen"):
+    for user in ("judging.judge", "choosing.chosen"):
         monkeypatch.setattr(f"tensortrail.analyzer.{user}.listed", lambda: rules)
     (tmp_path / "bad.py").write_text(BAD)
     result = run(tmp_path)
@@ -134,7 +134,7 @@ class Noting(Rule):
 def test_notes_that_are_told_only_where_their_rule_is_selected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, object], told: list[str]
 ) -> None:
-    for user in ("judge", "chosen"):
+    for user in ("judging.judge", "choosing.chosen"):
         rules = {"ZZZ902": listed_as(Noting)}
         monkeypatch.setattr(f"tensortrail.analyzer.{user}.listed", lambda rules=rules: rules)
     (tmp_path / "clean.py").write_text(CLEAN)
@@ -155,7 +155,7 @@ def test_a_buffer_in_place_of_files() -> None:
 
 
 def test_processes_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.jobs._WORTH_PROCESSES", 0)
+    monkeypatch.setattr("tensortrail.analyzer.judging.jobs._WORTH_PROCESSES", 0)
     for number in range(12):
         (tmp_path / f"bad{number}.py").write_text(BAD)
     assert run(tmp_path, jobs=2).findings == run(tmp_path, jobs=1).findings
@@ -204,9 +204,9 @@ def test_files_that_were_judged_are_let_go_without_the_collector(
         made.append(weakref.ref(module))
         return module
 
-    monkeypatch.setattr("tensortrail.analyzer.judge.PythonModule", noted)
-    monkeypatch.setattr("tensortrail.analyzer.module.PythonModule", noted)
-    monkeypatch.setattr("tensortrail.analyzer.project._KEPT", 0)
+    monkeypatch.setattr("tensortrail.analyzer.judging.judge.PythonModule", noted)
+    monkeypatch.setattr("tensortrail.analyzer.judging.module.PythonModule", noted)
+    monkeypatch.setattr("tensortrail.analyzer.facts.project._KEPT", 0)
     (tmp_path / "base.py").write_text(BASE)
     (tmp_path / "__init__.py").write_text("")
     using = tmp_path / "using.py"

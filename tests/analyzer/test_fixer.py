@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.fixer import fix_file, unified_diff, with_previews
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.fixing.fixer import fix_file, unified_diff, with_previews
+from tensortrail.analyzer.judging.engine import check
 from tensortrail.files import write
 from tensortrail.findings import Confidence as C
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site

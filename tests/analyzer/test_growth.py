@@ -9,10 +9,10 @@ from types import FrameType
 import pytest
 
 from benchmarks.shapes import HEAD, SHAPES
-from tensortrail.analyzer.judge import Judge
-from tensortrail.analyzer.limits import Limit, TooMuch
-from tensortrail.analyzer.pieces import is_large, worth_parsing
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.judging.judge import Judge
+from tensortrail.analyzer.reading.limits import Limit, TooMuch
+from tensortrail.analyzer.reading.pieces import is_large, worth_parsing
 from tensortrail.findings import Finding
 
 FEW, MANY = 40, 240
@@ -54,7 +54,7 @@ def work_of(source: str) -> tuple[int, list[Finding]]:
 @pytest.fixture(autouse=True)
 def _no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The growth itself is measured, not where it is cut off."""
-    monkeypatch.setattr("tensortrail.analyzer.judge.MOST_SECONDS", 600.0)
+    monkeypatch.setattr("tensortrail.analyzer.judging.judge.MOST_SECONDS", 600.0)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -91,8 +91,8 @@ def test_what_is_nested_too_deeply_is_said_and_the_rest_is_judged() -> None:
 
 
 def test_a_file_that_takes_too_long_is_judged_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.judge.MOST_SECONDS", 0.0)
-    monkeypatch.setattr("tensortrail.analyzer.limits._EVERY", 10)
+    monkeypatch.setattr("tensortrail.analyzer.judging.judge.MOST_SECONDS", 0.0)
+    monkeypatch.setattr("tensortrail.analyzer.reading.limits._EVERY", 10)
     found = judged(SHAPES["findings_apart"](50))
     [said] = [each for each in found if each.code == "TTR004"]
     assert "more rules, as it takes more than" in said.message
@@ -101,7 +101,7 @@ def test_a_file_that_takes_too_long_is_judged_in_part(monkeypatch: pytest.Monkey
 def test_time_spent_on_one_file_is_no_matter_for_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.limits._EVERY", 10)
+    monkeypatch.setattr("tensortrail.analyzer.reading.limits._EVERY", 10)
     limit = Limit()
     limit.begin(0.0)
     with pytest.raises(TooMuch):
@@ -114,8 +114,8 @@ def test_time_spent_on_one_file_is_no_matter_for_the_next(
 
 @pytest.fixture
 def _soon_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.pieces._LARGE", 10_000)
-    monkeypatch.setattr("tensortrail.analyzer.pieces.MOST_WORDS", 3_000)
+    monkeypatch.setattr("tensortrail.analyzer.reading.pieces._LARGE", 10_000)
+    monkeypatch.setattr("tensortrail.analyzer.reading.pieces.MOST_WORDS", 3_000)
 
 
 @pytest.mark.usefixtures("_soon_large")
@@ -146,8 +146,8 @@ def test_of_what_was_not_judged_no_comment_is_called_unused() -> None:
 def test_brackets_and_signs_one_inside_the_other_count_as_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.pieces._LARGE", 0)
-    monkeypatch.setattr("tensortrail.analyzer.pieces.MOST_WORDS", 100)
+    monkeypatch.setattr("tensortrail.analyzer.reading.pieces._LARGE", 0)
+    monkeypatch.setattr("tensortrail.analyzer.reading.pieces.MOST_WORDS", 100)
     assert is_large(b"x = " + b"[" * 120 + b"]" * 120)
     assert is_large(b"x = " + b"- " * 120 + b"1")
     assert not is_large(b"x = [" + b"f(1) + 1, " * 20 + b"]")

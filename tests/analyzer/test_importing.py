@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tensortrail.analyzer.importing import with_import
-from tensortrail.analyzer.origins import Refused
+from tensortrail.analyzer.fixing.importing import with_import
+from tensortrail.analyzer.fixing.origins import Refused
 
 STATEMENT = "from a.b import C"
 ADDED = {

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortrail.analyzer.notebooks.magics import original, tamed
-from tensortrail.analyzer.python_files import python_of, with_python
-from tensortrail.analyzer.source import Unreadable
+from tensortrail.analyzer.reading.notebooks.magics import original, tamed
+from tensortrail.analyzer.reading.python_files import python_of, with_python
+from tensortrail.analyzer.reading.source import Unreadable
 
 
 def notebook(*cells: str | dict[str, Any], indent: int | None = 1, **metadata: Any) -> bytes:

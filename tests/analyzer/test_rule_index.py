@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer import rule_index
-from tensortrail.analyzer.rule_index import listed, listed_as
-from tensortrail.analyzer.triggers import Filter
+from tensortrail.analyzer.choosing import rule_index
+from tensortrail.analyzer.choosing.rule_index import listed, listed_as
+from tensortrail.analyzer.choosing.triggers import Filter
 from tensortrail.rules import all_rules
 
 IMPORTED = """

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("libcst")
 
-from tensortrail.analyzer.script_settings import patched
+from tensortrail.analyzer.fixing.script_settings import patched
 from tensortrail.findings import Setting, Site
 
 CALL = "model.save_pretrained('out', **options)\n"

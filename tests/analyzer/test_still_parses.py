@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tensortrail.analyzer import still_parses
-from tensortrail.analyzer.edits import apply
-from tensortrail.analyzer.source import Source
-from tensortrail.analyzer.still_parses import Checker
+from tensortrail.analyzer.fixing import still_parses
+from tensortrail.analyzer.fixing.edits import apply
+from tensortrail.analyzer.fixing.still_parses import Checker
+from tensortrail.analyzer.reading.source import Source
 from tensortrail.findings import Edit
 from tensortrail.rules import all_rules
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("libcst")
 
-from tensortrail.analyzer.suggestions import plan, suggested
+from tensortrail.analyzer.fixing.suggestions import plan, suggested
 from tensortrail.findings import Confidence, Finding, Setting, Severity, Site
 
 SOURCE = "save(a, size=1)\nsave(b, size=2)\nload()\n"

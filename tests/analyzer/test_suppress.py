@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortrail.analyzer.edits import apply
-from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.request import CheckRequest
-from tensortrail.analyzer.source import Source
-from tensortrail.analyzer.suppress import added_ignores, suppressions_in
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.fixing.edits import apply
+from tensortrail.analyzer.judging.engine import check
+from tensortrail.analyzer.judging.suppress import added_ignores, suppressions_in
+from tensortrail.analyzer.reading.source import Source
 from tensortrail.findings import Finding
 
 LINE = 'def f(t):\n    return t.weight.device == "meta"{comment}\n'

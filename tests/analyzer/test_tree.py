@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tensortrail.analyzer.tree import Tree
+from tensortrail.analyzer.syntax.tree import Tree
 
 from .snippets import find, module_of
 

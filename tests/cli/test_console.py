@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.request import CheckResult
+from tensortrail.analyzer.choosing.request import CheckResult
 from tensortrail.cli import main
 from tensortrail.cli.console import fail, say
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tensortrail.analyzer.gitignore import bounded
+from tensortrail.analyzer.reading.gitignore import bounded
 from tests.parts import first_of
 
 from .attacked import BAD, Attacked

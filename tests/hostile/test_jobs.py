@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer import jobs
-from tensortrail.analyzer.request import CheckRequest, FileResult
+from tensortrail.analyzer.choosing.request import CheckRequest, FileResult
+from tensortrail.analyzer.judging import jobs
 
 from .attacked import BAD, Attacked
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.engine import Checker, check
-from tensortrail.analyzer.fixer import compiles, fix_file
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.fixing.fixer import compiles, fix_file
+from tensortrail.analyzer.judging.engine import Checker, check
 from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.fixer import compiles, fix_file
-from tensortrail.analyzer.request import CheckResult
+from tensortrail.analyzer.choosing.request import CheckResult
+from tensortrail.analyzer.fixing.fixer import compiles, fix_file
 from tensortrail.findings import Edit, Finding, Site
 from tests.analyzer.test_fixer import finding_with
 
@@ -159,7 +159,7 @@ def test_one_bad_fix_among_many_costs_only_itself() -> None:
     ],
 )
 def test_an_inserted_line_ends_like_its_neighbours(lines: list[str], inserted: str) -> None:
-    from tensortrail.analyzer.module import PythonModule, open_project
+    from tensortrail.analyzer.judging.module import PythonModule, open_project
     from tensortrail.findings import Safety
 
     module = PythonModule("a.py", "".join(lines).format(bad="c = 3").encode(), open_project())

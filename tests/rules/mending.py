@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tensortrail.analyzer.suggestions import plan
+from tensortrail.analyzer.fixing.suggestions import plan
 from tests.rules.recorded import Seen
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.suppress import silenced, suppressions_in
+from tensortrail.analyzer.judging.suppress import silenced, suppressions_in
 from tensortrail.cli.rule_pages import pages
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.page import seen, shown

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tensortrail.analyzer.module import PythonModule, open_project
+from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.rules.shared.operations import operations
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.places.index import PlacesOfFile
-from tensortrail.analyzer.project_file import ProjectFile
 from tensortrail.rules.places import FunctionPlaces, Held
 from tensortrail.rules.view import FunctionNode
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from tensortrail.analyzer.places.joins import join
-from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.view import FunctionNode
 

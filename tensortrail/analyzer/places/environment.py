@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensortrail.analyzer.beliefs import Beliefs
+from tensortrail.analyzer.values.beliefs import Beliefs
 from tensortrail.rules.places import Held, Place
 
 

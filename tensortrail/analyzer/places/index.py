@@ -6,14 +6,14 @@ import ast
 from collections.abc import Sequence
 from functools import partial
 
-from tensortrail.analyzer.beliefs import Beliefs
+from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.places.attributes import own_attribute
 from tensortrail.analyzer.places.components import is_of_library, may_be_model
 from tensortrail.analyzer.places.parameters import is_static
 from tensortrail.analyzer.places.results import Callee
 from tensortrail.analyzer.places.statements import Inference
-from tensortrail.analyzer.project_file import ProjectFile
-from tensortrail.analyzer.tree import SCOPES, Tree
+from tensortrail.analyzer.syntax.tree import SCOPES, Tree
+from tensortrail.analyzer.values.beliefs import Beliefs
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.view import FunctionNode
 

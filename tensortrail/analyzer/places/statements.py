@@ -11,7 +11,7 @@ from tensortrail.analyzer.places.expressions import Expressions
 from tensortrail.analyzer.places.joins import join, join_environments
 from tensortrail.analyzer.places.parameters import parameters_of
 from tensortrail.analyzer.places.world import World
-from tensortrail.analyzer.tree import SCOPES
+from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.rules.places import UNKNOWN_HELD, Held, What, opposite
 from tensortrail.rules.view import FunctionNode
 

@@ -6,7 +6,7 @@ import ast
 from typing import Protocol
 
 from tensortrail.analyzer.places.results import Callee
-from tensortrail.analyzer.tree import Tree
+from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.places import Held
 
 

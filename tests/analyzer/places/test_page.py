@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.module import open_project
+from tensortrail.analyzer.judging.judge import judge
+from tensortrail.analyzer.judging.module import open_project
 from tensortrail.rules import all_rules
 
 PAGE = Path(__file__).parents[3] / "docs" / "places.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.module import PythonModule
+from tensortrail.analyzer.judging.module import PythonModule
 
 from ..snippets import find, module_of, package
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tensortrail.analyzer.suggestions import plan
+from tensortrail.analyzer.fixing.suggestions import plan
 from tensortrail.findings import Safety, Severity
 from tensortrail.rules import Did
 from tests.rules.mending import mended

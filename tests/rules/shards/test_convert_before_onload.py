@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensortrail.analyzer.triggers import may_flag
+from tensortrail.analyzer.choosing.triggers import may_flag
 from tensortrail.findings import Severity
 from tensortrail.rules.shards.convert_before_onload import ConvertBeforeOnload
 from tensortrail.testing import run

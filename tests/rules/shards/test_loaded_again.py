@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.engine import check
-from tensortrail.analyzer.request import CheckRequest
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.judging.engine import check
 from tensortrail.findings import Finding, Severity
 
 SAVED = """\

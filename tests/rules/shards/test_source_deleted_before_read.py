@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensortrail.analyzer.triggers import may_flag
+from tensortrail.analyzer.choosing.triggers import may_flag
 from tensortrail.rules.shards.source_deleted_before_read import SourceDeletedBeforeRead
 from tensortrail.testing import run
 

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tensortrail.analyzer.judge import judge
-from tensortrail.analyzer.module import open_project
+from tensortrail.analyzer.judging.judge import judge
+from tensortrail.analyzer.judging.module import open_project
 from tensortrail.findings import Confidence, Finding, Severity, Site
 from tensortrail.rules import Did, Rule, Timeline, all_rules
 from tensortrail.tracer.reading.findings_of_run import findings, merge

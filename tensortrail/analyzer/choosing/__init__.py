@@ -1,0 +1,1 @@
+"""What a check is asked, and which rules look at which file."""

@@ -1,0 +1,75 @@
+"""Codes the engine itself reports under, beside the rules'."""
+
+from __future__ import annotations
+
+from tensortrail.analyzer.choosing.request import FileResult
+from tensortrail.findings import Confidence, Finding, RuleInfo, Severity, Site
+
+UNREADABLE = "TTR001"
+UNUSED = "TTR002"
+CRASHED = "TTR003"
+IN_PART = "TTR004"
+
+OWN = {
+    code: RuleInfo(code, name, summary, severity, Confidence.HIGH, f"# {name} ({code})\n\n{text}\n")
+    for code, name, summary, severity, text in (
+        (
+            UNREADABLE,
+            "unreadable-source",
+            "A file cannot be read or parsed.",
+            Severity.ERROR,
+            "The file is no valid Python, or cannot be opened, so nothing in it was checked. "
+            "All other files were.",
+        ),
+        (
+            UNUSED,
+            "unused-suppression",
+            "A comment suppresses a finding that is not there.",
+            Severity.WARNING,
+            "The risk is gone, or the comment stands on another line than the finding. "
+            "Remove the comment, so that it cannot hide a later one.",
+        ),
+        (
+            CRASHED,
+            "rule-crashed",
+            "A rule failed on this file.",
+            Severity.WARNING,
+            "An error inside tensortrail or a third party's rule. Everything else was checked. "
+            "Please report it with the file, or a part of it that shows the failure.",
+        ),
+        (
+            IN_PART,
+            "checked-in-part",
+            "A file takes too much work, and was not checked as a whole.",
+            Severity.WARNING,
+            "The file is very large, nested very deeply, or of a shape that makes the work grow. "
+            "The message says which rules, functions or statements were left out; what is "
+            "reported beside it holds, and all other files were checked. Split the file, or "
+            "exclude it if it is generated.",
+        ),
+    )
+}
+
+
+def own_finding(code: str, message: str, site: Site) -> Finding:
+    info = OWN[code]
+    return Finding(code, info.name, message, info.severity, info.confidence, site)
+
+
+def only(code: str, message: str, site: Site) -> FileResult:
+    return FileResult(site.file, (own_finding(code, message, site),))
+
+
+def unopened(path: str, error: OSError) -> FileResult:
+    message = f"cannot be opened: {error.strerror or error}"
+    return only(UNREADABLE, message, Site(path, 1))
+
+
+def unreadable(path: str, error: ValueError) -> FileResult:
+    """For a `Unreadable` of the source."""
+    place = Site(path, getattr(error, "line", 1), getattr(error, "column", 1))
+    return only(UNREADABLE, str(error), place)
+
+
+def ended(path: str) -> FileResult:
+    return only(CRASHED, "the process that judged this file was ended by it", Site(path, 1))

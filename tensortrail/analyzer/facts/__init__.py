@@ -1,0 +1,1 @@
+"""Classes, names and settings wherever a project or a library defines them."""

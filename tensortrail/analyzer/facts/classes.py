@@ -1,0 +1,282 @@
+"""Facts about classes: wrapper subclasses, the ops they answer, modules, ancestors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from tensortrail.analyzer.facts import known
+from tensortrail.analyzer.syntax.guards import Guards
+from tensortrail.analyzer.syntax.names import dotted_name
+from tensortrail.analyzer.syntax.tree import SCOPES, Tree
+from tensortrail.analyzer.syntax.walk import in_order
+from tensortrail.rules.words import Branch, ClassFacts
+
+MOST_ANCESTORS = 64
+DISPATCH = "__torch_dispatch__"
+_REGISTERING = ("register_buffer", "register_parameter", "add_module", "register_module")
+_REWRAPS = ("tree_map", "tree_map_only", "return_and_correct_aliasing")
+
+
+class ClassFile(Protocol):
+    """What is asked of the file a class stands in."""
+
+    path: str
+    name: str
+    tree: Tree
+
+    def qualified(self, node: ast.AST) -> str: ...
+
+
+def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
+    """What the class says by itself, without its ancestors."""
+    methods = [each for each in node.body if isinstance(each, SCOPES)]
+    dispatch = next((each for each in methods if each.name == DISPATCH), None)
+    name = ".".join(filter(None, (file.name, file.tree.qualname_of(node))))
+    is_wrapper = any(_makes_wrapper(file.tree, method) for method in methods)
+    handles = set(_ops_registered(file, node, is_wrapper or dispatch is not None))
+    handles |= known.LIBRARY_HANDLES.get(node.name, frozenset())
+    if dispatch is not None:
+        handles.update(_ops_compared(file, dispatch))
+    return ClassFacts(
+        name=name,
+        bases=tuple(filter(None, (file.qualified(base) for base in node.bases))),
+        is_wrapper=is_wrapper,
+        handles=frozenset(handles),
+        rewraps_rest=dispatch is not None and _rewraps_rest(file, dispatch),
+        raises_rest=dispatch is not None and isinstance(dispatch.body[-1], ast.Raise),
+        takes=frozenset(_taken(methods)),
+        methods=frozenset(each.name for each in methods),
+        fields=frozenset(_fields(file.tree, node)),
+        registered=frozenset(_registered(file, node)),
+        file=file.path,
+        line=node.lineno,
+    )
+
+
+def with_ancestors(own: ClassFacts, look_up: Callable[[str], ClassFacts | None]) -> ClassFacts:
+    """The same with everything inherited. `look_up` gives complete facts of a base."""
+    bases: dict[str, None] = {}
+    found = [own]
+    complete = True
+    for name in own.bases:
+        bases[name] = None
+        base = look_up(name)
+        if base is None:
+            complete = False
+            continue
+        if len(base.bases) >= MOST_ANCESTORS:
+            base = _summary(base)
+        complete &= base.complete
+        bases.update(dict.fromkeys(base.bases))
+        found.append(base)
+    dispatching = next((each for each in found if DISPATCH in each.methods), own)
+    return ClassFacts(
+        name=own.name,
+        bases=tuple(bases),
+        is_module=any(each.is_module for each in found),
+        is_wrapper=any(each.is_wrapper for each in found),
+        handles=frozenset().union(*(each.handles for each in found)),
+        rewraps_rest=dispatching.rewraps_rest,
+        raises_rest=dispatching.raises_rest
+        or (DISPATCH not in dispatching.methods and "TorchAOBaseTensor" in "".join(bases)),
+        takes=frozenset().union(*(each.takes for each in found)),
+        methods=frozenset().union(*(each.methods for each in found)),
+        fields=frozenset().union(*(each.fields for each in found)),
+        registered=frozenset().union(*(each.registered for each in found)),
+        complete=complete,
+        file=own.file,
+        line=own.line,
+    )
+
+
+def _summary(far: ClassFacts) -> ClassFacts:
+    """What a class is, without what it has: for one at the end of a long line of ancestors."""
+    return ClassFacts(
+        far.name,
+        far.bases[-1:],
+        is_module=far.is_module,
+        is_wrapper=far.is_wrapper,
+        rewraps_rest=far.rewraps_rest,
+        raises_rest=far.raises_rest,
+    )
+
+
+def library_facts(name: str) -> ClassFacts | None:
+    """A class outside the project, by its name alone."""
+    last = name.rpartition(".")[2]
+    if known.MODULE_BASES.search(name):
+        return ClassFacts(name, ("torch.nn.Module",), is_module=True, complete=True)
+    if last in known.WRAPPER_BASES:
+        return ClassFacts(
+            name,
+            ("torch.Tensor",),
+            is_wrapper=True,
+            handles=known.LIBRARY_HANDLES.get(last, frozenset()),
+        )
+    if name in known.PLAIN_BASES:
+        bases = ("torch.Tensor",) if name in ("torch.Tensor", "torch.nn.Parameter") else ()
+        return ClassFacts(name, bases, complete=True, is_module=name == "torch.nn.Module")
+    return None
+
+
+def op_name(dotted: str) -> str:
+    """ "aten.new_empty" of any spelling of an overload of it; "" if it is no op."""
+    parts = dotted.split(".")
+    for namespace in ("aten", "c10d_functional", "_c10d_functional", "prims"):
+        if namespace in parts:
+            after = parts[parts.index(namespace) + 1 :]
+            return f"{namespace}.{after[0]}" if after else ""
+    if dotted.startswith("torch.Tensor.") and len(parts) == 3:
+        return f"aten.{parts[2]}"
+    return ""
+
+
+def _ops_in(file: ClassFile, node: ast.AST) -> Iterable[str]:
+    for below in file.tree.below(node):
+        if isinstance(below, ast.Attribute):
+            name = op_name(file.qualified(below) or dotted_name(below))
+            if name:
+                yield name
+
+
+def _ops_compared(file: ClassFile, dispatch: ast.AST) -> Iterable[str]:
+    """Ops the dispatch compares its function with, looks up, or matches."""
+    for below in file.tree.below(dispatch):
+        if isinstance(below, (ast.Compare, ast.Dict, ast.Set, ast.match_case)):
+            yield from _ops_in(file, below.pattern if isinstance(below, ast.match_case) else below)
+
+
+def _ops_registered(file: ClassFile, cls: ast.ClassDef, dispatches: bool) -> Iterable[str]:
+    """Ops registered by decorators or tables of the file, for this class."""
+    if not dispatches:
+        return
+    aliases = _implements_aliases(file)
+    for function in file.tree.nodes(ast.FunctionDef):
+        for decorator in function.decorator_list:
+            if not isinstance(decorator, ast.Call):
+                continue
+            called = dotted_name(decorator.func)
+            owner = aliases.get(called, called.rpartition(".")[0])
+            if owner and owner.rpartition(".")[2] not in (cls.name, "cls", "self"):
+                known_class = any(
+                    other.name == owner.rpartition(".")[2]
+                    for other in file.tree.nodes(ast.ClassDef)
+                )
+                if known_class:
+                    continue
+            for argument in decorator.args:
+                yield from _ops_in(file, argument)
+    for statement in file.tree.root.body:
+        value = getattr(statement, "value", None)
+        if isinstance(value, (ast.Dict, ast.Set, ast.List, ast.Call)):
+            if isinstance(value, ast.Dict):
+                for key in value.keys:
+                    if key is not None:
+                        yield from _ops_in(file, key)
+            elif isinstance(value, (ast.Set, ast.List)):
+                yield from _ops_in(file, value)
+        elif isinstance(statement, ast.For):
+            yield from _ops_in(file, statement.iter)
+
+
+def _implements_aliases(file: ClassFile) -> dict[str, str]:
+    """`implements = MyTensor.implements` -> {"implements": "MyTensor"}."""
+    found: dict[str, str] = {}
+    for statement in file.tree.root.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            dotted = dotted_name(statement.value)
+            if "." in dotted and not isinstance(statement.value, ast.Call):
+                found[statement.targets[0].id] = dotted.rpartition(".")[0]
+    return found
+
+
+def _makes_wrapper(tree: Tree, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    if method.name not in ("__new__", "__init__", "_wrap", "wrap"):
+        return False
+    called = tree.nodes(ast.Attribute, method)
+    return any(each.attr == "_make_wrapper_subclass" for each in called)
+
+
+def _rewraps_rest(file: ClassFile, dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    last = dispatch.body[-1]
+    assigned = _assigned_once(dispatch)
+
+    def origins(name: ast.expr) -> tuple[ast.expr, ...]:
+        made = assigned.get(name.id) if isinstance(name, ast.Name) else None
+        return (made,) if made is not None else ()
+
+    for branch in Guards(file.tree, origins).branches(dispatch):
+        if branch.body[-1] is not last and _keeps_some_plain(branch):
+            return False
+    if not isinstance(last, ast.Return) or last.value is None:
+        return False
+    returned = next(iter(origins(last.value)), last.value)
+    called = [dotted_name(below) for below in in_order(returned) if isinstance(below, ast.Call)]
+    return any(
+        name.rpartition(".")[2] in _REWRAPS or name == "cls" or "wrap" in name.rpartition(".")[2]
+        for name in called
+    ) and not any(name.startswith("super") or "unwrap" in name for name in called)
+
+
+def _assigned_once(dispatch: ast.AST) -> dict[str, ast.expr]:
+    """Names of the function that one plain assignment binds, with what it gives them."""
+    found: dict[str, list[ast.expr]] = {}
+    for each in in_order(dispatch):
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            found.setdefault(each.targets[0].id, []).append(each.value)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
+def _keeps_some_plain(branch: Branch) -> bool:
+    """`if func not in preserved: return out`."""
+    asked = any(
+        isinstance(each.test, ast.Compare)
+        and isinstance(each.test.ops[0], ast.NotIn if each.holds else ast.In)
+        for each in branch.guards
+    )
+    return asked and isinstance(branch.body[-1], ast.Return)
+
+
+def _taken(methods: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterable[str]:
+    for method in methods:
+        if method.name in ("__new__", "__init__"):
+            for each in (*method.args.args[1:], *method.args.kwonlyargs):
+                yield each.arg
+
+
+def _fields(tree: Tree, node: ast.ClassDef) -> Iterable[str]:
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement.target.id
+    for below in tree.nodes(ast.Attribute, node):
+        if (
+            isinstance(below.ctx, ast.Store)
+            and isinstance(below.value, ast.Name)
+            and below.value.id in ("self", "obj", "instance", "r")
+        ):
+            yield below.attr
+
+
+def _registered(file: ClassFile, cls: ast.ClassDef) -> Iterable[str]:
+    """Names that the class makes a parameter, a buffer or a submodule under."""
+    for call in file.tree.nodes(ast.Call, cls):
+        name = call.args[0] if call.args else None
+        if isinstance(name, ast.Constant):
+            called = dotted_name(call.func).rpartition(".")[2]
+            if called in _REGISTERING:
+                yield str(name.value)
+    for target, value in _assigned(file.tree, cls):
+        if isinstance(target, ast.Attribute) and (
+            file.qualified(value) in ("torch.nn.Parameter", "torch.nn.Buffer")
+        ):
+            yield target.attr
+
+
+def _assigned(tree: Tree, cls: ast.ClassDef) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for plain in tree.nodes(ast.Assign, cls):
+        yield from ((target, plain.value) for target in plain.targets)
+    for annotated in tree.nodes(ast.AnnAssign, cls):
+        if annotated.value is not None:
+            yield annotated.target, annotated.value

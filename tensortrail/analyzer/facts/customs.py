@@ -1,0 +1,206 @@
+"""How one function is called all over a project: read from the text of its files, when asked."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tensortrail.analyzer.syntax.guarded_statements import moves_in
+from tensortrail.files import read
+from tensortrail.rules.words import GuardedStatement, ProjectCall
+
+_PASSED_ON = [
+    re.compile(rb"%s\w*\s*=(?!=)" % word)
+    for word in (b"device", b"dtype", b"generator", b"map_location", b"offload")
+]
+"""Keywords that are counted by the names of what they are passed to."""
+_MOST_BYTES = 80_000_000
+"""Of files that are read for one project."""
+_MOST_CALLS = 500
+"""Calls of one name: of more nothing is said."""
+_LONGEST = 4_000
+"""Bytes of one call."""
+_IN_WORDS = re.compile(rb"#|>>>|`$|\.\.\. ")
+"""What stands before a call on its line in a comment or a docstring."""
+_NAME = re.compile(rb"\w+$")
+_TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
+
+
+class Customs:
+    """The texts of projects, and the calls that were found in them."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Path, dict[str, bytes]] = {}
+        self._calls: dict[tuple[Path, str], Sequence[ProjectCall]] = {}
+        self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
+        self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
+
+    def forget(self, path: str) -> None:
+        """The file may have changed."""
+        for folder, texts in self._texts.items():
+            if path not in texts or (now := _text(path)) == texts[path]:
+                continue
+            before, texts[path] = texts[path], now
+            self._calls.clear()
+            if folder in self._passed:
+                self._passed[folder].subtract(Counter(passed_in(before)))
+                self._passed[folder].update(Counter(passed_in(now)))
+            if folder in self._moves:
+                for key, each in moves_in(path, before):
+                    self._moves[folder][key].remove(each)
+                _add(self._moves[folder], moves_in(path, now))
+
+    def passed(self, folder: Path, name: str, keyword: str) -> int:
+        """How often a call of anything by that name passes the keyword, at least about."""
+        if folder not in self._passed:
+            texts = self._texts_of(folder).values()
+            self._passed[folder] = Counter(pair for text in texts for pair in passed_in(text))
+        return self._passed[folder][name.encode(), keyword.encode()]
+
+    def calls(self, folder: Path, dotted: str) -> Sequence[ProjectCall]:
+        """Calls of a function in the files below the folder, by its dotted name. None are given
+        of a name that stands for several functions, or is called too often."""
+        key = (folder, dotted)
+        if key not in self._calls:
+            self._calls[key] = calls_in(self._texts_of(folder), dotted)
+        return self._calls[key]
+
+    def moves(self, folder: Path, statement: str) -> Sequence[GuardedStatement]:
+        """Statements of the files below the folder that read like this one."""
+        if folder not in self._moves:
+            found = self._moves[folder] = {}
+            for path, text in self._texts_of(folder).items():
+                _add(found, moves_in(path, text))
+        return self._moves[folder].get(statement, ())
+
+    def _texts_of(self, folder: Path) -> dict[str, bytes]:
+        if folder not in self._texts:
+            self._texts[folder] = dict(_files(folder))
+        return self._texts[folder]
+
+    def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]:
+        """The same in one file, which need not define it."""
+        owner, _, name = dotted.rpartition(".")
+        return _called({path: text}, [path], owner, name.encode())
+
+
+def _add(
+    found: dict[str, list[GuardedStatement]], moves: Iterator[tuple[str, GuardedStatement]]
+) -> None:
+    for key, each in moves:
+        found.setdefault(key, []).append(each)
+
+
+def passed_in(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Names of what is called in a text, with the keywords that are passed on to it."""
+    for match in (each for pattern in _PASSED_ON for each in pattern.finditer(text)):
+        before = _NAME.search(text[max(0, match.start() - 60) : match.start()])
+        keyword = (before.group() if before is not None else b"") + match.group().rstrip(b"= \t\n")
+        name = _around(text, match.start())
+        if name:
+            yield name, keyword
+
+
+def _around(text: bytes, at: int) -> bytes:
+    """The name before the parenthesis that is open there."""
+    first, depth = max(0, at - _LONGEST), 0
+    while (at := max(text.rfind(b"(", first, at), text.rfind(b")", first, at))) >= 0:
+        depth += 1 if text[at : at + 1] == b")" else -1
+        if depth < 0:
+            found = _NAME.search(text[max(0, at - 100) : at])
+            return found.group() if found is not None else b""
+    return b""
+
+
+def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    size = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each not in _TESTS and each[0] != ".")
+        for name in sorted(each for each in names if each.endswith(".py")):
+            path = os.path.join(place, name)
+            text = _text(path)
+            size += len(text)
+            if size > _MOST_BYTES:
+                return
+            yield path, text
+
+
+def _text(path: str) -> bytes:
+    try:
+        return read(path)
+    except OSError:
+        return b""
+
+
+def calls_in(texts: Mapping[str, bytes], dotted: str) -> Sequence[ProjectCall]:
+    """Calls of a function in these files, one of which defines it."""
+    owner, _, name = dotted.rpartition(".")
+    word = name.encode()
+    having = [path for path, text in texts.items() if word + b"(" in text]
+    defined = re.compile(rb"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+%s\b" % word, re.MULTILINE)
+    if sum(len(defined.findall(texts[path])) for path in having) != 1:
+        return ()
+    return _called(texts, having, owner, word)
+
+
+def _called(
+    texts: Mapping[str, bytes], having: Sequence[str], owner: str, word: bytes
+) -> Sequence[ProjectCall]:
+    called = re.compile(rb"(?<!def )(?<!class )(?:(\w+)\.)?\b%s\(" % word)
+    prefixes = {each.encode() for each in owner.split(".")}
+    found: list[ProjectCall] = []
+    for path in having:
+        text = texts[path]
+        if _is_imported_from_a_library(text, word, owner.partition(".")[0].encode()):
+            continue
+        for match in called.finditer(text):
+            before = text[max(0, match.start() - 1) : match.start()]
+            if before == b"." or (match.group(1) and match.group(1) not in prefixes):
+                continue  # a method of some object
+            if _IN_WORDS.search(text[text.rfind(b"\n", 0, match.start()) + 1 : match.start()]):
+                continue
+            if len(found) >= _MOST_CALLS:
+                return ()
+            call = _parsed(text, match.end() - 1)
+            if call is not None:
+                line = text.count(b"\n", 0, match.start()) + 1
+                found.append(_as_call(path, line, call))
+    return found
+
+
+def _is_imported_from_a_library(text: bytes, name: bytes, own: bytes) -> bool:
+    for match in re.finditer(rb"^[ \t]*from[ \t]+([\w.]+)[ \t]+import\b([^\n(]*)", text, re.M):
+        module = match.group(1)
+        ours = module.startswith(b".") or module.partition(b".")[0] == own
+        if not ours and re.search(rb"\b%s\b" % name, match.group(2)):
+            return True
+    return False
+
+
+def _parsed(text: bytes, start: int) -> ast.Call | None:
+    """The call whose parenthesis begins there; None for a definition, or words in a sentence."""
+    depth = 0
+    for match in re.finditer(rb"[()]", text[start : start + _LONGEST]):
+        depth += 1 if match.group() == b"(" else -1
+        if depth:
+            continue
+        try:
+            tree = ast.parse(b"_" + text[start : start + match.end()], mode="eval").body
+        except (SyntaxError, ValueError, MemoryError):
+            continue  # a parenthesis in a string
+        return tree if isinstance(tree, ast.Call) else None
+    return None
+
+
+def _as_call(path: str, line: int, call: ast.Call) -> ProjectCall:
+    passed: list[tuple[str | int, ast.expr]] = [*enumerate(call.args)]
+    passed += [(each.arg, each.value) for each in call.keywords if each.arg is not None]
+    written = frozenset(key for key, value in passed if isinstance(value, ast.Constant))
+    given = frozenset(key for key, _ in passed) - written
+    is_open = any(each.arg is None for each in call.keywords)
+    is_open = is_open or any(isinstance(each, ast.Starred) for each in call.args)
+    return ProjectCall(path, line, given, written, is_open)

@@ -1,0 +1,134 @@
+"""Where dotted names lead: over files, re-exports and `import *`. Each way is gone once."""
+
+from __future__ import annotations
+
+import ast
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile
+
+_PLACES = 20
+"""How many files are looked into for one name, through `from .x import y` and `import *`."""
+_MOST_CLASSES = 1000
+"""Classes whose facts are kept: those asked about last. The names of a model's methods and
+attributes take some ten kilobytes."""
+
+FileOf = Callable[[ProjectFile, str], tuple[str, str] | None]
+"""The longest part of a dotted name that is a file, and what is left of the name."""
+Opened = Callable[[str], ProjectFile | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where a name is defined, if it is, and the files that were looked into for it."""
+
+    path: str
+    name: str
+    read: frozenset[str]
+
+
+class _Contents:
+    """The names that a file defines and imports."""
+
+    def __init__(self, file: ProjectFile) -> None:
+        self._module, self._names = file.name, file.names
+        self._defined = frozenset(file.tree.definitions)
+
+    def defines(self, name: str) -> bool:
+        return name in self._defined
+
+    def elsewhere(self, name: str) -> list[str]:
+        """What the name may stand for, if it is imported."""
+        imported = self._names.resolve(name)
+        found = [imported] if imported not in (name, f"{self._module}.{name}") else []
+        return found + [f"{star}.{name}" for star in self._names.stars]
+
+
+class Definitions:
+    """What files of a project define, for the other files. What is found outlives the trees of
+    the files, which are let go of."""
+
+    def __init__(self, file_of: FileOf, opened: Opened) -> None:
+        self._file_of, self._opened = file_of, opened
+        self._contents: dict[str, _Contents | None] = {}
+        self._ways: dict[tuple[Path | None, str], Way] = {}
+        self._classes: OrderedDict[tuple[str, str], KnownClass] = OrderedDict()
+
+    def forget(self, path: str) -> None:
+        """The file has changed."""
+        self._contents.pop(path, None)
+        for name in [key for key, way in self._ways.items() if path in way.read]:
+            del self._ways[name]
+        for place in [key for key, known in self._classes.items() if path in known.read]:
+            del self._classes[place]
+
+    def of(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
+        """The file and the class or function the name stands for."""
+        way = self._way(asking, dotted)
+        asking.needs |= way.read
+        module = asking if way.path == asking.path else self._opened(way.path) if way.path else None
+        node = module.definition_named(way.name) if module is not None else None
+        return (module, node) if module is not None and node is not None else None
+
+    def of_class(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
+        """What is known of the class the name stands for; None if it stands for no class."""
+        way = self._way(asking, dotted)
+        asking.needs |= way.read
+        key = way.path, way.name
+        known = self._classes.get(key)
+        if known is not None and asking.path not in known.read:
+            self._classes.move_to_end(key)
+            asking.needs |= known.read
+            return known
+        found = self.of(asking, dotted)
+        if found is None or not isinstance(found[1], ast.ClassDef):
+            return None
+        module = found[0]
+        facts = module.class_facts(found[1])
+        known = KnownClass(facts, way.read | module.needs | {module.path})
+        asking.needs |= known.read
+        if asking.path not in known.read:
+            self._keep(key, known)
+        return known
+
+    def _keep(self, key: tuple[str, str], known: KnownClass) -> None:
+        self._classes[key] = known
+        if len(self._classes) > _MOST_CLASSES:
+            self._classes.popitem(last=False)
+
+    def _way(self, asking: ProjectFile, dotted: str) -> Way:
+        """Kept for others if it does not lead through the file that asks, whose text may be
+        another than the disk's."""
+        key = asking.root, dotted
+        way = self._ways.get(key)
+        if way is None or asking.path in way.read:
+            way = self._gone(asking, dotted)
+            if asking.path not in way.read:
+                self._ways[key] = way
+        return way
+
+    def _gone(self, asking: ProjectFile, dotted: str) -> Way:
+        seen: set[tuple[str, str]] = set()
+        names = [dotted]
+        while names and len(seen) < _PLACES:
+            found = self._file_of(asking, names.pop(0))
+            if found is None or found in seen:
+                continue
+            seen.add(found)
+            path, rest = found
+            contents = self._contents_of(path) if path != asking.path else _Contents(asking)
+            if contents is None:
+                continue
+            if contents.defines(rest):
+                return Way(path, rest, frozenset(path for path, _ in seen))
+            names += contents.elsewhere(rest)
+        return Way("", "", frozenset(path for path, _ in seen))
+
+    def _contents_of(self, path: str) -> _Contents | None:
+        if path not in self._contents:
+            module = self._opened(path)
+            self._contents[path] = _Contents(module) if module is not None else None
+        return self._contents[path]

@@ -1,0 +1,119 @@
+"""The files around the one being judged, read only when a rule's question needs them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+
+from tensortrail.analyzer.facts.customs import Customs
+from tensortrail.analyzer.facts.definitions import Definitions
+from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile
+from tensortrail.analyzer.reading.limits import Limit
+from tensortrail.analyzer.reading.source import Unreadable
+from tensortrail.analyzer.syntax.trees import Trees
+from tensortrail.files import read
+from tensortrail.rules.words import UNKNOWN_VALUE, Value
+
+_KEPT = 3_000_000
+"""Bytes of the files that are kept from one file that is judged to the next: those asked about
+last. Their trees take some fifty times as much."""
+
+
+Opener = Callable[[str, bytes, "Project"], ProjectFile]
+"""Reads and indexes the file of that path and those bytes."""
+
+
+class Project:
+    """Finds and reads other files of the same project by dotted module name.
+
+    One Project lives as long as a check (or the editor's server); it keeps what it has read."""
+
+    def __init__(self, open_file: Opener, words: Collection[bytes] = (b"",)) -> None:
+        self._open_file = open_file
+        self.words = words
+        """What of very large files is read: the statements that hold one of these."""
+        self.trees = Trees()
+        self.customs = Customs()
+        self._modules: dict[str, ProjectFile | None] = {}
+        self._definitions = Definitions(self._file_of, self.module_at)
+        self._files: dict[tuple[Path, str], str] = {}
+        self._files_of: dict[tuple[Path | None, str], tuple[str, str] | None] = {}
+        self.limit = Limit()
+        self.depth = 0
+        """How many functions are being run, each because the one before asked about it."""
+
+    def forget(self, path: str) -> None:
+        """The file has changed."""
+        self._modules.pop(path, None)
+        self.customs.forget(path)
+        self._definitions.forget(path)
+
+    def trim(self) -> None:
+        """Between two files: let go of those that nobody asked about lately."""
+        size = 0
+        for path in reversed(list(self._modules)):
+            module = self._modules[path]
+            size += len(module.source.data) if module is not None else 0
+            if module is not None and size > _KEPT:
+                del self._modules[path]
+                module.release()
+
+    def module_at(self, path: str) -> ProjectFile | None:
+        """The file read and indexed; None if it cannot be."""
+        module = self._modules.pop(path) if path in self._modules else self._opened(path)
+        self._modules[path] = module  # last in the order of use
+        return module
+
+    def _opened(self, path: str) -> ProjectFile | None:
+        try:
+            return self._open_file(path, read(path), self)
+        except (OSError, Unreadable, RecursionError, MemoryError):
+            return None
+
+    def definition(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
+        """The file and the class or function a dotted name stands for, re-exports followed."""
+        return self._definitions.of(asking, dotted)
+
+    def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
+        """The same of a class, with its facts; its file is not read again for them."""
+        return self._definitions.of_class(asking, dotted)
+
+    def global_of(self, asking: ProjectFile, dotted: str) -> Value:
+        """What a name at the top of another file is; unknown if there is no such file."""
+        found = self._file_of(asking, dotted)
+        module = self.module_at(found[0]) if found is not None else None
+        if found is None or module is None or module is asking or "." in found[1]:
+            return UNKNOWN_VALUE
+        asking.needs.add(found[0])
+        return replace(module.global_value(found[1]), path="", origins=())
+
+    def _file_of(self, asking: ProjectFile, dotted: str) -> tuple[str, str] | None:
+        """The longest part of the name that is a file, and what is left of the name."""
+        key = (asking.root, dotted)
+        if key not in self._files_of:
+            self._files_of[key] = self._looked_up(*key)
+        return self._files_of[key]
+
+    def _looked_up(self, root: Path | None, dotted: str) -> tuple[str, str] | None:
+        if root is None:
+            return None
+        parts = dotted.split(".")
+        for length in range(len(parts) - 1, 0, -1):
+            path = self._path(root, ".".join(parts[:length]))
+            if path:
+                return path, ".".join(parts[length:])
+        return None
+
+    def _path(self, root: Path, module: str) -> str:
+        key = (root, module)
+        if key not in self._files:
+            base = root.joinpath(*module.split("."))
+            candidates = (base / "__init__.py", base.with_name(base.name + ".py"))
+            try:
+                found = next((str(each) for each in candidates if each.is_file()), "")
+            except (OSError, ValueError):
+                found = ""
+            self._files[key] = found
+        return self._files[key]

@@ -1,0 +1,99 @@
+"""What the files of a project ask of one another."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tensortrail.analyzer.reading.limits import Limit
+from tensortrail.analyzer.reading.source import Source
+from tensortrail.analyzer.syntax.names import Names
+from tensortrail.analyzer.syntax.tree import Tree
+from tensortrail.rules.places import FunctionPlaces, Held
+from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import (
+    ClassFacts,
+    FunctionFacts,
+    GuardedStatement,
+    Kind,
+    ProjectCall,
+    Value,
+)
+
+
+class KeptPlaces(Protocol):
+    """The inferred places of a file."""
+
+    def places(self, function: FunctionNode) -> FunctionPlaces: ...
+    def attribute(self, cls: ast.ClassDef, name: str) -> Held: ...
+    def method(
+        self, cls: ast.ClassDef, name: str, depth: int = 0
+    ) -> tuple[ProjectFile, FunctionNode] | None: ...
+
+
+class KeptCustoms(Protocol):
+    """How functions are called in the files of a project."""
+
+    def calls(self, folder: Path, dotted: str) -> Sequence[ProjectCall]: ...
+    def passed(self, folder: Path, name: str, keyword: str) -> int: ...
+    def moves(self, folder: Path, statement: str) -> Sequence[GuardedStatement]: ...
+    def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClass:
+    """The facts of a class, and the files they rest on."""
+
+    facts: ClassFacts | None
+    read: frozenset[str]
+
+
+class OtherFiles(Protocol):
+    """The files around one file."""
+
+    limit: Limit
+    depth: int
+
+    @property
+    def customs(self) -> KeptCustoms: ...
+
+    def module_at(self, path: str) -> ProjectFile | None: ...
+    def definition(
+        self, asking: ProjectFile, dotted: str
+    ) -> tuple[ProjectFile, ast.AST] | None: ...
+    def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None: ...
+
+
+class ProjectFile(Protocol):
+    """A file that is read and indexed."""
+
+    path: str
+    name: str
+    root: Path | None
+    needs: set[str]
+    names: Names
+    source: Source
+    tree: Tree
+
+    @property
+    def project(self) -> OtherFiles: ...
+    @property
+    def star_imports(self) -> Sequence[str]: ...
+    @property
+    def places_of_file(self) -> KeptPlaces: ...
+    def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]: ...
+    def qualified(self, node: ast.AST) -> str: ...
+    def qualified_text(self, dotted: str) -> str: ...
+    def local_name(self, name: str) -> str: ...
+    def definition_named(self, dotted: str) -> ast.AST | None: ...
+    def value_of(self, node: ast.expr) -> Value: ...
+    def global_value(self, name: str) -> Value: ...
+    def assigned(self, cls: ast.ClassDef, name: str) -> Value: ...
+    def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None: ...
+    def facts_of_function(self, node: FunctionNode) -> FunctionFacts | None: ...
+    def result_of_function(self, node: FunctionNode) -> Value: ...
+    def kind_of_class_named(self, name: str) -> Kind | None: ...
+    def release(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Edits of a file: fixes, settings put into calls, imports added."""

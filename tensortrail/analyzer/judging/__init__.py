@@ -1,0 +1,1 @@
+"""The check of files, from paths to findings."""

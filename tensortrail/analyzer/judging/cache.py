@@ -1,0 +1,160 @@
+"""What the last check found, for files that have not changed since.
+
+Reading it must not import the rules: a clean warm run is a listing and one JSON file. It may
+have been damaged, or prepared by somebody else: then it is not used, and that is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+from zlib import crc32
+
+from tensortrail.analyzer.choosing.installed import own_files, packages
+from tensortrail.analyzer.choosing.request import FileResult
+from tensortrail.analyzer.judging.codec import from_data, to_data
+from tensortrail.files import leads_out, read, replace
+
+FILE = "checked.json"
+_TAG_FILE = "CACHEDIR.TAG"
+_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
+_LARGEST = 100_000_000
+
+Stamp = list[int]
+"""Size, and the nanoseconds at which content and file were last changed. The last one cannot be
+set: no archive brings files to which the entries of its own cache apply."""
+
+
+class Cache:
+    """Files are known by their place below `root`. A clean one is kept as its stamp alone, so
+    that it costs next to nothing."""
+
+    def __init__(self, folder: str | None, root: str, fingerprint: str) -> None:
+        self.problem = refused(folder, root) if folder is not None else ""
+        """Why the cache is not used, or is begun anew."""
+        self._folder = folder if not self.problem else None
+        self._fingerprint = fingerprint
+        self._root = os.path.join(os.path.abspath(root), "")
+        self._here = os.path.join(os.getcwd(), "")
+        self._begun = time.time_ns()
+        self._stamps: dict[str, Stamp | None] = {}
+        self._entries: dict[str, Any] = {}
+        self._changed = False
+        if self._folder is not None:
+            self._read(os.path.join(self._folder, FILE))
+
+    def get(self, path: str) -> FileResult | None:
+        """What was found in an unchanged file; None if it must be judged."""
+        stamp = self._stamp(path)  # before anybody reads the file
+        entry = self._entries.get(self._key(path))
+        if not isinstance(entry, list) or entry[:3] != stamp:
+            return None
+        if len(entry) == 3:
+            return FileResult(path)
+        try:
+            named, digest, found, needs = entry[3:]
+            if (
+                named != path
+                or not (found or needs)
+                or any(self._stamp(each) != was for each, was in needs.items())
+            ):
+                return None
+            known = tuple(map(from_data, found))
+            return FileResult(path, known, tuple(needs), str(digest))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+
+    def put(self, result: FileResult) -> None:
+        stamp = self._stamp(result.path)
+        stamps = {needed: self._stamp(needed) for needed in result.needs}
+        if self._folder is None or stamp is None or not all(map(self._settled, stamps.values())):
+            return
+        entry: list[Any] = list(stamp)
+        if result.findings or stamps:
+            found = list(map(to_data, result.findings))
+            entry += [result.path, result.digest, found, stamps]
+        if self._entries.get(self._key(result.path)) != entry:
+            self._entries[self._key(result.path)] = entry
+            self._changed = True
+
+    def save(self) -> None:
+        """Write atomically; a cache that cannot be written is none, and no error."""
+        if self._folder is None or not self._changed:
+            return
+        places = {key: os.path.join(self._root, key) for key in self._entries}
+        kept = {key: self._entries[key] for key in places if os.path.exists(places[key])}
+        stored = json.dumps([self._fingerprint, kept], separators=(",", ":")).encode()
+        try:
+            _prepare(self._folder)
+            replace(os.path.join(self._folder, FILE), b"%08x\n%b" % (crc32(stored), stored))
+        except OSError:
+            return
+
+    def _read(self, file: str) -> None:
+        try:
+            checksum, _, stored = read(file, _LARGEST).partition(b"\n")
+            if checksum != b"%08x" % crc32(stored):
+                raise ValueError("the checksum differs")
+            fingerprint, entries = json.loads(stored)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, TypeError, RecursionError):
+            self.problem = f"{file}: the cache was damaged; every file is judged anew"
+            self._changed = True
+            return
+        if fingerprint == self._fingerprint and isinstance(entries, dict):
+            self._entries = entries
+
+    def _key(self, path: str) -> str:
+        place = path if os.path.isabs(path) else self._here + path
+        if os.pardir in path:
+            place = os.path.normpath(place)
+        return place.removeprefix(self._root)
+
+    def _settled(self, stamp: Stamp | None) -> bool:
+        """A file that changes during the check was perhaps read before it did."""
+        return stamp is not None and max(stamp[1:]) < self._begun
+
+    def _stamp(self, path: str) -> Stamp | None:
+        if path not in self._stamps:
+            try:
+                status = os.stat(path)
+                self._stamps[path] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+            except (OSError, ValueError):
+                self._stamps[path] = None
+        return self._stamps[path]
+
+
+def refused(folder: str, root: str) -> str:
+    """Why this folder cannot be the cache; "" if it can."""
+    file = os.path.join(folder, FILE)
+    if outside := leads_out(file, root):
+        return f"{folder}: no cache is kept: a link here leads out of the project, to {outside}"
+    if os.path.lexists(file) and (os.path.islink(file) or not os.path.isfile(file)):
+        return f"{file}: no cache is kept: this is no regular file"
+    if not os.path.isdir(folder):
+        return ""
+    try:
+        tagged = read(os.path.join(folder, _TAG_FILE), 10_000).startswith(_TAG.strip().encode())
+    except OSError:
+        tagged = False
+    if not tagged and os.listdir(folder):
+        return f"{folder}: no cache is kept: this is a folder of other files"
+    return ""
+
+
+def fingerprint(*parts: object) -> str:
+    """Of the installed tool's own files and whatever else decides about findings."""
+    return json.dumps(
+        [own_files("findings.py", "analyzer", "rules"), packages(), *map(repr, parts)]
+    )
+
+
+def _prepare(folder: str) -> None:
+    if os.path.isdir(folder) and os.listdir(folder):
+        return  # it is a cache: `refused` has looked
+    os.makedirs(folder, exist_ok=True)
+    for name, text in ((".gitignore", "*\n"), (_TAG_FILE, _TAG)):
+        with open(os.path.join(folder, name), "x", encoding="utf-8") as handle:
+            handle.write(text)

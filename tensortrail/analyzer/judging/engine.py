@@ -1,0 +1,139 @@
+"""A check from paths to findings: discover, look into the cache, judge the rest, collect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tensortrail import __version__
+from tensortrail.analyzer.choosing.own import unreadable
+from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult, FileResult, Progress
+from tensortrail.analyzer.judging import collection
+from tensortrail.analyzer.judging.cache import Cache, fingerprint
+from tensortrail.analyzer.reading.discover import discover, matches
+from tensortrail.analyzer.reading.python_files import python_of
+
+if TYPE_CHECKING:
+    from tensortrail.findings import Finding
+
+
+def check(request: CheckRequest, progress: Progress | None = None) -> CheckResult:
+    if request.stdin is not None:
+        return _check_buffer(request, *request.stdin)
+    found = discover(request.paths, request.exclude, request.respect_gitignore)
+    if found.missing:
+        return CheckResult(missing=tuple(found.missing), problems=tuple(found.problems))
+    files = _only(request, found.files)
+    cache = Cache(request.cache_dir, request.root, _fingerprint(request))
+    results = _results(request, files, cache, progress)
+    cache.save()
+    problems = [*found.problems, *filter(None, [cache.problem])]
+    new, known = _split(request, [each for result in results for each in result.findings])
+    return CheckResult(
+        _with_siblings(request, new, found.files),
+        tuple(known),
+        tuple(files),
+        tuple(dict.fromkeys(problems)),
+        outside=tuple(found.outside),
+        left_out=tuple(found.left_out),
+        digests={each.path: each.digest for each in results if each.digest},
+    )
+
+
+class Checker:
+    """Gives the findings of a name and its program, again and again, whatever the disk holds."""
+
+    def __init__(self, request: CheckRequest) -> None:
+        from tensortrail.analyzer.judging.judge import Judge
+
+        self._request = request
+        self._judge = Judge(request)
+
+    def __call__(self, name: str, data: bytes) -> Sequence[Finding]:
+        """`data` is Python, for a notebook the program that its cells come to."""
+        judge = self._judge
+        with collection.put_off():
+            judge.forget(name)
+            found = judge.file(name, data, judge.chosen.rules_for(data)).findings
+        return _split(self._request, found)[0]
+
+    def forget(self, path: str) -> None:
+        """The file has changed; what was learned of it holds no more."""
+        self._judge.forget(path)
+
+
+def ignored(request: CheckRequest, finding: Finding) -> bool:
+    """Whether the configuration wants no such finding in this file."""
+    if not request.per_file_ignores:
+        return False
+    relative = os.path.relpath(finding.site.file, request.root).replace(os.sep, "/")
+    return any(
+        finding.code in codes and matches(relative, pattern)
+        for pattern, codes in request.per_file_ignores.items()
+    )
+
+
+def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
+    from tensortrail.analyzer.reading.source import Unreadable
+
+    try:
+        found = Checker(request)(name, python_of(name, data))
+    except Unreadable as error:
+        found = unreadable(name, error).findings
+    return CheckResult(tuple(found), files=(name,))
+
+
+def _only(request: CheckRequest, files: list[str]) -> list[str]:
+    if request.only is None:
+        return files
+    return [each for each in files if os.path.realpath(each) in request.only]
+
+
+def _fingerprint(request: CheckRequest) -> str:
+    selected = [
+        sorted(each) if each is not None else None for each in (request.codes, request.noted)
+    ]
+    return fingerprint(
+        __version__, selected, request.report_unused, request.use_triggers, request.syntax
+    )
+
+
+def _results(
+    request: CheckRequest, files: Sequence[str], cache: Cache, progress: Progress | None
+) -> list[FileResult]:
+    """What is known of each file: from the cache where it has not changed, else judged now."""
+    results: list[FileResult] = []
+    changed: list[str] = []
+    for path in files:
+        known = cache.get(path)
+        if known is None:
+            changed.append(path)
+        elif known.findings:
+            results.append(known)
+    if changed:
+        from tensortrail.analyzer.judging.jobs import judge_files
+
+        for result in judge_files(request, changed, progress):
+            cache.put(result)
+            results.append(result)
+    return results
+
+
+def _with_siblings(
+    request: CheckRequest, findings: Sequence[Finding], files: Sequence[str]
+) -> tuple[Finding, ...]:
+    if findings and request.siblings:
+        from tensortrail.analyzer.judging.siblings import with_siblings
+
+        return tuple(with_siblings(findings, files))
+    return tuple(findings)
+
+
+def _split(
+    request: CheckRequest, findings: Sequence[Finding]
+) -> tuple[Sequence[Finding], Sequence[Finding]]:
+    """What is to be reported, in order, and what the baseline holds."""
+    kept = [each for each in findings if not ignored(request, each)]
+    kept.sort(key=lambda each: each.sort_key)
+    return request.baseline.split(kept) if request.baseline else (kept, ())

@@ -1,0 +1,183 @@
+"""Judges many files: here, or in other processes where that pays."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tensortrail.analyzer.choosing.chosen import Chosen
+from tensortrail.analyzer.choosing.own import ended, unopened, unreadable
+from tensortrail.analyzer.choosing.request import CheckRequest, FileResult, Progress
+from tensortrail.analyzer.judging import collection
+from tensortrail.analyzer.reading.python_files import is_notebook, python_of
+from tensortrail.analyzer.reading.unreadable import Unreadable
+from tensortrail.files import read
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+    from tensortrail.analyzer.choosing.rule_index import Listed
+    from tensortrail.analyzer.judging.judge import Judge
+
+_WORTH_PROCESSES = 4_000_000
+"""Bytes to be judged, beside those of the largest file, from which other processes pay."""
+_CHUNKS_PER_JOB = 4
+_MOST_PER_PROCESSOR = 4
+"""Processes: the number may come from a checkout's configuration."""
+
+
+class _Job(NamedTuple):
+    """A file to be judged. Its text is read again then: that of all files would take more memory
+    than their trees."""
+
+    path: str
+    size: int
+    rules: Sequence[Listed] | None = None
+    """None where they are yet to be chosen."""
+
+
+def judge_files(
+    request: CheckRequest, paths: Sequence[str], progress: Progress | None
+) -> list[FileResult]:
+    """A file without any rule's trigger words is clean without being parsed."""
+    chosen = Chosen(request)
+    done: list[FileResult] = []
+    todo: list[_Job] = []
+    for number, path in enumerate(paths):
+        if progress is not None and number % 64 == 0:
+            progress(number, len(paths))
+        data = _read(path)
+        if isinstance(data, FileResult):
+            done.append(data)
+            continue
+        rules = chosen.rules_for(data)
+        if rules or request.syntax or _may_suppress(data) or is_notebook(path):
+            todo.append(_Job(path, len(data), rules))
+        else:
+            done.append(FileResult(path))
+
+    def tick(count: int) -> None:
+        if progress is not None:
+            progress(len(done) + count, len(paths))
+
+    jobs = _jobs(request)
+    if jobs > 1 and _besides_the_largest(todo) > _WORTH_PROCESSES:
+        return done + _in_processes(request, todo, jobs, tick)
+    return done + (_here(_judge(request), todo, tick) if todo else [])
+
+
+def _read(path: str) -> bytes | FileResult:
+    """The Python of a file, or why there is none."""
+    try:
+        return python_of(path, read(path))
+    except OSError as error:
+        return unopened(path, error)
+    except Unreadable as error:
+        return unreadable(path, error)
+
+
+def _jobs(request: CheckRequest) -> int:
+    processors = os.cpu_count() or 1
+    if not request.jobs:
+        return 1 if "PRE_COMMIT" in os.environ else processors
+    return min(request.jobs, _MOST_PER_PROCESSOR * processors)
+
+
+def _besides_the_largest(todo: Sequence[_Job]) -> int:
+    sizes = [each.size for each in todo]
+    return sum(sizes) - max(sizes, default=0)
+
+
+def _may_suppress(data: bytes) -> bool:
+    """A comment of ours may suppress nothing: that is worth a look even without a trigger."""
+    return b"tensortrail: ignore" in data
+
+
+def _here(judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None]) -> list[FileResult]:
+    results = []
+    with collection.put_off():
+        for job in todo:
+            results.append(_judged(judge, job))
+            tick(len(results))
+    return results
+
+
+def _judged(judge: Judge, job: _Job) -> FileResult:
+    data = _read(job.path)
+    if isinstance(data, FileResult):
+        return data
+    rules = judge.chosen.rules_for(data) if job.rules is None else job.rules
+    return judge.file(job.path, data, rules)
+
+
+def _in_processes(
+    request: CheckRequest,
+    todo: Sequence[_Job],
+    jobs: int,
+    tick: Callable[[int], None],
+) -> list[FileResult]:
+    from concurrent.futures.process import BrokenProcessPool
+
+    size = max(1, len(todo) // (jobs * _CHUNKS_PER_JOB))
+    chunks = [todo[start : start + size] for start in range(0, len(todo), size)]
+    results: list[FileResult] = []
+    lost: list[_Job] = []
+    with _pool(jobs) as pool:
+        futures = [pool.submit(_chunk, request, _sent(chunk)) for chunk in chunks]
+        for chunk, future in zip(chunks, futures, strict=True):
+            try:
+                results += future.result()
+            except BrokenProcessPool:  # a process died, and took the others' work along
+                lost += chunk
+            tick(len(results))
+    return results + _one_by_one(request, lost)
+
+
+def _one_by_one(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]:
+    """A file that ends the process which judges it costs no other file its findings."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    results: list[FileResult] = []
+    rest = deque(todo)
+    while rest:
+        with _pool(1) as pool:
+            try:
+                while rest:
+                    job = rest.popleft()
+                    results += pool.submit(_chunk, request, _sent([job])).result()
+            except BrokenProcessPool:
+                results.append(ended(job.path))
+    return results
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    fresh = get_context("spawn")  # a fork of a process with threads may hang
+    return ProcessPoolExecutor(max_workers=jobs, mp_context=fresh)
+
+
+def _sent(chunk: Sequence[_Job]) -> list[_Job]:
+    """Rules of other packages may not survive the way: they are chosen anew over there."""
+    return [_Job(job.path, job.size) for job in chunk]
+
+
+def _chunk(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]:
+    """Runs in another process; one Judge lives there for all its chunks."""
+    key = repr(request)
+    if key not in _judges:
+        _judges[key] = _judge(request)
+    return _here(_judges[key], todo, lambda count: None)
+
+
+_judges: dict[str, Judge] = {}
+
+
+def _judge(request: CheckRequest) -> Judge:
+    """Imported where a file has to be judged: most checks of a few files find none that has."""
+    from tensortrail.analyzer.judging.judge import Judge
+
+    return Judge(request)

@@ -1,0 +1,59 @@
+"""What rules ask a file about the calls of other files."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Sequence
+from typing import cast
+
+from tensortrail.analyzer.facts.customs import passed_in
+from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.syntax.guarded_statements import as_key
+from tensortrail.analyzer.syntax.tree import Tree
+from tensortrail.analyzer.values import signatures
+from tensortrail.rules.words import GuardedStatement, ProjectCall
+
+
+class AsksForProjectCalls:
+    """The part of a `Module` that answers how functions of the package are called in it."""
+
+    def passed_in_project(self, call: ast.Call, keyword: str) -> int:
+        file = cast("ProjectFile", self)
+        first, _, name = file.qualified(call.func).rpartition(".")
+        package, inside, _ = file.name.partition(".")
+        if first.partition(".")[0] in ("torch", "self", "cls") or not name:
+            return 0
+        if not inside or file.root is None:  # no package: the file is all there is
+            pairs = file.tree.once(self._passed_here, file.tree.root)
+            return pairs[name.encode(), keyword.encode()]
+        return file.project.customs.passed(file.root / package, name, keyword)
+
+    def _passed_here(self, tree: Tree, root: ast.AST) -> Counter[tuple[bytes, bytes]]:
+        return Counter(passed_in(cast("ProjectFile", self).source.data))
+
+    def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
+        file = cast("ProjectFile", self)
+        dotted = file.qualified(call.func)
+        if not signatures.is_defined(file, dotted):
+            return ()
+        customs = file.project.customs
+        own = customs.calls_in_file(file.path, file.source.data, dotted)
+        package, inside, _ = file.name.partition(".")
+        if not inside or file.root is None:  # no package: the file is all there is
+            return own if "." not in file.local_name(dotted) else ()
+        found = customs.calls(file.root / package, dotted)
+        file.needs.update(each.path for each in found)
+        others = [each for each in found if each.path != file.path]
+        return [*own, *others] if found else ()
+
+    def same_moves_in_project(self, statement: ast.stmt) -> Sequence[GuardedStatement]:
+        file = cast("ProjectFile", self)
+        package, inside, _ = file.name.partition(".")
+        if not inside or file.root is None:  # no package: the file is all there is
+            return ()
+        key = as_key(file.source.text(*file.source.span(statement)))
+        found = file.project.customs.moves(file.root / package, key)
+        others = [each for each in found if each.path != file.path]
+        file.needs.update(each.path for each in others)
+        return others

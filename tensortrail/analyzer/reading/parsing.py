@@ -1,0 +1,31 @@
+"""The syntax tree of a file's bytes, or why there is none."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+
+from tensortrail.analyzer.reading.limits import Limit
+from tensortrail.analyzer.reading.pieces import is_large, worth_parsing
+from tensortrail.analyzer.reading.source import Unreadable
+
+
+def kept(data: bytes, words: Collection[bytes], limit: Limit) -> bytes:
+    """The file; of a very large one only the statements that hold one of the words, in place."""
+    if not is_large(data):
+        return data
+    data, left_out = worth_parsing(data, words)
+    limit.notes += [left_out] if left_out else []
+    return data
+
+
+def parsed(data: bytes) -> ast.Module:
+    try:
+        return ast.parse(data)
+    except SyntaxError as error:
+        message = f"no valid Python: {error.msg}"
+        raise Unreadable(message, error.lineno or 1, error.offset or 1) from error
+    except ValueError as error:
+        raise Unreadable(f"no valid Python: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise Unreadable("nested too deeply to be parsed") from error

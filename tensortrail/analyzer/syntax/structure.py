@@ -1,0 +1,77 @@
+"""The part of a `Module` that the syntax tree and the text of the file answer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from tensortrail.analyzer.reading.source import Source
+from tensortrail.analyzer.syntax.tree import Tree
+from tensortrail.findings import Edit, Site
+from tensortrail.rules.view import FunctionNode
+
+N = TypeVar("N", bound=ast.AST)
+
+
+class Structure:
+    """Where nodes stand: below, around, before and after each other."""
+
+    tree: Tree
+    source: Source
+
+    def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
+        return self.tree.nodes(kind, inside)
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self.tree.parent(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        return self.tree.ancestors(node)
+
+    def function_of(self, node: ast.AST) -> FunctionNode | None:
+        return self.tree.function_of(node)
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        return self.tree.class_of(node)
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        return self.tree.statement_of(node)
+
+    def contexts_of(self, node: ast.AST) -> Sequence[ast.expr]:
+        return self.tree.contexts_of(node)
+
+    def comments_on(self, node: ast.AST) -> str:
+        line: int = node.lineno  # type: ignore[attr-defined]
+        found = [self.source.line(line).partition("#")[2]]
+        above = line - 1
+        while self.source.line(above).lstrip().startswith("#"):
+            found.insert(0, self.source.line(above).lstrip().lstrip("#"))
+            above -= 1
+        return "\n".join(each.strip() for each in found if each)
+
+    def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
+        return self.tree.later(node, kind)
+
+    def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
+        return self.tree.earlier(node, kind)
+
+    def site(self, node: ast.AST) -> Site:
+        """Of a statement with a body, its first line: nobody wants a class underlined whole."""
+        start, end = self.source.span(node)
+        if isinstance(getattr(node, "body", None), list):
+            line: int = node.lineno  # type: ignore[attr-defined]
+            head = self.source.line(line).partition("#")[0].rstrip()
+            end = min(end, self.source.offset(line, len(head.encode())))
+        return self.source.site(start, end, self.tree.qualname_of(node))
+
+    def replace(self, node: ast.AST, text: str) -> Edit:
+        return Edit(self.site(node), text)
+
+    def insert_before(self, node: ast.AST, text: str) -> Edit:
+        start, _ = self.source.span(node)
+        return Edit(self.source.site(start, start), text)
+
+    def insert_after(self, node: ast.AST, text: str) -> Edit:
+        _, end = self.source.span(node)
+        return Edit(self.source.site(end, end), text)

@@ -1,0 +1,1 @@
+"""What every expression of a function is: values, kinds, placements of objects."""
