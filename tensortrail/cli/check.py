@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from tensortrail.cli.request import configuration, paths_of, refuse_mixed_up, re
 from tensortrail.config import Config
 
 if TYPE_CHECKING:
+    from tensortrail.cli.fixing import Outcome
     from tensortrail.findings import Finding
 
 
@@ -46,11 +47,9 @@ def run(options: Namespace) -> int:
     if not result.files and not options.allow_empty:
         fail(f"no Python files found in {', '.join(paths)}", *why_nothing(result))
         return FAILED
-    for note in notes(result):
-        say(note)
+    _say_all(notes(result))
     if request.profile is not None:
-        for line in request.profile.table().splitlines():
-            say(line)
+        _say_all(request.profile.table().splitlines())
     return _finish(request, result, config, options)
 
 
@@ -68,39 +67,58 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
     if request.baseline and not (options.diff or request.stdin):
         from tensortrail.cli.baseline import shrunk
 
-        for message in shrunk(request, result):
-            say(message)
-    fixed = 0
+        _say_all(shrunk(request, result))
     if options.add_ignores:
-        from tensortrail.cli import fixing
+        from tensortrail.cli.fixing import add_ignores
 
-        for message in fixing.add_ignores(result, findings):
-            say(message)
+        _say_all(add_ignores(result, findings))
         return CLEAN
     if options.fix or options.diff:
-        from tensortrail.cli import fixing
-        from tensortrail.cli.left_findings import named, unfixed
+        return _mend(request, findings, result, config, options)
+    _report(request, findings, 0, result, config, options)
+    return _code(bool(findings), options)
 
-        if request.stdin is not None:
-            outcome = fixing.fix_buffer(request, findings, config.unsafe_fixes)
-        else:
-            outcome = fixing.fix(request, result, findings, config.unsafe_fixes, not options.diff)
-        for message in outcome.messages:
-            say(message)
-        if options.diff:
-            write_text(outcome.diff, sys.stdout) if outcome.diff else None
-            left = len(outcome.left)
-            say(f"{counted(outcome.count, 'finding')} would be fixed, {left} left")
-            left_ones = shown_to_people(outcome.left, _reader(request))
-            for line in named(left_ones, unfixed(bool(config.unsafe_fixes))):
-                say(f"  {line}")
-            return CLEAN if options.exit_zero or not outcome.diff else FOUND
-        if request.stdin is not None:
-            sys.stdout.buffer.write(outcome.stdin)  # as it is: any encoding, any line end
-            return CLEAN if options.exit_zero or not outcome.left else FOUND
-        findings, fixed = outcome.left, outcome.count
-    _report(request, findings, fixed, result, config, options)
-    return FOUND if findings and not options.exit_zero else CLEAN
+
+def _mend(
+    request: CheckRequest,
+    findings: tuple[Finding, ...],
+    result: CheckResult,
+    config: Config,
+    options: Namespace,
+) -> int:
+    from tensortrail.cli import fixing
+
+    if request.stdin is not None:
+        outcome = fixing.fix_buffer(request, findings, config.unsafe_fixes)
+    else:
+        outcome = fixing.fix(request, result, findings, config.unsafe_fixes, not options.diff)
+    _say_all(outcome.messages)
+    if options.diff:
+        _show_diff(outcome, request, config)
+        return _code(bool(outcome.diff), options)
+    if request.stdin is not None:
+        sys.stdout.buffer.write(outcome.stdin)  # as it is: any encoding, any line end
+    else:
+        _report(request, outcome.left, outcome.count, result, config, options)
+    return _code(bool(outcome.left), options)
+
+
+def _show_diff(outcome: Outcome, request: CheckRequest, config: Config) -> None:
+    from tensortrail.cli.left_findings import named, unfixed
+
+    write_text(outcome.diff, sys.stdout) if outcome.diff else None
+    say(f"{counted(outcome.count, 'finding')} would be fixed, {len(outcome.left)} left")
+    left = shown_to_people(outcome.left, _reader(request))
+    _say_all(f"  {line}" for line in named(left, unfixed(bool(config.unsafe_fixes))))
+
+
+def _say_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)
+
+
+def _code(found: bool, options: Namespace) -> int:
+    return FOUND if found and not options.exit_zero else CLEAN
 
 
 def _report(

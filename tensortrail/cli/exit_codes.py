@@ -1,3 +1,3 @@
 """What the exit codes mean."""
 
-CLEAN, FOUND, FAILED, INTERRUPTED = 0, 1, 2, 130
+CLEAN, FOUND, FAILED, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130

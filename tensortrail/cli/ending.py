@@ -1,0 +1,113 @@
+"""What `tensortrail trace` does when the program that it runs is through."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tensortrail.cli.console import say, wants_color
+from tensortrail.cli.exit_codes import FOUND, STOPPED
+from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
+from tensortrail.tracer.recording.stop import Stopped
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.recording.session import Session
+
+
+class Ending:
+    """What is left to do when the program, its threads and its exit handlers are through."""
+
+    def __init__(self, running: Session, options: Namespace) -> None:
+        self._running = running
+        self._options = options
+        self._pid = os.getpid()
+        self.code: Any = 0
+        self.interrupted = False
+        self.error = ""
+        """The class of the exception that ended the program, if nothing explained it."""
+
+    def __enter__(self) -> Ending:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """The program ended; what ended it goes on as after any uncaught exception."""
+        if isinstance(error, SystemExit):
+            self.code = error.code
+        elif isinstance(error, Stopped):
+            self.code = STOPPED
+            self._shows(error)
+            sys.exit(STOPPED)
+        elif error is not None:
+            self.code = 1
+            self.interrupted = type(error) is KeyboardInterrupt
+            explained = self._shows(error)
+            if isinstance(error, Exception) and not explained:
+                self.error = type(error).__name__
+            sys.excepthook = lambda *_: None  # it was printed already
+
+    def finish(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a forked child
+        running = self._running
+        running.stop()
+        if running.header.get("rank") not in (None, 0):
+            return
+        if trouble := running.trouble:
+            say(f"tensortrail: {trouble}")
+        found = self._close() if self._options.check or not self._options.quiet else 0
+        early = running.stop_early
+        stopped = early is not None and early.stopped  # elsewhere than in the main thread
+        if (stopped or (self._options.check and found)) and self.code in (0, None):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # The only way left to change the code: everything else has run.
+            os._exit(STOPPED if stopped else FOUND)
+        if self.interrupted:
+            # The interpreter dies of its interrupt if the last code it ran from text was stopped
+            # by one. What was imported here may have run some.
+            with suppress(KeyboardInterrupt):
+                exec("raise KeyboardInterrupt")
+
+    def _shows(self, error: BaseException) -> bool:
+        """The traceback without frames of ours, and the explanation under it, if there is one."""
+        color = wants_color(self._options.color, sys.stderr)
+        text = "" if isinstance(error, Stopped) else self._running.explained(error, color=color)
+        without_our_frames(error)
+        sys.excepthook(type(error), error, error.__traceback__)
+        if text:
+            sys.stderr.flush()
+            sys.stderr.write("\n" + text)
+            sys.stderr.flush()
+        return bool(text)
+
+    def _close(self) -> int:
+        from tensortrail.cli.report import findings_of
+        from tensortrail.config import ConfigError
+        from tensortrail.reporters import render
+        from tensortrail.tracer.exports.closing import closing
+        from tensortrail.tracer.reading.timeline import open_run
+        from tensortrail.tracer.reading.verified_saves import told_of_saves
+        from tensortrail.tracer.trail.reader import NotATrail
+
+        try:
+            timeline = open_run(self._running.directory)
+            report = findings_of(timeline, self._options.select)
+        except (NotATrail, ConfigError, OSError) as error:
+            say(f"tensortrail: {error}")
+            return 0
+        color = wants_color(self._options.color, sys.stderr)
+        if self._options.verify_saves and not self._options.quiet:
+            for line in told_of_saves(timeline):
+                say(f"tensortrail: {line}")
+        if self._options.audit and not self._options.quiet:
+            for line in self._running.audit.told():
+                say(f"tensortrail: {line}")
+        if not self._options.quiet:
+            shown = os.path.relpath(self._running.directory)
+            sys.stderr.write(closing(timeline, report.findings, shown, color, self.error))
+        if self._options.check and report.findings:
+            sys.stderr.write(render("text", report, color=color) + "\n")
+        return len(report.findings)
