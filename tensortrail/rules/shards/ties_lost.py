@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._replaced import replaces_parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, within
@@ -23,6 +23,9 @@ class TiesLost(Rule):
       `load_checkpoint_in_model`, `to_empty`), with no tie after it;
     - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name.
       The loop gives a shared parameter once, under its first name.
+
+    In a recorded run it reports a load with `assign=True` after which names that were one parameter
+    are two, if nothing has tied them again when the first of them is read.
 
     ## Why is this bad?
     The second name keeps the old parameter. The model computes with both: the head with the old
@@ -127,6 +130,17 @@ def convert(model, make):
         if not in_tests(module):
             yield from self._tied_too_early(module)
             yield from self._one_by_one(module)
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for load in timeline.events(Did.HOOK):
+            if names := load.facts.get("untied"):
+                told = ", ".join(f"`{name}`" for name in names)
+                yield self.finding_in_run(
+                    timeline,
+                    load,
+                    f"{told} were one parameter: since this load with `assign=True` each is one "
+                    "of its own, and nothing has tied them again before the first reading",
+                )
 
     def _tied_too_early(self, module: Module) -> Iterator[Finding]:
         for call in module.nodes(ast.Call):

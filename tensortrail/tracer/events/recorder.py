@@ -13,6 +13,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import Focus
+from tensortrail.tracer.events.op_names import op_name
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, frames, place
@@ -21,6 +22,7 @@ from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
 from tensortrail.tracer.noticing.failed_operands import Failures
 from tensortrail.tracer.noticing.fresh_memory import FreshMemory
 from tensortrail.tracer.noticing.last_writers import LastWriters
+from tensortrail.tracer.noticing.loads import Loads
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operation_kinds import writes_in_place
@@ -84,6 +86,7 @@ class Recorder:
         self.mixed_devices = MixedDevices(self, self.onload_hooks)
         self.failures = Failures(self, self.onload_hooks)
         self.fresh_memory = FreshMemory(self)
+        self.loads = Loads(self, self.fresh_memory)
         self.wrappers = Wrappers(self)
         self.alert = False
         """Whether every operation must be looked at: there is more than one device, or fresh
@@ -181,6 +184,11 @@ class Recorder:
         some = self.mixed_devices.possible or self.fresh_memory.some
         self.alert = some or self.last_writers is not None
 
+    def copied(self, source: Entry | None, copy: Entry | None) -> None:
+        """The same values, in memory of its own."""
+        self.fresh_memory.copied(source, copy)
+        self.loads.copied(source, copy)
+
     def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
         """A tensor that had the storage `old` has `new` now; its name goes with it."""
         if new is None or new is old:
@@ -237,6 +245,7 @@ class Recorder:
 
     def _freed(self, number: int) -> None:
         self.fresh_memory.freed(number)
+        self.loads.freed(number)
         if self.last_writers is not None:
             self.last_writers.freed(number)
         if self.active:
@@ -369,6 +378,7 @@ class Recorder:
         if not self.active:
             return
         self.guarded(lambda of: of.fresh_memory.at_end())
+        self.loads.at_end()
         for last in self.at_close:
             with suppress(Exception):
                 last()
@@ -381,20 +391,3 @@ class Recorder:
 
 def _met(recorder: Recorder, tensor: Any) -> None:
     recorder.wrappers.met(tensor)
-
-
-def op_name(op: Any) -> str:
-    """`torch.nn.functional.embedding`, `Tensor.to`, `Tensor.data` ..."""
-    if isinstance(op, torch._ops.OpOverload):
-        return str(op)  # aten.sum.dim_IntList
-    owner = getattr(op, "__self__", None)
-    name = getattr(op, "__name__", None) or str(op)
-    if name in ("__get__", "__set__", "__delete__") and owner is not None:
-        return f"Tensor.{getattr(owner, '__name__', '?')}"
-    qualified = str(getattr(op, "__qualname__", name))
-    if qualified.startswith(("TensorBase.", "Tensor.")):
-        return f"Tensor.{name}"
-    module = getattr(op, "__module__", None) or "torch"
-    if qualified.startswith("_VariableFunctions") or module.startswith("torch._C"):
-        module = "torch.nn.functional" if module == "torch._C._nn" else "torch"
-    return f"{module}.{name}"

@@ -7,7 +7,7 @@ tensor that is given to somebody who may write without being seen is no longer w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -25,15 +25,19 @@ LOOKS_FOR_A_TENSOR = 10_000
 LOOKS_FOR_A_MODULE = 200_000
 """How many operations are looked at before the watch ends: looking at each costs time."""
 AT_THE_END = "the end of the run"
+Then = Callable[[Entry, Any], None]
+"""Given the storage, and the operation that read it."""
 
 
 class Fresh:
     """A storage into which nobody has written everything yet."""
 
-    __slots__ = ("entry", "nbytes", "regions", "version", "written")
+    __slots__ = ("entry", "nbytes", "regions", "then", "version", "written")
 
     def __init__(self, entry: Entry, nbytes: int, version: int | None) -> None:
         self.entry = entry
+        self.then: Then | None = None
+        """What is done when it is read, if its values are not the ones that were meant."""
         self.nbytes = nbytes
         self.version = version
         """How often the tensor had been written in place by then, by torch's own count."""
@@ -68,7 +72,7 @@ class FreshMemory:
         """Of a wrapper the first part: others, as scales, may be made with values."""
         entry = self._notes.storages.entry(tensor)
         if entry is not None:
-            self.grown(entry, 0, looks, _version(tensor) if type(tensor) in PLAIN else None)
+            self.grown(entry, 0, looks, version_of(tensor) if type(tensor) in PLAIN else None)
 
     def made_module(self, tensors: Iterable[Any]) -> None:
         for tensor in tensors:
@@ -86,16 +90,27 @@ class FreshMemory:
             self._left = max(self._left, looks)
             self._notes.changed()
 
+    def awaited(self, entry: Entry, version: int | None, then: Then) -> None:
+        """Memory with values that are not the ones that were meant, until somebody writes them."""
+        known = self._fresh.get(entry.number)
+        if known is None or known.then is not None:
+            self.grown(entry, 0, LOOKS_FOR_A_MODULE, version)
+            if (known := self._fresh.get(entry.number)) is not None:
+                known.then = then
+
     def copied(self, source: Entry | None, copy: Entry | None) -> None:
         """A copy of memory without values has none either."""
         known = self._fresh.get(source.number) if source is not None else None
         if known is not None and not known.written and copy is not None and copy is not source:
-            self.grown(copy, 0, LOOKS_FOR_A_TENSOR)
+            if known.then is not None:
+                self.awaited(copy, None, known.then)
+            else:
+                self.grown(copy, 0, LOOKS_FOR_A_TENSOR)
 
     def held(self, tensor: Any) -> None:
         """A tensor got this storage: from now on its own count tells whether it was written."""
         for part, fresh in self._parts(tensor) if self._fresh else ():
-            fresh.version = _version(part)
+            fresh.version = version_of(part)
 
     # --- what no longer is ---------------------------------------------------------------
     def written(self, tensor: Any) -> None:
@@ -134,9 +149,18 @@ class FreshMemory:
         known = self._fresh.get(entry.number)
         return known is not None and not known.written
 
+    def awaits(self, entry: Entry) -> bool:
+        """Nobody has read or written what was not meant."""
+        known = self._fresh.get(entry.number)
+        return known is not None and known.then is not None
+
     def read(self, entry: Entry, op: Any) -> None:
         """Nobody had written into it, in whatever way."""
+        known = self._fresh.get(entry.number)
         self.freed(entry.number)
+        if known is not None and known.then is not None:
+            known.then(entry, op)
+            return
         facts = {"others": True} if _others_may_write() else None
         self._notes.note(Did.UNWRITTEN, entry, op=op, facts=facts)
 
@@ -153,6 +177,8 @@ class FreshMemory:
                 kind = kind or kind_of(getattr(func, "__name__", ""), args)
                 if kind == "reads" and not where.startswith("out"):
                     self._read(func, tensor, part, fresh)
+                elif fresh.then is not None and func is torch.Tensor.copy_ and where == "0":
+                    continue  # whether these are the values that were meant is seen afterwards
                 elif kind == "fills" and where == "0" and tensor is part:
                     self._filled(func, args, part, fresh)
                 elif kind not in ("views", "copies") and not _is_source(kind, where):
@@ -162,7 +188,10 @@ class FreshMemory:
         """Say what nobody wrote into and nobody read."""
         for fresh in list(self._fresh.values()):
             if fresh.entry.name and not fresh.written and fresh.entry() is not None:
-                self._notes.note_at(0, Did.UNWRITTEN, fresh.entry, op=AT_THE_END)
+                if fresh.then is not None:
+                    fresh.then(fresh.entry, AT_THE_END)
+                else:
+                    self._notes.note_at(0, Did.UNWRITTEN, fresh.entry, op=AT_THE_END)
 
     def _parts(self, tensor: Any) -> list[tuple[torch.Tensor, Fresh]]:
         found = self._notes.storages.parts(tensor)
@@ -170,7 +199,7 @@ class FreshMemory:
 
     def _read(self, func: Any, tensor: Any, part: torch.Tensor, fresh: Fresh) -> None:
         entry = fresh.entry
-        if fresh.version is not None and (_version(part) or 0) > fresh.version:
+        if fresh.version is not None and (version_of(part) or 0) > fresh.version:
             self._forget(fresh)  # somebody wrote where no call is seen
         elif not fresh.written:
             self.read(entry, func)
@@ -200,7 +229,8 @@ def _dense(part: torch.Tensor) -> int:
         return part.numel() * part.element_size() if part.is_contiguous() else 0
 
 
-def _version(tensor: Any) -> int | None:
+def version_of(tensor: Any) -> int | None:
+    """How often it was written in place, by torch's own count."""
     with DisableTorchFunction(), suppress(RuntimeError):  # inference tensors have no count
         return int(tensor._version)
     return None

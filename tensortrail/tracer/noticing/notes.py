@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.sites import Place
 from tensortrail.tracer.identity.storages import Entry, Storages
 
 
@@ -41,6 +42,9 @@ class Notes(Protocol):
     def site_here(self) -> int:
         """The number of the place that runs now."""
         ...
+
+    def user_here(self) -> Place | None:
+        """The user's line that runs now."""
 
     def op_text(self, op: Any) -> str:
         """An operation as events name it."""

@@ -55,9 +55,26 @@ class SameType(Watch):
         if args and is_wrapper(args[0]):
             recorder.wrappers.met(args[0])
             recorder.wrappers.answered(func, args[0], result, kwargs)
-        elif args and recorder.fresh_memory.some and func not in SHARES:
+        elif args and func not in SHARES and _follows(recorder, func, args[0]):
             source, copy = recorder.storages.entry(args[0]), recorder.storages.entry(result)
-            recorder.fresh_memory.copied(source, copy)
+            recorder.copied(source, copy)
+
+
+def _follows(recorder: Recorder, func: Any, tensor: Any) -> bool:
+    """What is known of the values is worth knowing of a copy."""
+    return recorder.fresh_memory.some or (func in COPIES and recorder.loads.gave_to(tensor))
+
+
+class OtherNumbers(Watch):
+    """Operations that give the same values in another type."""
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if result is not args[0] and _follows(recorder, func, args[0]):
+            source, copy = recorder.storages.entry(args[0]), recorder.storages.entry(result)
+            recorder.note(Did.COPY, copy, source, func)
+            recorder.copied(source, copy)
 
 
 class Move(Watch):
@@ -84,7 +101,7 @@ class Move(Watch):
                 recorder.note(Did.MOVE, new, old, func, facts)
             elif old.name and new is not old:
                 recorder.note(Did.COPY, new, old, func)
-            recorder.fresh_memory.copied(old, new)
+            recorder.copied(old, new)
         if is_wrapper(result):
             recorder.wrappers.met(result)
             recorder.wrappers.moved(func, args[0], result)
@@ -118,9 +135,12 @@ class Copy(Watch):
         origin = recorder.storages.entry(source)
         if target is None or origin is None:
             return
-        if target.device != origin.device or target.name or origin.name:
+        without_values = recorder.fresh_memory.some and recorder.fresh_memory.is_fresh(origin)
+        if target.device != origin.device or target.name or origin.name or without_values:
             facts = {"non_blocking": True} if kwargs.get("non_blocking") else None
             recorder.note(Did.COPY, target, origin, func, facts)
+        recorder.loads.wrote(target, origin)
+        recorder.fresh_memory.copied(origin, target)
 
 
 class DataSwap(Watch):
@@ -203,6 +223,7 @@ def _table() -> dict[Any, Watch]:
     watch(SameType(), Tensor, "clone detach contiguous")
     watch(SameType(), torch, "clone detach")
     watch(Move(), Tensor, "to cpu cuda xpu mtia ipu type pin_memory")
+    watch(OtherNumbers(), Tensor, "half float double bfloat16")
     watch(Copy(), Tensor, "copy_")
     made[Tensor.data.__set__] = DataSwap()
     watch(Resize(), Tensor, "resize_ resize_as_")
@@ -212,6 +233,9 @@ def _table() -> dict[Any, Watch]:
     return made
 
 
+COPIES = {
+    torch.clone, Tensor.clone, Tensor.half, Tensor.float, Tensor.double, Tensor.bfloat16,
+}  # fmt: skip
 SHARES = {torch.detach, Tensor.detach}
 LEAVES_UNWRITTEN = {
     torch.empty, torch.empty_strided, torch.empty_like, torch.empty_permuted,

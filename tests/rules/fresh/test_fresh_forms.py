@@ -25,6 +25,8 @@ FORMS = {
     "swap_tensors": "torch.utils.swap_tensors(m.w, P(torch.empty_like(m.w)))",
     "resize_": "s = part(m.w).untyped_storage(); n = s.nbytes(); s.resize_(0); s.resize_(n)",
     "a copy of it": "m.w.data = torch.empty_like(m.w).clone()",
+    "in another type": "m.w = P(torch.empty(4, 4, device=DEVICE).half())",
+    "copied into": "m.w.data.copy_(torch.empty(4, 4, device=DEVICE))",
     "moved": "m.w = P(torch.empty(4, 4).to(DEVICE))",
     "two rows written": "m.w.data = torch.empty_like(m.w); m.w.data[:2].copy_(torch.ones(2, 4))",
     "one row set": "m.w.data = torch.empty_like(m.w); m.w.data[1] = 1",

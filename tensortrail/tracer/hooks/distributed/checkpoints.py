@@ -112,7 +112,7 @@ def _loading(recorder: Recorder, call: Call) -> Around:
 
 def _loaded(recorder: Recorder, data: Any, path: str, planned: Planned) -> None:
     note_loaded(recorder, planned.target or data, path, "dcp.load", False, planned.facts or None)
-    planned.tell_missing(recorder)
+    planned.tell_missing(recorder, path)
 
 
 def _planning(recorder: Recorder, call: Call) -> Around:

@@ -22,6 +22,7 @@ class Planned:
         self.facts: dict[str, dict[str, Any]] = {}
         self._meta: set[str] = set()
         self._missing: list[Any] = []
+        self._left: list[torch.Tensor] = []
 
     def before(self, recorder: Recorder, state_dict: Any) -> None:
         """Tensors on meta are replaced by others: the module that had them keeps its own."""
@@ -36,6 +37,8 @@ class Planned:
             there = saved.get(key)
             if there is None:
                 self._missing.append(recorder.storages.entry(tensor))
+                if isinstance(tensor, torch.nn.Parameter) or tensor.is_floating_point():
+                    self._left.append(tensor)
                 continue
             facts = self.facts[key] = {}
             dtype = getattr(getattr(there, "properties", None), "dtype", tensor.dtype)
@@ -44,8 +47,10 @@ class Planned:
             if key in self._meta:
                 facts["replaced"] = "meta"
 
-    def tell_missing(self, recorder: Recorder) -> None:
+    def tell_missing(self, recorder: Recorder, path: str) -> None:
         """A load that may be partial leaves these as they were."""
+        recorder.loads.left("dcp.load", self._left, path)
+        self._left.clear()
         facts = {"said": "not in the checkpoint: left as it was"}
         for entry in self._missing[:MOST_MISSING]:
             if entry is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from torch.nn import Module
 
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.given_keys import ended_with
 from tensortrail.tracer.hooks.torch.save_and_load import tensors_below
 from tensortrail.tracer.patching.patches import Around, Patches
 
@@ -27,13 +29,24 @@ def install(recorder: Recorder, patches: Patches) -> None:
 def _around(recorder: Recorder, phase: str, gathers: bool) -> Around:
     def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         recorder.guarded(_name, model)
+        given = args[0] if args else kwargs.get("model_state_dict")
+        keys = tuple(given) if isinstance(given, Mapping) and not gathers else ()
         with recorder.phase(phase):
             result = original(model, *args, **kwargs)
             # Another tensor may be the parameter now; what was gathered has no name yet.
             recorder.guarded(_name, result if gathers else model)
-            return result
+        if keys:
+            recorder.guarded(_given, model, given, keys)
+        return result
 
     return around
+
+
+def _given(recorder: Recorder, model: Any, given: Any, keys: Collection[str]) -> None:
+    """torch puts what the model has into what was given, and loads that."""
+    if isinstance(model, Module):
+        file = recorder.loads.file_of(given[key] for key in keys if key in given)
+        ended_with(recorder, "set_model_state_dict", model, keys, file)
 
 
 def _name(recorder: Recorder, data: Any) -> None:

@@ -12,15 +12,17 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import MayStop, Recorder
+from tensortrail.tracer.hooks.shared.replaced_weights import Held
+from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.noticing.loads import Load
 from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
 DEEPEST = 12
 MOST_TENSORS = 100_000
-MOST_KEYS = 50
 LONGEST = 20_000
 """Characters of a message that lists keys."""
 
@@ -131,6 +133,7 @@ def note_loaded(
                 recorder.storages.name(entry, key)
             facts = {"path": place, "key": key, "mapped": mapped and entry.device == "cpu"}
             recorder.note(Did.LOAD, entry, op=op, facts={**facts, **known})
+            recorder.loads.gave(entry, place)
     recorder.changed()
 
 
@@ -176,7 +179,7 @@ def _load_state_dict(recorder: Recorder) -> Around:
     def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
         recorder.guarded(_name, module)
         assigns = bool(kwargs.get("assign") or (len(args) > 2 and args[2]))
-        before = recorder.guarded(_entries, module) if assigns else None
+        before = recorder.guarded(Held, module) if assigns else None
         with recorder.phase("load", {"module": type(module).__name__}):
             try:
                 result = original(module, *args, **kwargs)
@@ -184,9 +187,11 @@ def _load_state_dict(recorder: Recorder) -> Around:
                 recorder.guarded(_not_loaded, error)
                 raise
             if before:
-                recorder.guarded(_assigned, module, before)
-        recorder.guarded(_loaded, module, result)
-        recorder.guarded(_unmatched, result)
+                recorder.guarded(before.assigned, module)
+        given = args[0] if args else kwargs.get("state_dict")
+        recorder.guarded(_loaded, module, result, given)
+        if before:
+            recorder.guarded(before.untied, module)
         return result
 
     return around
@@ -206,15 +211,7 @@ def _entries(recorder: Recorder, module: Module) -> dict[str, Entry]:
     return {name: entry for name, entry in found if entry is not None}
 
 
-def _assigned(recorder: Recorder, module: Module, before: dict[str, Entry]) -> None:
-    """Say which weights are other tensors now, if they lie elsewhere."""
-    for name, new in _entries(recorder, module).items():
-        old = before.get(name)
-        if old is not None and old.device != new.device:
-            recorder.swapped(old, new, "Module.load_state_dict")
-
-
-def _loaded(recorder: Recorder, module: Module, result: Any) -> None:
+def _loaded(recorder: Recorder, module: Module, result: Any, given: Any) -> None:
     """`assign=True` puts other tensors in. What no state dict has is as it was before."""
     recorder.name_module(module)
     missing = set(getattr(result, "missing_keys", ()))
@@ -227,22 +224,19 @@ def _loaded(recorder: Recorder, module: Module, result: Any) -> None:
             for name, tensor in tensors.items():
                 key = f"{prefix}.{name}" if prefix else name
                 if key not in missing and name not in each._non_persistent_buffers_set:
-                    recorder.fresh_memory.written(tensor)
+                    recorder.loads.given(tensor)
+    unused = list(getattr(result, "unexpected_keys", ()))
+    if missing or unused:
+        values = given if isinstance(given, Mapping) else {}
+        file = recorder.loads.file_of(values.values())
+        taken = [key for key in values if key not in set(unused)]
+        scales = unused_scales(unused, taken, lambda key: dtype_name(values[key]))
+        load = Load("Module.load_state_dict", module, missing, unused, file, scales)
+        recorder.loads.ended(load)
 
 
-def _unmatched(recorder: Recorder, result: Any) -> None:
-    """With `strict=False` a load may leave weights as they were and drop what it was given."""
-    missing, unexpected = (
-        list(getattr(result, kind, ())) for kind in ("missing_keys", "unexpected_keys")
-    )
-    if missing and unexpected:
-        facts = {
-            "said": f"left {len(missing)} weights as they were, {len(unexpected)} keys fit none",
-            "left": missing[:MOST_KEYS],
-            "unused": unexpected[:MOST_KEYS],
-            "count": len(missing),
-        }
-        recorder.note(Did.HOOK, op="Module.load_state_dict", facts=facts)
+def dtype_name(value: Any) -> str:
+    return str(getattr(value, "dtype", ""))[6:]
 
 
 def _first(kwargs: dict[str, Any], *names: str) -> Any:

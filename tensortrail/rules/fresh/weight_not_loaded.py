@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Did, Rule, Timeline
+from tensortrail.rules.shared.lines import doer
+from tensortrail.rules.shared.loads import file_of, is_of_another_class
+from tensortrail.rules.shared.operands import named
+from tensortrail.rules.timeline import Event
+
+_AT_THE_END = "the end of the run"
+
+
+class WeightNotLoaded(Rule):
+    """A load gave a weight nothing, and the model uses what the weight's initialiser left.
+
+    ## What it does
+    Reports loads that left weights out: `load_state_dict(strict=False)`, `from_pretrained`,
+    safetensors' `load_model`, accelerate's `load_checkpoint_in_model` and partial loads of
+    distributed checkpoints. It names the weights, the file that does not have them and the first
+    operation that reads them. It is an error if hardly anything of the file fits: it is the
+    checkpoint of another class. It is a warning if the rest fits and nothing trains or writes
+    these weights in the run, and a note if nothing reads them, or if the file is a small part
+    of the model that fits wholly, as an adapter does.
+
+    Weights that another load or a copy has given values are not reported, nor new heads that an
+    optimizer then trains, nor tied weights, nor buffers that are computed. Found in recorded runs
+    only.
+
+    ## Why is this bad?
+    The library prints which keys are missing, once, among other lines, and goes on. The weights
+    are random numbers: answers are different after each start, and look plausible.
+
+    ## Example
+    ```python
+    model.load_state_dict(torch.load("backbone.pt"), strict=False)  # has no `head.weight`
+    model.eval()
+    model(batch)
+    ```
+    Use instead:
+    ```python
+    missing, unexpected = model.load_state_dict(torch.load("backbone.pt"), strict=False)
+    assert all(name.startswith("head.") for name in missing) and not unexpected
+    train(model.head)
+    ```
+
+    ## Fix safety
+    No fix is offered: only you know where the weights should come from.
+
+    ## References
+    - pytorch/pytorch documentation of `torch.nn.Module.load_state_dict`, `strict`
+    - huggingface/transformers documentation of `from_pretrained`, `output_loading_info`
+    """
+
+    code = "NEW311"
+    name = "weight-not-loaded"
+    since = "0.2.0"
+    severity = Severity.WARNING
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        told = timeline.events(Did.HOOK)
+        trained = {(e.storage, e.facts["trained"]) for e in told if "trained" in e.facts}
+        for load in (each for each in told if "load" in each.facts):
+            here = [e for e in told if e.process == load.process]
+            left = [e for e in here if e.facts.get("initial") == load.facts["load"]]
+            used = [e for e in left if e.op != _AT_THE_END]
+            other = is_of_another_class(load)
+            kept = [e for e in used if other or (e.storage, load.facts["load"]) not in trained]
+            if kept or (left and not used):
+                yield self._found(timeline, load, kept or left, other)
+
+    def _found(self, timeline: Timeline, load: Event, left: list[Event], other: bool) -> Finding:
+        names = named(timeline, [each.storage for each in left if each.storage])
+        first = left[0]
+        file = file_of(load)
+        read = f"{doer(first)} reads what the initialiser left"
+        if first.op == _AT_THE_END:
+            read = "nothing has read or written what the initialiser left"
+        lacks = f"{file} has no values for {names}: {read}"
+        if other:
+            weights, missing = (int(load.facts[key]) for key in ("weights", "missing"))
+            lacks = (
+                f"{file} fits {weights - missing} of {weights} weights of "
+                f"{load.facts.get('model')}, and {load.facts['unused_count']} of its keys fit "
+                f"none: it is the checkpoint of another class, and {read}"
+            )
+        note = first.op == _AT_THE_END or _is_a_part(load)
+        return self.finding_in_run(
+            timeline,
+            load,
+            lacks,
+            severity=Severity.ERROR if other else Severity.NOTE if note else Severity.WARNING,
+            confidence=Confidence.HIGH if other else Confidence.MEDIUM,
+            met=[each.storage for each in left],
+            evidence={"weights": str(len(left))},
+        )
+
+
+def _is_a_part(load: Event) -> bool:
+    """A small one that fits wholly: an adapter, one of several files."""
+    weights, missing = (load.facts.get(key, 0) for key in ("weights", "missing"))
+    return not load.facts.get("unused_count") and missing > weights / 2

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Did, Rule, Timeline
+from tensortrail.rules.timeline import Event
+
+
+class AssignReplaces(Rule):
+    """`load_state_dict(assign=True)` gives weights another device or type than the model had.
+
+    ## What it does
+    Reports a load with `assign=True` after which weights lie on another device than before, or
+    after which some have another type than the others have kept. Weights on meta are left out:
+    for these the argument is made. If all weights have one other type it is a note. Found in
+    recorded runs only.
+
+    ## Why is this bad?
+    Without `assign=True` a load copies values into the weights that are there, and `model.cuda()`
+    or `model.half()` before it stays in effect. With it the tensors of the file take their place,
+    with the device and the type of the file: the model is back on the CPU, half of it computes in
+    another type, or it needs twice the memory.
+
+    ## Example
+    ```python
+    model = Model().cuda()
+    model.load_state_dict(torch.load("model.pt", map_location="cpu"), assign=True)
+    ```
+    Use instead:
+    ```python
+    model = Model().cuda()
+    model.load_state_dict(torch.load("model.pt", map_location="cpu"))
+    ```
+
+    ## Fix safety
+    No fix is offered: either the argument or the order of the calls may be meant.
+
+    ## References
+    - pytorch/pytorch documentation of `torch.nn.Module.load_state_dict`, `assign`
+    """
+
+    code = "SHD418"
+    name = "assign-replaces"
+    since = "0.2.0"
+    severity = Severity.WARNING
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for load in timeline.events(Did.HOOK):
+            if "retyped" in load.facts:
+                moved, retyped = load.facts.get("moved") or {}, load.facts["retyped"] or {}
+                message = _message(load, moved, retyped)
+                if message:
+                    severity = Severity.WARNING if moved or _is_mixed(load) else Severity.NOTE
+                    yield self.finding_in_run(timeline, load, message, severity=severity)
+
+
+def _message(load: Event, moved: Mapping[str, int], retyped: Mapping[str, int]) -> str:
+    told = [f"{count} weights {change}" for change, count in (*moved.items(), *retyped.items())]
+    now = load.facts.get("now") or {}
+    mixed = " and ".join(f"{count} in {kind}" for kind, count in sorted(now.items()))
+    after = f"; the model has {mixed} now" if len(now) > 1 else ""
+    return f"`assign=True` replaced {', '.join(told)}{after}" if told else ""
+
+
+def _is_mixed(load: Event) -> bool:
+    """Only a part of the floating point weights has changed its type."""
+    now = load.facts.get("now") or {}
+    return len({kind.partition(" ")[2] for kind in now if "float" in kind}) > 1

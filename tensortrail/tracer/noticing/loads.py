@@ -1,0 +1,258 @@
+"""It is kept which weights a load or copy gave values, and from which file these came; what an
+incomplete load left as it was is noted when it is used."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from torch.nn import Module
+from torch.nn.modules.batchnorm import _NormBase
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.noticing.fresh_memory import AT_THE_END, FreshMemory, version_of
+from tensortrail.tracer.noticing.notes import Notes
+
+LOAD = "Module.load_state_dict"
+MOST_KEYS = 50
+WRITTEN_SINCE = 10
+"""In place: initialisers write a few times, training more often."""
+MOST_SYNCS = 3
+"""Of one weight that are looked after."""
+STATISTICS = ("running_mean", "running_var")
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load that has ended."""
+
+    op: str
+    module: Module
+    missing: Collection[str] = ()
+    """Weights that were not given, by their path in the module."""
+    unused: Collection[str] = ()
+    """Keys that nothing took."""
+    file: str = ""
+    scales: Mapping[str, str] = field(default_factory=dict)
+    """Keys that nothing took, beside a weight that was taken as this type of quantized number."""
+
+
+class Synced(NamedTuple):
+    """A weight that came from a file and then got other values."""
+
+    line: str
+    loaded: tuple[int, str, str] | None = None
+    """The site of the load that wrote over these, its line and its file."""
+
+
+class Loads:
+    def __init__(self, notes: Notes, fresh: FreshMemory) -> None:
+        self._notes = notes
+        self._fresh = fresh
+        self._files: dict[int, str] = {}
+        """Storages that got values, and the file these came from."""
+        self._ever: set[int] = set()
+        """Those that once had the values of a file."""
+        self._synced: dict[int, Synced] = {}
+        self._syncs: Counter[int] = Counter()
+        self._untrained: dict[int, int] = {}
+        """Storages that were read, and the load that left them."""
+        self._number = 0
+        self._remove: Any = None
+
+    # --- who got values ------------------------------------------------------------------
+    def gave(self, entry: Entry, file: str) -> None:
+        """A reader made it."""
+        self._files[entry.number] = file
+        if file:
+            self._ever.add(entry.number)
+
+    def gave_to(self, tensor: Any) -> bool:
+        known = self._notes.storages.known(tensor) if self._files else None
+        return known is not None and known.number in self._files
+
+    def file_of(self, tensors: Iterable[Any]) -> str:
+        """Where most of these values came from."""
+        known = (self._notes.storages.known(each) for each in tensors)
+        files = Counter(self._files.get(each.number, "") for each in known if each is not None)
+        return files.most_common(1)[0][0] if files else ""
+
+    def copied(self, source: Entry | None, copy: Entry | None) -> None:
+        """Memory of its own, with the same values."""
+        if source is None or copy is None or source is copy:
+            return
+        if source.number in self._files:
+            self._files[copy.number] = self._files[source.number]
+            if source.number in self._ever:
+                self._ever.add(copy.number)
+
+    def wrote(self, target: Entry, source: Entry) -> None:
+        """The values of one were written into the other."""
+        if source is target:
+            return
+        number, file = target.number, self._files.get(source.number, "")
+        was_synced = self._synced.pop(number, None)
+        if file and was_synced is not None and self._fresh.awaits(target):
+            line = _line(self._notes.user_here())
+            loaded = (self._notes.site_here(), line, file)
+            self._synced[number] = was_synced._replace(loaded=loaded)
+        elif not file and number in self._ever and target.name:
+            self._await_sync(target)
+        elif self._fresh.awaits(target):
+            self._fresh.freed(number)
+        self._files[number] = file
+        if file:
+            self._ever.add(number)
+
+    def given(self, tensor: Any) -> None:
+        """A load has given it values, whether a copy was seen or not."""
+        entry = self._notes.storages.known(tensor) if self._synced else None
+        if entry is None or entry.number not in self._synced:
+            self._fresh.written(tensor)
+
+    def _await_sync(self, entry: Entry) -> None:
+        self._syncs[entry.number] += 1
+        if self._syncs[entry.number] <= MOST_SYNCS:
+            self._synced[entry.number] = Synced(_line(self._notes.user_here()))
+            self._fresh.awaited(entry, None, self._read_synced)
+
+    def _read_synced(self, entry: Entry, op: Any) -> None:
+        synced = self._synced.pop(entry.number, None)
+        if synced is None or synced.loaded is None or op == AT_THE_END:
+            return
+        site, line, file = synced.loaded
+        facts = {
+            "said": f"written at {line} with values of {file}",
+            "synced": synced.line,
+            "file": file,
+            "read": f"`{self._notes.op_text(op)}` at {_line(self._notes.user_here())}",
+        }
+        self._notes.note_at(site, Did.HOOK, entry, op="overwritten", facts=facts)
+
+    # --- what a load left ----------------------------------------------------------------
+    def ended(self, load: Load) -> None:
+        """Values that were given are known by now."""
+        weights = dict(_weights(load.module))
+        missing = {*load.missing} & weights.keys()
+        left = {name: entry for name in missing if (entry := self._initial(weights[name]))}
+        if not left and not load.unused:
+            return
+        self._number += 1
+        count = len(left)
+        facts = {
+            "said": f"left {count} weights as they were, {len(load.unused)} keys fit none",
+            "load": self._number,
+            "model": type(load.module).__name__,
+            "weights": len(weights),
+            "missing": len(missing),
+            "left": sorted(load.missing)[:MOST_KEYS],
+            "unused": sorted(load.unused)[:MOST_KEYS],
+            "unused_count": len(load.unused),
+            "count": len(load.missing),
+            "file": load.file,
+        }
+        if load.scales:
+            facts["scales"] = dict(sorted(load.scales.items())[:MOST_KEYS])
+        self._notes.note(Did.HOOK, op=load.op, facts=facts)
+        for entry in left.values():
+            then = partial(self._read_left, self._number)
+            self._fresh.awaited(entry, None, then)
+
+    def left(self, op: str, tensors: Iterable[Any], file: str) -> None:
+        """As `ended`, where no module is known."""
+        entries = [entry for each in tensors if (entry := self._initial(each))]
+        if not entries:
+            return
+        self._number += 1
+        facts = {
+            "said": f"left {len(entries)} weights as they were",
+            "load": self._number,
+            "file": file,
+        }
+        self._notes.note(Did.HOOK, op=op, facts=facts)
+        for entry in entries:
+            self._fresh.awaited(entry, None, partial(self._read_left, self._number))
+
+    def untied(self, module: Module, names: Sequence[str], entry: Entry) -> None:
+        """Told when one of them is read, if nobody has tied them again by then."""
+        site, known = self._notes.site_here(), weakref.ref(module)
+
+        def read(entry: Entry, op: Any) -> None:
+            found = known()
+            if found is not None and op != AT_THE_END and not _is_tied(found, names):
+                facts = {"said": "one weight no longer", "untied": [*names]}
+                self._notes.note_at(site, Did.HOOK, entry, op=LOAD, facts=facts)
+
+        self._fresh.awaited(entry, None, read)
+
+    def _initial(self, tensor: Any) -> Entry | None:
+        """Its storage, if nothing has written there since it was initialised."""
+        entry = self._notes.storages.entry(tensor)
+        if entry is None or entry.device == "meta" or entry.number in self._files:
+            return None
+        trained = (version_of(tensor) or 0) > WRITTEN_SINCE
+        return None if trained else entry
+
+    def _read_left(self, load: int, entry: Entry, op: Any) -> None:
+        if op == AT_THE_END:
+            self._notes.note_at(0, Did.HOOK, entry, op=op, facts={"initial": load})
+            return
+        facts = {"said": "read with what its initialiser left", "initial": load}
+        self._notes.note(Did.HOOK, entry, op=op, facts=facts)
+        self._untrained[entry.number] = load
+        self._look_at_optimizers()
+
+    # --- what is trained afterwards ------------------------------------------------------
+    def _look_at_optimizers(self) -> None:
+        if self._remove is None:
+            from torch.optim.optimizer import register_optimizer_step_post_hook
+
+            self._remove = register_optimizer_step_post_hook(self._stepped).remove
+
+    def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        with suppress(Exception):
+            groups = optimizer.param_groups if self._untrained else ()
+            for tensor in (each for group in groups for each in group["params"]):
+                entry = self._notes.storages.known(tensor) if tensor.grad is not None else None
+                if entry is not None and entry.number in self._untrained:
+                    load = self._untrained.pop(entry.number)
+                    op = f"{type(optimizer).__name__}.step"
+                    facts = {"said": f"trained by {op}", "trained": load}
+                    self._notes.note(Did.HOOK, entry, op=op, facts=facts)
+
+    def freed(self, number: int) -> None:
+        self._files.pop(number, None)
+        self._ever.discard(number)
+        self._synced.pop(number, None)
+        self._syncs.pop(number, None)
+        self._untrained.pop(number, None)
+
+    def at_end(self) -> None:
+        if self._remove is not None:
+            self._remove()
+
+
+def _weights(module: Module) -> Iterator[tuple[str, Any]]:
+    """What training changes: what is computed once, as a mask, is the same without a file."""
+    yield from module.named_parameters(remove_duplicate=False)
+    for prefix, each in module.named_modules():
+        if isinstance(each, _NormBase):
+            for name in STATISTICS:
+                if (tensor := getattr(each, name)) is not None:
+                    yield f"{prefix}.{name}" if prefix else name, tensor
+
+
+def _is_tied(module: Module, names: Sequence[str]) -> bool:
+    found = [module.get_parameter(name) for name in names]
+    return len({each.untyped_storage()._cdata for each in found}) == 1
+
+
+def _line(place: Any) -> str:
+    return f"{os.path.basename(place[0])}:{place[1]}" if place else "?"
