@@ -67,6 +67,8 @@ class What(str, Enum):
     UNKNOWN = "unknown"
 
 
+KERNEL = "kernel"
+"""The operation of a meeting in `kernel[grid](...)`: every tensor of it lies on one GPU."""
 MAYBE_SCALAR = -1
 """The rank of a tensor that may have no dimension."""
 

@@ -43,6 +43,9 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
         held = Held(What.TENSOR, frozenset({Place(Where.HOST, by=node)}))
         one = called.last_name in names("mappings", "tensor_methods")
         return held if one and "return_dict" not in called.nodes else Held(What.BOX, each=held)
+    if isinstance(func, ast.Subscript) and world_of.world.is_kernel(func.value):
+        world_of.meetings.launch(node, called.operands, env)
+        return UNKNOWN_HELD
     if isinstance(func, ast.Attribute):
         if _is_leaf_itself(world_of, func):
             own = Held(What.MODULE, frozenset({Place(Where.SELF)}), cls="leaf")
@@ -120,6 +123,8 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return _of_torch_class(called, world_of.cls is not None)
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):
         return _operation(world_of, called, env)
+    if dotted.startswith("torch.distributed.") and called.last_name in names("meets", "processes"):
+        world_of.meetings.meet(called.node, called.last_name, called.operands, env, False)
     if dotted == "next" and called.args:
         return element_of(called.args[0])
     if dotted in ("list", "tuple", "reversed", "sorted", "iter", "tqdm.tqdm") and called.args:
@@ -187,7 +192,7 @@ def _fresh(world_of: Evaluating, called: Called, env: Environment) -> Held:
 def _without_device(world_of: Evaluating, called: Called, env: Environment) -> frozenset[Place]:
     if env.ambient is not None:
         return env.ambient
-    if world_of.world.sets_default_device or called.unpacks or "out" in called.nodes:
+    if world_of.world.sets_default_device or called.unpacked or "out" in called.nodes:
         return frozenset()
     return frozenset({Place(Where.DEFAULT, by=called.node)})
 

@@ -118,6 +118,12 @@ class PlacesOfFile:
                 return Held(What.TENSOR, frozenset({place}), path=f"self.{name}")
         return UNKNOWN_HELD
 
+    def is_kernel(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Call) and node.args:  # `wrap_triton(kernel)[grid](...)`
+            node = node.args[0]
+        found = self._definition(self.qualified(node))
+        return found is not None and isinstance(found[1], SCOPES) and _is_compiled(found[1])
+
     def callee(self, call: ast.Call) -> Callee | None:
         if any(isinstance(each, ast.Starred) for each in call.args):
             return None
@@ -229,16 +235,21 @@ def _foreign(held: Held) -> Held:
     return Held(held.what, frozenset(places), held.rank, held.path, cls=held.cls)
 
 
+def _is_compiled(function: FunctionNode) -> bool:
+    """`@triton.jit`, `@cuda.jit(...)`, and Triton's `autotune` and `heuristics` above it."""
+    return any(_name_of(each) == "jit" for each in function.decorator_list)
+
+
+def _name_of(decorator: ast.expr) -> str:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
 def _is_plain(function: FunctionNode) -> bool:
     """Its decorators leave what it returns alone."""
     harmless = {"staticmethod", "classmethod", "no_grad", "inference_mode", "property", "cache",
                 "lru_cache", "autocast", "cached_property", "override"}  # fmt: skip
-    for each in function.decorator_list:
-        called = each.func if isinstance(each, ast.Call) else each
-        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        if name not in harmless:
-            return False
-    return True
+    return all(_name_of(each) in harmless for each in function.decorator_list)
 
 
 def _returns(tree: Tree, function: FunctionNode) -> bool:

@@ -9,6 +9,7 @@ from itertools import product
 
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.rules.places import (
+    KERNEL,
     MAYBE_SCALAR,
     NUMBER,
     ON_CPU_UNLESS_ASKED,
@@ -19,6 +20,8 @@ from tensortrail.rules.places import (
 )
 
 INDEX = "index"
+_MOST_OF_A_KERNEL = 100
+"""Pairs of arguments of one kernel of which nothing is known but that the caller has them."""
 
 
 class Meetings:
@@ -76,6 +79,15 @@ class Meetings:
                     by_element,
                     (argument << 16) + (index << 8) + other,
                 )
+
+    def launch(self, node: ast.expr, operands: Sequence[Held], env: Environment) -> None:
+        """A kernel takes these; what the caller passes and nothing is known of may be numbers."""
+        tensors = [each for each in operands if each.what is What.TENSOR and each.places]
+        unknown = [each for each in operands if each.what is What.UNKNOWN and each.places]
+        self.meet(node, KERNEL, tensors, env, by_element=False)
+        for number, pair in enumerate(product(tensors or unknown, unknown)):
+            if pair[0] is not pair[1] and number < _MOST_OF_A_KERNEL:
+                self.meet(node, KERNEL, pair, env, by_element=False, argument=number + 1)
 
     def index(self, node: ast.expr, base: Held, by: Held, env: Environment) -> None:
         """What lies on the CPU cannot be indexed from elsewhere; the other way round it can."""

@@ -28,6 +28,9 @@ class World(Protocol):
     def is_module_named(self, dotted: str) -> bool:
         """The class is a module, of this project or of a library."""
 
+    def is_kernel(self, node: ast.expr) -> bool:
+        """What is launched as `kernel[grid](...)`: a function of Triton or Numba."""
+
     def callee(self, call: ast.Call) -> Callee | None:
         """The function of the project that a call runs, if it is known."""
 

@@ -4,7 +4,7 @@ the tensor it was modelled on, and the factories around it that are given a devi
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tensortrail.rules.devices._customs import MAKERS, is_factory_of_torch, named
 from tensortrail.rules.devices._lying import certainly, excluded, is_legal, outermost
@@ -56,16 +56,32 @@ def _passed(
     module: Module, function: FunctionNode, places: FunctionPlaces, made: ast.Call
 ) -> Beside | None:
     for call in module.nodes(ast.Call, outermost_of(module, function)):
-        members = [places.seen.get(each) for each in given(call)]
+        members = [places.seen.get(each) for each in _members(call)]
         if not any(_is_from(each, function, made) for each in members) or _takes_anything(call):
             continue
-        if module.qualified(call.func).startswith("torch."):
+        name = module.qualified(call.func)
+        if name.startswith("torch.") and not name.startswith("torch.ops."):
             continue  # what these take together is known
         for other in members:
             there = _elsewhere(other) if other is not None else None
             if there is not None:
                 return call, there
     return None
+
+
+def is_operation(module: Module, call: ast.Call) -> bool:
+    """An operation that is registered with torch, or one of its own with a backward."""
+    name = module.qualified(call.func)
+    owner, _, last = name.rpartition(".")
+    facts = module.class_facts(owner) if last == "apply" and owner else None
+    of_function = facts is not None and "torch.autograd.Function" in facts.bases
+    return of_function or name.startswith("torch.ops.")
+
+
+def _members(call: ast.Call) -> Iterator[ast.expr]:
+    """What it is passed, tuples and lists that are written out opened."""
+    for each in given(call):
+        yield from each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
 
 
 def _is_from(held: Held | None, function: FunctionNode, made: ast.Call) -> bool:
@@ -130,6 +146,21 @@ def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.e
             asked = isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
             if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
                 return node.value
+    return None
+
+
+def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
+    """`x` of `rows = x.size(0)` or `n, rows = x.shape`, if `rows` is among the sizes."""
+    names = [
+        each for argument in made.args for each in (argument, *module.nodes(ast.Name, argument))
+    ]
+    for name in names:
+        origins = module.value_of(name).origins if isinstance(name, ast.Name) else ()
+        for origin in origins if len(origins) == 1 else ():
+            for node in (origin, *module.nodes(ast.Attribute, origin)):
+                asked = isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
+                if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
+                    return node.value
     return None
 
 

@@ -13,11 +13,12 @@ from tensortrail.rules.devices._device_aware import (
     is_of_module,
     makes_on_devices,
 )
-from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where, opposite
+from tensortrail.rules.places import KERNEL, FunctionPlaces, Held, Meeting, Place, What, Where, opposite
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 
 INDEX = "index"
+_GIVEN = frozenset({Where.OF, Where.DEVICE, Where.SELF})
 _SETS_UP = frozenset(
     "__init__ __new__ __post_init__ __init_subclass__ reset_parameters _reset_parameters "
     "init_weights _init_weights initialize_weights setup build post_init".split()
@@ -66,10 +67,17 @@ def out_of_place(
         made = certainly(odd, function, where) or _unlike_its_other_path(odd, other, where)
         if made is None or excluded(meeting, made) or _may_stay(meeting, odd, made, other):
             continue
-        there = follows(module, function, other)
+        there = follows(module, function, other) or _in_kernel(meeting, other)
         if there is not None:
             return made, there
     return None
+
+
+def _in_kernel(meeting: Meeting, other: Held) -> Place | None:
+    """Who passes a tensor on to a kernel has it on a GPU."""
+    is_taken = meeting.operation == KERNEL and other.what is What.TENSOR
+    there = other.only if is_taken else None
+    return there if there is not None and there.where in _GIVEN else None
 
 
 def _may_stay(meeting: Meeting, odd: Held, made: Place, other: Held) -> bool:

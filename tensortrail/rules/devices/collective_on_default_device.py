@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import at_hand_in, shown_device
 from tensortrail.rules.devices._lying import certainly, outermost
-from tensortrail.rules.places import Place, Where
+from tensortrail.rules.places import Held, Place, What, Where, opposite
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.sentences import one_line
@@ -20,6 +21,7 @@ _OF_TORCH = {
 """Collectives of `torch.distributed`, with the position of the tensor that is passed around."""
 _OF_ACCELERATE = ("gather", "gather_for_metrics", "reduce", "pad_across_processes")
 _OTHER_BACKENDS = ("gloo", "mpi")
+_ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|nccl|backend", re.IGNORECASE)
 
 
 class CollectiveOnDefaultDevice(Rule):
@@ -107,6 +109,33 @@ def longest(rows, device):
     return max(found)
 """,
         ),
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+
+def agreed(paths, chief, device):
+    if chief:
+        count = torch.tensor([len(paths)])
+    else:
+        count = torch.zeros(1, dtype=torch.long, device=device)
+    dist.broadcast(count, src=0)
+    return count.item()
+""",
+            lines=(6,),
+            fixed="""\
+import torch
+import torch.distributed as dist
+
+def agreed(paths, chief, device):
+    if chief:
+        count = torch.tensor([len(paths)], device=device)
+    else:
+        count = torch.zeros(1, dtype=torch.long, device=device)
+    dist.broadcast(count, src=0)
+    return count.item()
+""",
+        ),
     )
     good = (
         Good(
@@ -157,7 +186,7 @@ def total(count):
                 inner = module.function_of(call)
                 passed = _passed(call)
                 held = seen.get(passed) if passed is not None else None
-                made = certainly(held, inner or function, Where.DEFAULT) if held else None
+                made = _made(held, inner or function) if held is not None else None
                 if made is not None and made.by is not None and made.by not in reported:
                     reported.add(made.by)
                     yield self._reported(module, inner or function, call, made)
@@ -175,6 +204,21 @@ def total(count):
             trail=[(made.by, "made without a device"), (call, "passed to other processes")],
             fixes=[_made_there(module, function, made.by)],
         )
+
+
+def _made(held: Held, function: FunctionNode) -> Place | None:
+    """Where it is by default, on every path or on one of two, if on the other it was put where
+    the collective runs."""
+    made = certainly(held, function, Where.DEFAULT)
+    if made is not None or held.what is not What.TENSOR or len(held.places) != 2:
+        return made
+    first, second = held.in_order
+    for place, instead in ((first, second), (second, first)):
+        apart = bool(place.given) and instead.given == opposite(place.given)
+        elsewhere = instead.where in (Where.DEVICE, Where.SELF, Where.OF)
+        if place.where is Where.DEFAULT and apart and elsewhere:
+            return None if _ABOUT_DEVICES.search(place.given) else place
+    return None
 
 
 def _collectives(module: Module) -> Iterator[ast.Call]:

@@ -16,7 +16,7 @@ from tensortrail.rules.devices._lying import (
     out_of_place,
     sets_up,
 )
-from tensortrail.rules.places import FunctionPlaces, Meeting, Place, Where
+from tensortrail.rules.places import KERNEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
@@ -32,8 +32,9 @@ class FactoryWithoutDevice(Rule):
     `torch.arange`, `torch.tensor` and the like made without `device`, and that an operation then
     takes together with a parameter or buffer of the module, the output of a submodule, an argument
     of a module's method or of a function that asks arguments for their device, or a tensor that
-    the function puts on a device by itself. The tensor may have come through variables, containers
-    and functions of the project. Where nothing says that an argument may be on a GPU but that the
+    the function puts on a device by itself, or passes it with any other tensor to a kernel of
+    Triton or Numba (`kernel[grid](...)`), which has to be on a GPU. The tensor may have come
+    through variables, containers and functions of the project. Where nothing says that an argument may be on a GPU but that the
     file asks other tensors for their device, it is a note.
 
     Tensors without a dimension are left alone where a number could stand, and so are indices:
@@ -139,6 +140,17 @@ class FactoryWithoutDevice(Rule):
             "    found[torch.arange(len(target)), target.long()] = 1\n    return found\n\n\n"
             "def blank(preds: torch.Tensor):\n    return torch.zeros(3, device=preds.device)\n",
         ),
+        Bad(
+            "import torch\nimport triton\n\n\n@triton.jit\ndef kernel(x, out, n):\n    pass\n\n\n"
+            "def doubled(x: torch.Tensor):\n    out = torch.empty(x.numel(), dtype=x.dtype)\n"
+            "    kernel[(x.numel(),)](x, out, x.numel())\n    return out\n",
+            lines=(11,),
+            fixed="import torch\nimport triton\n\n\n@triton.jit\n"
+            "def kernel(x, out, n):\n    pass\n\n\n"
+            "def doubled(x: torch.Tensor):\n"
+            "    out = torch.empty(x.numel(), dtype=x.dtype, device=x.device)\n"
+            "    kernel[(x.numel(),)](x, out, x.numel())\n    return out\n",
+        ),
     )
     good = (
         Good(
@@ -215,7 +227,7 @@ class FactoryWithoutDevice(Rule):
         assert made.by is not None
         line = getattr(meeting.node, "lineno", 0)
         severity = Severity.ERROR if there.where is Where.LITERAL else None
-        if is_only_believed(module, function, there):
+        if meeting.operation != KERNEL and is_only_believed(module, function, there):
             severity = Severity.NOTE
         return self.finding(
             module,

@@ -10,11 +10,13 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._company import (
     Beside,
     given_a_device,
+    is_operation,
     is_returned,
     may_be_given_a_device,
     taken_beside,
     whose_dtype,
     whose_shape,
+    whose_size,
 )
 from tensortrail.rules.devices._customs import is_explained
 from tensortrail.rules.devices._lying import FACTORIES, described, goes_along, sets_up
@@ -48,9 +50,11 @@ class MadeBesideOthers(Rule):
     wants it; or the function returns it. And all other factories of the function are given a
     device, or it has the dtype or the shape of such a tensor (`torch.zeros(n, dtype=x.dtype)`).
 
-    It is a note where it has the dtype or shape of such a tensor, no other factory is given a
-    device, no operation of torch takes it together with the one whose dtype it has, and nothing
-    says that callers pass tensors of a GPU.
+    It is a note where the two are only passed on together, unless that is to an operation
+    (`torch.ops.own.fill(x, out)`, `apply` of an autograd function). It is one too where it has
+    the dtype or shape of such a tensor, no other factory is given a device, no operation of torch
+    takes it together with the one whose dtype it has, and nothing says that callers pass tensors
+    of a GPU.
 
     Nothing is reported for a tensor without a dimension or one that is an index, is moved or is
     copied later, where a condition about devices or types leads to the factory, and while an
@@ -100,6 +104,14 @@ class MadeBesideOthers(Rule):
             "    def forward(self, x):\n"
             "        y = torch.zeros(4, len(x), dtype=x.dtype, device=x.device)\n"
             "        for i in range(4):\n            y[i] = x[i]\n        return y\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef filled(q: torch.Tensor):\n    rows = q.size(0)\n"
+            "    out = torch.empty(rows, 4)\n    torch.ops.own.fill(q, out)\n    return out\n",
+            lines=(6,),
+            fixed="import torch\n\n\ndef filled(q: torch.Tensor):\n    rows = q.size(0)\n"
+            "    out = torch.empty(rows, 4, device=q.device)\n"
+            "    torch.ops.own.fill(q, out)\n    return out\n",
         ),
     )
     good = (
@@ -165,7 +177,7 @@ def _evidence(module: Module, function: FunctionNode, call: ast.Call) -> Evidenc
     others = given_a_device(module, function, call)
     like = typed = whose_dtype(places, call)
     if like is None and not held.may_be_scalar:
-        like = whose_shape(module, places, call)
+        like = whose_shape(module, places, call) or whose_size(module, places, call)
     if not others and like is None:
         return None
     beside = taken_beside(module, function, places, call)
@@ -197,6 +209,8 @@ def _is_only_passed(module: Module, function: FunctionNode, why: Evidence) -> bo
     if why.beside is None:
         return False
     node = why.beside[0]
+    if isinstance(node, ast.Call) and is_operation(module, node):
+        return False
     return not any(each.node is node for each in module.places(function).meetings)
 
 

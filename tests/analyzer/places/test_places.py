@@ -35,6 +35,7 @@ def inside(
     [
         ("x", "of(x)"),
         ("torch.zeros(2, 3)", "default"),
+        ("torch.zeros(*x.shape)", "default"),
         ("torch.zeros(2, device=device)", "device(device)"),
         ("torch.zeros(2, device=x.device)", "of(x)"),
         ("torch.zeros(2, device='cuda:1')", "literal(cuda)"),
