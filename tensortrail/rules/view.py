@@ -106,6 +106,10 @@ class Module(Protocol):
         """Names of the parameters of the called function or constructor, in order and without
         `self`; empty if it is not known or takes `*args`."""
 
+    def chosen_defaults_of(self, call: ast.Call) -> frozenset[str]:
+        """Parameters of the called function or constructor whose default is a value: neither
+        missing nor None."""
+
     def passed_in_project(self, call: ast.Call, keyword: str) -> int:
         """How many calls in the package pass the keyword to what has the same name: about as many
         at least as `calls_in_project` gives, and cheap to ask. 0 for functions of torch."""

@@ -292,6 +292,9 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
     def parameters_of(self, call: ast.Call) -> tuple[str, ...]:
         return signatures.parameters_of(self, call)
 
+    def chosen_defaults_of(self, call: ast.Call) -> frozenset[str]:
+        return signatures.chosen_defaults(self, call)
+
     def parameters_of_callee(self, call: ast.Call) -> tuple[str, ...]:
         dotted = self.qualified(call.func)
         node = self._local_callee(call, dotted)

@@ -18,6 +18,34 @@ _ANCESTORS = 5
 
 def parameters_of(file: ProjectFile, call: ast.Call) -> tuple[str, ...]:
     """In order, without `self`; empty if the callee is not known or takes `*args`."""
+    owner, function = _called(file, call)
+    if function is None or function.args.vararg is not None:
+        return ()
+    return parameters(owner, function)
+
+
+def chosen_defaults(file: ProjectFile, call: ast.Call) -> frozenset[str]:
+    """Parameters of the callee whose default is a value, and not None."""
+    _, function = _called(file, call)
+    if function is None:
+        return frozenset()
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
+    pairs += [
+        (each, default)
+        for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        if default is not None
+    ]
+    is_none = {
+        each.arg: isinstance(default, ast.Constant) and default.value is None
+        for each, default in pairs
+    }
+    return frozenset(name for name, none in is_none.items() if not none)
+
+
+def _called(file: ProjectFile, call: ast.Call) -> tuple[ProjectFile, FunctionNode | None]:
+    """The function that runs, with its file; the constructor of a class."""
     owner, node = _definition(file, file.qualified(call.func), call)
     for _ in range(_ANCESTORS):
         if not isinstance(node, ast.ClassDef):
@@ -27,9 +55,7 @@ def parameters_of(file: ProjectFile, call: ast.Call) -> tuple[str, ...]:
             node = made_by[0]
         elif node.bases:
             owner, node = _definition(owner, owner.qualified(node.bases[0]), None)
-    if not isinstance(node, SCOPES) or node.args.vararg is not None:
-        return ()
-    return parameters(owner, node)
+    return owner, node if isinstance(node, SCOPES) else None
 
 
 def parameters(file: ProjectFile, function: FunctionNode) -> tuple[str, ...]:
