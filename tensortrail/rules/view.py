@@ -114,6 +114,9 @@ class Module(Protocol):
         """How many calls in the package pass the keyword to what has the same name: about as many
         at least as `calls_in_project` gives, and cheap to ask. 0 for functions of torch."""
 
+    def gpu_made_default(self) -> tuple[str, int] | None:
+        """A file of the package that makes a GPU the default device, and the line where it does."""
+
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;
         empty if it is not one of the package, or shares its name with another."""

@@ -133,3 +133,23 @@ def test_what_other_files_pass_and_move_follows_their_changes(package: Path) -> 
     project.forget(str(package / "guarded.py"))
     assert before[0] == 3
     assert asked() == (0, before[1] + 1)
+
+
+def test_a_package_that_makes_a_gpu_the_default_device_is_seen_from_its_other_files(
+    package: Path,
+) -> None:
+    (package / "train.py").write_text(
+        "import torch\n\ndef main():\n    # torch.set_default_device('cuda')\n"
+        "    torch.set_default_tensor_type('torch.cuda.FloatTensor')\n"
+    )
+    text = "import torch\n\ndef f(x: torch.Tensor, n):\n    y = torch.zeros(n, device=x.device)\n"
+    text += "    return x + y + torch.arange(n)\n"
+    (package / "model.py").write_text(text)
+    rules = [all_rules()["DEV521"]()]
+    path = str(package / "model.py")
+    found = judge(path, text.encode(), rules, open_project()).findings
+    assert [(each.severity.value, each.site.line) for each in found] == [("note", 5)]
+    assert "runs line 5 of train.py before" in found[0].message
+    (package / "train.py").unlink()
+    found = judge(path, text.encode(), rules, open_project()).findings
+    assert [each.severity.value for each in found] == ["warning"]

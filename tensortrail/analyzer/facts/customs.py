@@ -18,6 +18,9 @@ _PASSED_ON = [
     for word in (b"device", b"dtype", b"generator", b"map_location", b"offload")
 ]
 """Keywords that are counted by the names of what they are passed to."""
+_MAKES_GPU_DEFAULT = re.compile(
+    rb"^[^#\n]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
+)
 _MOST_BYTES = 80_000_000
 """Of files that are read for one project."""
 _MOST_CALLS = 500
@@ -38,6 +41,7 @@ class Customs:
         self._calls: dict[tuple[Path, str], Sequence[ProjectCall]] = {}
         self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
+        self._defaults: dict[Path, tuple[str, int] | None] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
@@ -46,6 +50,7 @@ class Customs:
                 continue
             before, texts[path] = texts[path], now
             self._calls.clear()
+            self._defaults.clear()
             if folder in self._passed:
                 self._passed[folder].subtract(Counter(passed_in(before)))
                 self._passed[folder].update(Counter(passed_in(now)))
@@ -76,6 +81,17 @@ class Customs:
             for path, text in self._texts_of(folder).items():
                 _add(found, moves_in(path, text))
         return self._moves[folder].get(statement, ())
+
+    def gpu_made_default(self, folder: Path) -> tuple[str, int] | None:
+        """A file below the folder that makes a GPU the default device, and the line."""
+        if folder not in self._defaults:
+            self._defaults[folder] = None
+            for path, text in self._texts_of(folder).items():
+                found = _MAKES_GPU_DEFAULT.search(text)
+                if found is not None:
+                    self._defaults[folder] = path, text.count(b"\n", 0, found.start()) + 1
+                    break
+        return self._defaults[folder]
 
     def _texts_of(self, folder: Path) -> dict[str, bytes]:
         if folder not in self._texts:

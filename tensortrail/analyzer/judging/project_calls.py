@@ -29,6 +29,16 @@ class AsksForProjectCalls:
             return pairs[name.encode(), keyword.encode()]
         return file.project.customs.passed(file.root / package, name, keyword)
 
+    def gpu_made_default(self) -> tuple[str, int] | None:
+        file = cast("ProjectFile", self)
+        package, inside, _ = file.name.partition(".")
+        if not inside or file.root is None:  # no package: the places know of the file itself
+            return None
+        found = file.project.customs.gpu_made_default(file.root / package)
+        if found is not None:
+            file.needs.add(found[0])
+        return found
+
     def _passed_here(self, tree: Tree, root: ast.AST) -> Counter[tuple[bytes, bytes]]:
         return Counter(passed_in(cast("ProjectFile", self).source.data))
 

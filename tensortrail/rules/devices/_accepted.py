@@ -16,21 +16,28 @@ from tensortrail.rules.view import FunctionNode, Module
 _OF_FACTORIES = frozenset({"device", "dtype", "generator"})
 _RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
 _OWN = frozenset({"self.device", "self._device", "accelerator.device", "self.accelerator.device"})
+_LAYERS = frozenset(
+    "Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d "
+    "Embedding EmbeddingBag LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d "
+    "MultiheadAttention LSTM GRU RNN PReLU".split()
+)
 _UNTYPED = ("Tensor",)
 """How the names of factories end that take no keyword of these."""
 
 
 def accepting(
-    module: Module, function: FunctionNode, name: str, in_project: int = 0
+    module: Module, function: FunctionNode, name: str, in_project: int = 0, layers: bool = False
 ) -> Iterator[ast.Call]:
     """Calls of the function itself that accept the argument and are not given it, where so many
-    calls of the package pass it to what has the same name."""
+    calls of the package pass it to what has the same name; layers of torch too, if asked for."""
     for call in module.nodes(ast.Call, function):
         if module.function_of(call) is not function or name in named(call):
             continue
         if in_project and module.passed_in_project(call, name) < in_project:
             continue
-        if not may_be_given_anything(call) and accepts(module, call, name):
+        if may_be_given_anything(call):
+            continue
+        if accepts(module, call, name) or (layers and is_weighted_layer(module, call)):
             yield call
 
 
@@ -47,6 +54,21 @@ def is_maker(module: Module, call: ast.Call) -> bool:
     func = call.func
     last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
     return last in MAKERS and not last.endswith(_UNTYPED) and is_factory_of_torch(module, call)
+
+
+def is_weighted_layer(module: Module, call: ast.Call) -> bool:
+    """`nn.Linear(...)`: a layer that makes parameters and takes `device` and `dtype`."""
+    owner, _, last = module.qualified(call.func).rpartition(".")
+    return owner == "torch.nn" and last in _LAYERS
+
+
+def passes_on(call: ast.Call, name: str) -> bool:
+    """The call is given the variable of that name, under the same keyword or by position."""
+    by_position = any(isinstance(each, ast.Name) and each.id == name for each in call.args)
+    return by_position or any(
+        each.arg == name and isinstance(each.value, ast.Name) and each.value.id == name
+        for each in call.keywords
+    )
 
 
 def parameters(function: FunctionNode) -> list[ast.arg]:

@@ -13,7 +13,16 @@ from tensortrail.rules.devices._device_aware import (
     is_of_module,
     makes_on_devices,
 )
-from tensortrail.rules.places import KERNEL, FunctionPlaces, Held, Meeting, Place, What, Where, opposite
+from tensortrail.rules.places import (
+    KERNEL,
+    FunctionPlaces,
+    Held,
+    Meeting,
+    Place,
+    What,
+    Where,
+    opposite,
+)
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 

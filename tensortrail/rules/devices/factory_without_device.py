@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
@@ -34,8 +35,9 @@ class FactoryWithoutDevice(Rule):
     of a module's method or of a function that asks arguments for their device, or a tensor that
     the function puts on a device by itself, or passes it with any other tensor to a kernel of
     Triton or Numba (`kernel[grid](...)`), which has to be on a GPU. The tensor may have come
-    through variables, containers and functions of the project. Where nothing says that an argument may be on a GPU but that the
-    file asks other tensors for their device, it is a note.
+    through variables, containers and functions of the project. Where nothing says that an argument
+    may be on a GPU but that the file asks other tensors for their device, it is a note; so it is
+    where another file of the package makes a GPU the default device.
 
     Tensors without a dimension are left alone where a number could stand, and so are indices:
     both are legal from the CPU. A place that depends on a condition is reported only if that is a
@@ -229,11 +231,14 @@ class FactoryWithoutDevice(Rule):
         severity = Severity.ERROR if there.where is Where.LITERAL else None
         if meeting.operation != KERNEL and is_only_believed(module, function, there):
             severity = Severity.NOTE
+        elsewhere = module.gpu_made_default()
+        if elsewhere is not None:
+            severity = Severity.NOTE
         return self.finding(
             module,
             made.by,
             f"`{one_line(module, made.by)}` is on the default device, and line {line} takes it "
-            f"together with a tensor {described(there)}",
+            f"together with a tensor {described(there)}{_unless(elsewhere)}",
             severity=severity,
             trail=(
                 (made.by, "made without a device"),
@@ -241,6 +246,13 @@ class FactoryWithoutDevice(Rule):
             ),
             fixes=(made_there(module, function, places, made.by, there),),
         )
+
+
+def _unless(elsewhere: tuple[str, int] | None) -> str:
+    if elsewhere is None:
+        return ""
+    path, line = elsewhere
+    return f"; right only in a program that runs line {line} of {PurePath(path).name} before"
 
 
 def _stands_for_nothing(module: Module, made: Place) -> bool:

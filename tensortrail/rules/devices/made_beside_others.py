@@ -27,6 +27,8 @@ from tensortrail.rules.view import FunctionNode
 
 _CHOSEN = re.compile(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
 """Words of conditions under which the CPU is meant, or there is no tensor beside it."""
+_ENOUGH = 2
+"""Other factories that are given a device, for one whose tensor is only passed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class MadeBesideOthers(Rule):
     device, or it has the dtype or the shape of such a tensor (`torch.zeros(n, dtype=x.dtype)`).
 
     It is a note where the two are only passed on together, unless that is to an operation
-    (`torch.ops.own.fill(x, out)`, `apply` of an autograd function). It is one too where it has
+    (`torch.ops.own.fill(x, out)`, `apply` of an autograd function), or two other factories are
+    given a device, or one is and the other tensor was put on a device. It is one too where it has
     the dtype or shape of such a tensor, no other factory is given a device, no operation of torch
     takes it together with the one whose dtype it has, and nothing says that callers pass tensors
     of a GPU.
@@ -197,8 +200,12 @@ def _follows(module: Module, function: FunctionNode, like: ast.expr | None) -> b
 
 def _is_sure(module: Module, function: FunctionNode, why: Evidence) -> bool:
     """Something beside the one tensor says that the function works on other devices too, or
-    torch takes the two together. A function that is passed both may move one."""
-    return not _is_only_passed(module, function, why) and (
+    torch takes the two together. A function that is passed both may move one: there it takes two
+    other factories, or one and a tensor that was put on a device."""
+    if _is_only_passed(module, function, why):
+        placed = why.beside is not None and why.beside[1].where is Where.DEVICE
+        return len(why.others) >= (1 if placed else _ENOUGH)
+    return (
         bool(why.others)
         or _follows(module, function, why.model)
         or _meets_its_model(module, function, why)

@@ -26,10 +26,15 @@ def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
 
 def device_given(module: Module, call: ast.Call, device: str) -> Edit | None:
     """`, device=...` behind the last argument of the call; None if nothing can be put there."""
+    return keyword_given(module, call, "device", device)
+
+
+def keyword_given(module: Module, call: ast.Call, name: str, value: str) -> Edit | None:
+    """The same of any keyword."""
     given = [*call.args, *(each.value for each in call.keywords)]
-    if not device or not given or isinstance(given[-1], ast.GeneratorExp):
+    if not value or not given or isinstance(given[-1], ast.GeneratorExp):
         return None
-    return module.insert_after(given[-1], f", device={device}")
+    return module.insert_after(given[-1], f", {name}={value}")
 
 
 def line_behind(timeline: Timeline, file: str, statement: ast.stmt, line: str) -> Edit:

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Confidence, Finding, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._accepted import (
+    accepting,
+    is_maker,
+    is_weighted_layer,
+    parameters,
+    passes_on,
+)
+from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.mends import keyword_given
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.view import FunctionNode
+
+_MOVES = frozenset({"to", "to_empty", "cuda"})
+_KEEPS = frozenset({"as_tensor", "asarray"})
+"""Factories that leave a tensor where it is."""
+_KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter"})
+_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
+_OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
+"""Factories that make indices and counts seldom."""
+_OTHERS_FOR_EACH = 2
+"""Calls that are given the device, for each of several that are not."""
+
+
+class LeftOutOfOneCall(Rule):
+    """A function passes its `device` or `dtype` on to every call that takes one, but for one call.
+
+    ## What it does
+    Looks at functions with a parameter `device` or `dtype`. Where calls are given it, reports the
+    call that would take it and is not: a factory of torch, a layer of `torch.nn` with weights, or
+    a function or class of the project. Two or more calls without it are reported if twice as many
+    have it. A `dtype` is looked for only in factories whose like is given it.
+
+    It is a note unless another call of the same function or factory is given it, or a constructor
+    makes some of the layers and tensors of a module on the device, and this one elsewhere.
+
+    Nothing is reported for a result that is moved, an index, read out or without a dimension, for
+    a call whose callee has a device of its own choice as the default, and where other calls of
+    that callee in the package are mostly given none.
+
+    ## Why is this bad?
+    The caller has said where the work is done. What this call makes lies on the default device,
+    usually the CPU, or has the default dtype, and meets what the other calls have made.
+
+    ## Fix safety
+    The fix is unsafe: the default may be meant for this call.
+
+    ## References
+    - pytorch documentation, "Tensor attributes", `torch.device`
+    """
+
+    code = "DEV541"
+    name = "left-out-of-one-call"
+    severity = Severity.WARNING
+    notes = False
+    confidence = Confidence.MEDIUM
+    explains = ("DEV526", "DEV528", "DEV534")
+    triggers = (("torch", "device=device"), ("torch", "device = device"), ("torch", "dtype=dtype"))
+    bad = (
+        Bad(
+            "import torch\n\n\ndef grid(rows, columns, device):\n"
+            "    left = torch.arange(rows, device=device)\n    top = torch.arange(columns)\n"
+            "    return torch.meshgrid(left, top)\n",
+            lines=(6,),
+            fixed="import torch\n\n\ndef grid(rows, columns, device):\n"
+            "    left = torch.arange(rows, device=device)\n"
+            "    top = torch.arange(columns, device=device)\n"
+            "    return torch.meshgrid(left, top)\n",
+        ),
+        Bad(
+            "from torch import nn\n\n\nclass Gated(nn.Module):\n"
+            "    def __init__(self, n, device=None):\n        super().__init__()\n"
+            "        self.up = nn.Linear(n, 4 * n, device=device)\n"
+            "        self.norm = nn.LayerNorm(n)\n",
+            lines=(8,),
+            fixed="from torch import nn\n\n\nclass Gated(nn.Module):\n"
+            "    def __init__(self, n, device=None):\n        super().__init__()\n"
+            "        self.up = nn.Linear(n, 4 * n, device=device)\n"
+            "        self.norm = nn.LayerNorm(n, device=device)\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef signs(n, device=None):\n"
+            "    return torch.ones(n, device=device)\n\n\n"
+            "def made(n, device=None):\n    scale = signs(n + 1, device=device)\n"
+            "    return scale, signs(n)\n",
+            lines=(10,),
+            fixed="import torch\n\n\ndef signs(n, device=None):\n"
+            "    return torch.ones(n, device=device)\n\n\n"
+            "def made(n, device=None):\n    scale = signs(n + 1, device=device)\n"
+            "    return scale, signs(n, device=device)\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef cache(shape, device, dtype):\n"
+            "    keys = torch.zeros(shape, device=device, dtype=dtype)\n"
+            "    values = torch.zeros(shape, device=device)\n    return keys, values\n",
+            lines=(6,),
+            fixed="import torch\n\n\ndef cache(shape, device, dtype):\n"
+            "    keys = torch.zeros(shape, device=device, dtype=dtype)\n"
+            "    values = torch.zeros(shape, device=device, dtype=dtype)\n"
+            "    return keys, values\n",
+        ),
+    )
+    good = (
+        Good(
+            "import torch\n\n\ndef grid(rows, columns, device):\n"
+            "    left = torch.arange(rows, device=device)\n"
+            "    top = torch.arange(columns).float().to(device)\n"
+            "    return torch.meshgrid(left, top)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef signs(n, device='meta'):\n"
+            "    return torch.ones(n, device=device)\n\n\n"
+            "def made(n, device=None):\n    scale = torch.rand(n, device=device)\n"
+            "    return scale, signs(n)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef picked(rows, n, device):\n"
+            "    scale = torch.rand(n, device=device)\n"
+            "    return rows[torch.randperm(n)], scale\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            names = {each.arg for each in parameters(function)}
+            for name in ("device", "dtype"):
+                if name in names:
+                    yield from self._function(module, function, name)
+
+    def _function(self, module: Module, function: FunctionNode, name: str) -> Iterator[Finding]:
+        given = [
+            each
+            for each in module.nodes(ast.Call, function)
+            if passes_on(each, name)
+            and called(each) not in _MOVES
+            and module.function_of(each) is function
+        ]
+        if not given:
+            return
+        left = [each for each in _left_out(module, function, name) if _is_open(each)]
+        if len(left) == 1 or _OTHERS_FOR_EACH * len(left) <= len(given):
+            for call in left:
+                is_sure = _is_alike(module, call, given, left) or (
+                    name == "device" and _is_part_of_a_module(module, function, call, given)
+                )
+                if is_sure or name == "device":
+                    yield self._reported(module, call, name, given, is_sure)
+
+    def _reported(
+        self, module: Module, call: ast.Call, name: str, given: Sequence[ast.Call], is_sure: bool
+    ) -> Finding:
+        near = sorted(given, key=lambda each: abs(each.lineno - call.lineno))[:2]
+        lines = " and ".join(f"line {each.lineno}" for each in near)
+        others = "another call" if len(given) == 1 else f"{len(given)} other calls"
+        edit = keyword_given(module, call, name, name)
+        return self.finding(
+            module,
+            call,
+            f"this takes a {name} and is given none; {others} of the function "
+            f"{'is' if len(given) == 1 else 'are'} given `{name}`, see {lines}",
+            severity=None if is_sure else Severity.NOTE,
+            trail=tuple((each, f"given the {name}") for each in near),
+            fixes=(module.fix(f"pass the {name} on", Safety.UNSAFE, edit) if edit else None,),
+        )
+
+
+def _is_open(call: ast.Call) -> bool:
+    """No other argument says where it lies, or what it is written into."""
+    return not {"out", "pin_memory"} & named(call)
+
+
+def _left_out(module: Module, function: FunctionNode, name: str) -> Iterator[ast.Call]:
+    for call in accepting(module, function, name, layers=True):
+        if is_explained(module, call) or called(call) in _KEEPS or passes_on(call, name):
+            continue
+        if name == "dtype":
+            takes = is_maker(module, call) and called(call) in _OF_NUMBERS
+            takes = takes and not is_followed_by(module, call, _CASTS)
+        else:
+            is_torch = is_maker(module, call) or is_weighted_layer(module, call)
+            takes = is_torch or _is_usually_given(module, call)
+        if takes:
+            yield call
+
+
+def _is_usually_given(module: Module, call: ast.Call) -> bool:
+    """The callee has no device of its own choice, and the calls of the package that pass it one
+    are not fewer than those that pass none."""
+    if "device" in module.chosen_defaults_of(call) or isinstance(module.parent(call), ast.Expr):
+        return False
+    calls = [each for each in module.calls_in_project(call) if not each.is_open]
+    passing = sum("device" in each.given | each.written for each in calls)
+    return passing * 2 >= len(calls) - 1
+
+
+def _is_alike(
+    module: Module, call: ast.Call, given: Sequence[ast.Call], left: Sequence[ast.Call]
+) -> bool:
+    """Another call of the same function is given it, and this is the only one without."""
+    callee = module.text(call.func)
+    same = [each for each in given if module.text(each.func) == callee]
+    return bool(same) and sum(module.text(each.func) == callee for each in left) == 1
+
+
+def _is_part_of_a_module(
+    module: Module, function: FunctionNode, call: ast.Call, given: Sequence[ast.Call]
+) -> bool:
+    """A constructor makes other layers or tensors on its device, and this one is kept too."""
+    made = any(is_maker(module, each) or is_weighted_layer(module, each) for each in given)
+    kept = is_weighted_layer(module, call) or any(
+        isinstance(each, ast.Call) and called(each) in _KEEPERS for each in module.ancestors(call)
+    )
+    return function.name == "__init__" and made and kept
