@@ -7,14 +7,21 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
-from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile
+from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
 
+A = TypeVar("A")
 _PLACES = 20
 """How many files are looked into for one name, through `from .x import y` and `import *`."""
 _MOST_CLASSES = 1000
 """Classes whose facts are kept: those asked about last. The names of a model's methods and
 attributes take some ten kilobytes."""
+
+_MOST_ANSWERS = 20_000
+"""Of questions about definitions; they are names and kinds."""
+_DEEPEST = 20
+"""Definitions that are asked about because others of other files rest on them."""
 
 FileOf = Callable[[ProjectFile, str], tuple[str, str] | None]
 """The longest part of a dotted name that is a file, and what is left of the name."""
@@ -27,6 +34,14 @@ class Way:
 
     path: str
     name: str
+    read: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What was found out about a definition, and the files it rests on."""
+
+    found: Any
     read: frozenset[str]
 
 
@@ -56,6 +71,8 @@ class Definitions:
         self._contents: dict[str, _Contents | None] = {}
         self._ways: dict[tuple[Path | None, str], Way] = {}
         self._classes: OrderedDict[tuple[str, str], KnownClass] = OrderedDict()
+        self._answers: dict[tuple[Question[Any], str, str], _Answer] = {}
+        self._asked: set[tuple[Question[Any], str, str]] = set()
 
     def forget(self, path: str) -> None:
         """The file has changed."""
@@ -64,6 +81,8 @@ class Definitions:
             del self._ways[name]
         for place in [key for key, known in self._classes.items() if path in known.read]:
             del self._classes[place]
+        for key in [key for key, answer in self._answers.items() if path in answer.read]:
+            del self._answers[key]
 
     def of(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
         """The file and the class or function the name stands for."""
@@ -72,6 +91,43 @@ class Definitions:
         module = asking if way.path == asking.path else self._opened(way.path) if way.path else None
         node = module.definition_named(way.name) if module is not None else None
         return (module, node) if module is not None and node is not None else None
+
+    def about(self, asking: ProjectFile, dotted: str, question: Question[A]) -> A | None:
+        """The answer to the question about the class or function the name stands for; None if it
+        stands for neither, or asks about itself."""
+        way = self._way(asking, dotted)
+        asking.needs |= way.read
+        key = question, way.path, way.name
+        if key not in self._answers or asking.path in self._answers[key].read:
+            answer = self._asked_now(asking, dotted, question, way)
+            if answer is None:
+                return None
+            if asking.path not in answer.read:
+                self._answers[key] = answer
+        else:
+            answer = self._answers[key]
+        asking.needs |= answer.read
+        found: A = answer.found
+        return found
+
+    def _asked_now(
+        self, asking: ProjectFile, dotted: str, question: Question[Any], way: Way
+    ) -> _Answer | None:
+        key = question, way.path, way.name
+        if key in self._asked or len(self._asked) >= _DEEPEST:
+            return None
+        defined = self.of(asking, dotted)
+        if defined is None:
+            return None
+        if len(self._answers) >= _MOST_ANSWERS:
+            self._answers.clear()
+        before = frozenset(defined[0].needs)
+        self._asked.add(key)
+        try:
+            found = question(*defined)
+        finally:
+            self._asked.remove(key)
+        return _Answer(found, way.read | (defined[0].needs - before))
 
     def of_class(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
         """What is known of the class the name stands for; None if it stands for no class."""

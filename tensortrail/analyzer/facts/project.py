@@ -6,10 +6,11 @@ import ast
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
-from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile
+from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
 from tensortrail.analyzer.syntax.trees import Trees
@@ -20,7 +21,7 @@ _KEPT = 3_000_000
 """Bytes of the files that are kept from one file that is judged to the next: those asked about
 last. Their trees take some fifty times as much."""
 
-
+A = TypeVar("A")
 Opener = Callable[[str, bytes, "Project"], ProjectFile]
 """Reads and indexes the file of that path and those bytes."""
 
@@ -75,6 +76,10 @@ class Project:
     def definition(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
         """The file and the class or function a dotted name stands for, re-exports followed."""
         return self._definitions.of(asking, dotted)
+
+    def about(self, asking: ProjectFile, dotted: str, question: Question[A]) -> A | None:
+        """What can be said of that class or function; its file is not read again for it."""
+        return self._definitions.about(asking, dotted, question)
 
     def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
         """The same of a class, with its facts; its file is not read again for them."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias, TypeVar
 
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Source
@@ -22,6 +22,8 @@ from tensortrail.rules.words import (
     ProjectCall,
     Value,
 )
+
+A = TypeVar("A")
 
 
 class KeptPlaces(Protocol):
@@ -66,6 +68,7 @@ class OtherFiles(Protocol):
         self, asking: ProjectFile, dotted: str
     ) -> tuple[ProjectFile, ast.AST] | None: ...
     def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None: ...
+    def about(self, asking: ProjectFile, dotted: str, question: Question[A]) -> A | None: ...
 
 
 class ProjectFile(Protocol):
@@ -98,3 +101,8 @@ class ProjectFile(Protocol):
     def result_of_function(self, node: FunctionNode) -> Value: ...
     def kind_of_class_named(self, name: str) -> Kind | None: ...
     def release(self) -> None: ...
+
+
+Question: TypeAlias = Callable[[ProjectFile, ast.AST], A]
+"""About a class or function and the file that defines it. It has to be a function of a module:
+answers are kept by it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from tensortrail.analyzer.facts import hints, known
 from tensortrail.analyzer.facts.class_lookup import Classes
 from tensortrail.analyzer.facts.offload_switches import OffloadSettings
 from tensortrail.analyzer.facts.project import Project
-from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.project_file import ProjectFile, Question
 from tensortrail.analyzer.fixing import edits
 from tensortrail.analyzer.fixing.still_parses import Checker
 from tensortrail.analyzer.judging.project_calls import AsksForProjectCalls
@@ -245,21 +246,26 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         return facts
 
     def _callee(
-        self, call: ast.Call, dotted: str, worth: object
+        self, call: ast.Call, dotted: str, worth: re.Pattern[str]
     ) -> tuple[ProjectFile, FunctionNode] | None:
         """The definition of the called function; other files only if its name is worth it."""
         node = self._local_callee(call, dotted)
         if node is not None:
             return self, node
-        last = dotted.rpartition(".")[2]
-        if "." not in dotted or not worth.search(last):  # type: ignore[attr-defined]
-            return None
-        if dotted.partition(".")[0] in ("self", "cls"):
-            return None
-        found = self.project.definition(self, dotted)
+        found = self.project.definition(self, dotted) if _is_worth(dotted, worth) else None
         if found is not None and isinstance(found[1], SCOPES):
             return found[0], found[1]
         return None
+
+    def _about_callee(
+        self, call: ast.Call, question: Question[A], worth: re.Pattern[str] | None = None
+    ) -> A | None:
+        """The same, where the answer to a question about the function is enough."""
+        dotted = self.qualified(call.func)
+        node = self._local_callee(call, dotted)
+        if node is not None:
+            return question(self, node)
+        return self.project.about(self, dotted, question) if _is_worth(dotted, worth) else None
 
     def _local_callee(self, call: ast.Call, dotted: str) -> FunctionNode | None:
         first, _, rest = dotted.partition(".")
@@ -296,24 +302,11 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         return signatures.chosen_defaults(self, call)
 
     def parameters_of_callee(self, call: ast.Call) -> tuple[str, ...]:
-        dotted = self.qualified(call.func)
-        node = self._local_callee(call, dotted)
-        owner: ProjectFile | None = self
-        if node is None and "." in dotted:
-            found = self.project.definition(self, dotted)
-            owner, target = found if found is not None else (None, None)
-            node = target if isinstance(target, SCOPES) else None
-        return signatures.parameters(owner, node) if node is not None and owner is not None else ()
+        return self._about_callee(call, signatures.of_function) or ()
 
     def annotated_return(self, call: ast.Call) -> hints.Annotated:
-        dotted = self.qualified(call.func)
-        if not dotted:
-            return hints.NOTHING_SAID
-        found = self._callee(call, dotted, known.RETURN_WORTH_READING)
-        if found is None:
-            return hints.NOTHING_SAID
-        module, node = found
-        return hints.read(node.returns, module.qualified, module.kind_of_class_named)
+        worth = known.RETURN_WORTH_READING
+        return self._about_callee(call, signatures.annotated_return, worth) or hints.NOTHING_SAID
 
     def result_of(self, call: ast.Call, cls: str, method: str) -> Value:
         """By the name of what is called, or as that method of that class."""
@@ -337,9 +330,8 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
 
     def tensor_parameters(self, call: ast.Call) -> frozenset[int | str | None]:
         """Positions and names of the parameters that the called function annotates as tensors."""
-        dotted = self.qualified(call.func)
-        found = self._callee(call, dotted, known.RETURN_WORTH_READING) if dotted else None
-        return signatures.tensor_parameters(*found) if found is not None else frozenset()
+        worth = known.RETURN_WORTH_READING
+        return self._about_callee(call, signatures.tensor_parameters, worth) or frozenset()
 
     def kind_of_class_named(self, name: str) -> Kind | None:
         last = name.rpartition(".")[2]
@@ -378,6 +370,14 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
     def wrap_in_try_finally(self, first: ast.stmt, last: ast.stmt, safety: Safety) -> Fix | None:
         edit = edits.under_try_finally(self.source, first, last)
         return self.fix("restore in `finally`", safety, *([edit] if edit else ()))
+
+
+def _is_worth(dotted: str, worth: re.Pattern[str] | None) -> bool:
+    """Whether the name may be one of another file, and says enough to look for it there."""
+    first, _, last = dotted.rpartition(".")
+    if not first or first.partition(".")[0] in ("self", "cls"):
+        return False
+    return worth is None or bool(worth.search(last))
 
 
 def open_project(words: Collection[bytes] = (b"",)) -> Project:

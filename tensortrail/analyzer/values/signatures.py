@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from tensortrail.analyzer.facts import hints
 from tensortrail.analyzer.facts.project_file import ProjectFile
@@ -12,58 +14,86 @@ from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import TENSORS
 
 _MAKERS = ("__init__", "__new__")
-_ANCESTORS = 5
-"""How many classes are looked into for a constructor."""
+_ANCESTORS = 4
+"""How many of one file are looked into for a constructor."""
+
+
+class Signature(NamedTuple):
+    """What a callee takes."""
+
+    parameters: tuple[str, ...] = ()
+    """In order, without `self`; none where it takes `*args`."""
+    chosen_defaults: frozenset[str] = frozenset()
+    """Those whose default is a value, and not None."""
+
+
+_UNKNOWN = Signature()
 
 
 def parameters_of(file: ProjectFile, call: ast.Call) -> tuple[str, ...]:
     """In order, without `self`; empty if the callee is not known or takes `*args`."""
-    owner, function = _called(file, call)
-    if function is None or function.args.vararg is not None:
-        return ()
-    return parameters(owner, function)
+    return _signature(file, file.qualified(call.func), call).parameters
 
 
 def chosen_defaults(file: ProjectFile, call: ast.Call) -> frozenset[str]:
     """Parameters of the callee whose default is a value, and not None."""
-    _, function = _called(file, call)
-    if function is None:
-        return frozenset()
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
-    pairs += [
-        (each, default)
-        for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
-        if default is not None
-    ]
-    is_none = {
-        each.arg: isinstance(default, ast.Constant) and default.value is None
-        for each, default in pairs
-    }
-    return frozenset(name for name, none in is_none.items() if not none)
+    return _signature(file, file.qualified(call.func), call).chosen_defaults
 
 
-def _called(file: ProjectFile, call: ast.Call) -> tuple[ProjectFile, FunctionNode | None]:
-    """The function that runs, with its file; the constructor of a class."""
-    owner, node = _definition(file, file.qualified(call.func), call)
-    for _ in range(_ANCESTORS):
-        if not isinstance(node, ast.ClassDef):
-            break
+def _signature(
+    file: ProjectFile, dotted: str, call: ast.Call | None, ancestors: int = _ANCESTORS
+) -> Signature:
+    node, elsewhere = _defined_here(file, dotted, call)
+    if elsewhere:
+        return file.project.about(file, dotted, signature_of) or _UNKNOWN
+    return signature_of(file, node, ancestors) if node is not None else _UNKNOWN
+
+
+def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) -> Signature:
+    """Of a function, or of the constructor of a class."""
+    if isinstance(node, ast.ClassDef):
         made_by = [each for each in node.body if isinstance(each, SCOPES) and each.name in _MAKERS]
         if made_by:
             node = made_by[0]
-        elif node.bases:
-            owner, node = _definition(owner, owner.qualified(node.bases[0]), None)
-    return owner, node if isinstance(node, SCOPES) else None
+        elif node.bases and ancestors:
+            return _signature(file, file.qualified(node.bases[0]), None, ancestors - 1)
+    if not isinstance(node, SCOPES):
+        return _UNKNOWN
+    names = parameters(file, node) if node.args.vararg is None else ()
+    return Signature(names, frozenset(_with_chosen_default(node)))
+
+
+def _with_chosen_default(function: FunctionNode) -> Iterator[str]:
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    pairs: list[tuple[ast.arg, ast.expr | None]]
+    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
+    pairs += [*zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    for each, default in pairs:
+        is_none = isinstance(default, ast.Constant) and default.value is None
+        if default is not None and not is_none:
+            yield each.arg
+
+
+def of_function(file: ProjectFile, node: ast.AST) -> tuple[str, ...]:
+    """The parameters of a function, none of a class."""
+    return parameters(file, node) if isinstance(node, SCOPES) else ()
 
 
 def parameters(file: ProjectFile, function: FunctionNode) -> tuple[str, ...]:
     return params_of(function, isinstance(file.tree.parent(function), ast.ClassDef))
 
 
-def tensor_parameters(file: ProjectFile, function: FunctionNode) -> frozenset[int | str | None]:
+def annotated_return(file: ProjectFile, function: ast.AST) -> hints.Annotated:
+    if not isinstance(function, SCOPES):
+        return hints.NOTHING_SAID
+    return hints.read(function.returns, file.qualified, file.kind_of_class_named)
+
+
+def tensor_parameters(file: ProjectFile, function: ast.AST) -> frozenset[int | str | None]:
     """Positions and names of the parameters that a function annotates as tensors."""
+    if not isinstance(function, SCOPES):
+        return frozenset()
     wanted = parameters(file, function)
     given = function.args
     said = {
@@ -79,19 +109,25 @@ def is_defined(file: ProjectFile, dotted: str) -> bool:
     """A function or class of the project that has this name, and no method."""
     if dotted.partition(".")[0] in ("", "self", "cls"):
         return False
-    owner, node = _definition(file, dotted, None)
-    return isinstance(node, (ast.ClassDef, *SCOPES)) and owner.tree.parent(node) is owner.tree.root
+    node, elsewhere = _defined_here(file, dotted, None)
+    if elsewhere:
+        return bool(file.project.about(file, dotted, _is_at_top))
+    return node is not None and _is_at_top(file, node)
 
 
-def _definition(
+def _is_at_top(file: ProjectFile, node: ast.AST) -> bool:
+    defined = isinstance(node, (ast.ClassDef, *SCOPES))
+    return defined and file.tree.parent(node) is file.tree.root
+
+
+def _defined_here(
     file: ProjectFile, dotted: str, call: ast.Call | None
-) -> tuple[ProjectFile, ast.AST | None]:
+) -> tuple[ast.AST | None, bool]:
+    """What the name stands for in this file, or that it may stand for something of another."""
     first, _, rest = dotted.partition(".")
     if call is not None and first in ("self", "cls"):
         cls = file.tree.class_of(call)
         around = file.tree.qualname_of(cls) if cls is not None else ""
-        return file, file.definition_named(f"{around}.{rest}")
-    node = file.definition_named(dotted.removeprefix(f"{file.name}.") if file.name else dotted)
-    if node is not None or "." not in dotted:
-        return file, node
-    return file.project.definition(file, dotted) or (file, None)
+        return file.definition_named(f"{around}.{rest}"), False
+    node = file.definition_named(file.local_name(dotted))
+    return node, node is None and "." in dotted
