@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensortrail.tracer.recording.stop import Stopped
 from tensortrail.version import __version__
 
 if TYPE_CHECKING:
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from tensortrail.tracer.audit.snapshot import Snapshot
     from tensortrail.tracer.entrances.block import Run
     from tensortrail.tracer.noticing.written_checkpoints import Judge
+    from tensortrail.tracer.recording.stop import Stopped
 
 __all__ = ["Stopped", "__version__", "fingerprint", "trace"]
 
@@ -53,6 +53,15 @@ def fingerprint(model: Any, name: str = "") -> Snapshot:
     from tensortrail.tracer.audit.snapshot import Snapshot
 
     return Snapshot(name, marks_of(tensors_of(model)))
+
+
+def __getattr__(name: str) -> Any:
+    """Of a start of the command nothing is needed here; a program asks for its exception late."""
+    if name == "Stopped":
+        from tensortrail.tracer.recording.stop import Stopped
+
+        return Stopped
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _judge() -> Judge:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensortrail.files import read
 
@@ -21,14 +20,16 @@ class ConfigError(Exception):
     """The configuration cannot be used; the message says where and what to do."""
 
 
-@dataclass(frozen=True)
-class Config:
+_NO_PATTERNS: Mapping[str, tuple[str, ...]] = {}
+
+
+class Config(NamedTuple):
     """One field a key: `extend_select` is `extend-select` in the file."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
-    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    per_file_ignores: Mapping[str, tuple[str, ...]] = _NO_PATTERNS
     exclude: tuple[str, ...] = ()
     respect_gitignore: bool = True
     baseline: str = ""
@@ -68,7 +69,7 @@ def load(path: str | None, start: str) -> Config:
 
 
 def keys() -> list[str]:
-    return [each.name.replace("_", "-") for each in fields(Config) if each.name not in _INTERNAL]
+    return [each.replace("_", "-") for each in Config._fields if each not in _INTERNAL]
 
 
 def nearest(name: str, names: list[str]) -> str:
@@ -104,13 +105,13 @@ def _table(path: str, named: bool = False) -> Mapping[str, Any] | None:
 
 
 def _config(table: Mapping[str, Any], path: str) -> Config:
-    known = {each.name.replace("_", "-"): each for each in fields(Config)}
+    known = {each.replace("_", "-"): each for each in Config._fields}
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in keys():
             hint = nearest(key, keys()) or f" (known: {', '.join(keys())})"
             raise ConfigError(f"{path}: [tool.tensortrail] has no key {key!r}{hint}")
-        values[known[key].name] = _checked(path, key, value)
+        values[known[key]] = _checked(path, key, value)
     return Config(**values, file=path)
 
 

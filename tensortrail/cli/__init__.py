@@ -47,7 +47,7 @@ def _run(arguments: list[str]) -> int:
     if not arguments or arguments == ["help"]:
         parser().print_help()
         return CLEAN if arguments else FAILED
-    options = parser().parse_args(arguments)
+    options = parser(arguments[0]).parse_args(arguments)
     try:
         command = importlib.import_module(f"tensortrail.cli.{options.command}")
         return int(command.run(options))

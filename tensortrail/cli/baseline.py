@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import counted
@@ -43,7 +42,7 @@ def with_baseline(request: CheckRequest, config: Config, options: Namespace) -> 
     path = path_of(config, options)
     if not path:
         return request
-    return replace(request, baseline=_loaded(path, bool(options.write_baseline)))
+    return request._replace(baseline=_loaded(path, bool(options.write_baseline)))
 
 
 def write_baseline(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.choosing.request import CheckRequest
@@ -73,7 +72,7 @@ def configuration(options: Namespace, first_path: str) -> Config:
     }
     if options.select is None:
         del given["select"]
-    return replace(config, **{name: value for name, value in given.items() if value is not None})
+    return config._replace(**{name: value for name, value in given.items() if value is not None})
 
 
 def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequest:
@@ -141,9 +140,9 @@ def listed(text: str | None) -> tuple[str, ...]:
 def shown(config: Config, paths: list[str]) -> str:
     lines = [f"paths = {paths!r}", f"configuration = {config.file or 'none'!r}"]
     lines += [
-        f"{each.name.replace('_', '-')} = {getattr(config, each.name)!r}"
-        for each in fields(config)
-        if each.name != "file"
+        f"{each.replace('_', '-')} = {getattr(config, each)!r}"
+        for each in config._fields
+        if each != "file"
     ]
     codes = selected(config)
     chosen = codes_of(["DEFAULT"]) if codes is None else codes

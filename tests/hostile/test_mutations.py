@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -79,8 +78,8 @@ def in_short(findings: Sequence[Finding], down: int = 0) -> list[tuple[str, int,
 @pytest.mark.parametrize("seed", SEEDS)
 def test_damaged_files(tmp_path: Path, seed: int) -> None:
     """Each seed is a batch in one folder, beside a file whose finding is known."""
-    request = replace(REQUEST, paths=(str(tmp_path),), root=str(tmp_path))
-    request = replace(request, cache_dir=str(tmp_path / ".tensortrail_cache"))
+    request = REQUEST._replace(paths=(str(tmp_path),), root=str(tmp_path))
+    request = request._replace(cache_dir=str(tmp_path / ".tensortrail_cache"))
     (tmp_path / "known.py").write_text(BAD)
     batch = {f"m{number:02}.py": data for number, data in enumerate(islice(mutants(seed), BATCH))}
     for name, data in batch.items():
@@ -95,7 +94,7 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
         by_file[Path(finding.site.file).name].append(finding)
     assert [each.code for each in by_file.pop("known.py")] == ["DEV501"]
     check_bytes = Checker(request)
-    everything = Checker(replace(request, use_triggers=False))
+    everything = Checker(request._replace(use_triggers=False))
     for name, found in by_file.items():
         path, data = str(tmp_path / name), batch[name]
         crashed = [each.message for each in found if each.code == "TTR003"]

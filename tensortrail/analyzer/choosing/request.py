@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from tensortrail.findings import Finding
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.choosing.baseline import Baseline
     from tensortrail.analyzer.choosing.profile import Profile
+    from tensortrail.findings import Finding
+
+_NONE: Mapping[str, frozenset[str]] = {}
+_NO_DIGESTS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class CheckRequest:
+class CheckRequest(NamedTuple):
     paths: tuple[str, ...] = (".",)
     codes: frozenset[str] | None = None
     """Rules to run; None runs those on by default."""
     noted: frozenset[str] | None = None
     """Rules that were selected by name: all their notes are reported. None: those of `codes`."""
-    per_file_ignores: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    per_file_ignores: Mapping[str, frozenset[str]] = _NONE
     """Path pattern -> codes not reported there."""
     exclude: tuple[str, ...] = ()
     respect_gitignore: bool = True
@@ -39,11 +39,11 @@ class CheckRequest:
     """One buffer with its file name, instead of paths."""
     only: frozenset[str] | None = None
     """Real paths: of the files found, those that are judged. None: all."""
-    baseline: Baseline | None = field(default=None, compare=False, repr=False)
+    baseline: Baseline | None = None
     """Findings that are known and not reported."""
     root: str = "."
     """Patterns and the cache are relative to it."""
-    profile: Profile | None = field(default=None, compare=False, repr=False)
+    profile: Profile | None = None
     """Counts what each rule costs; that takes one process and no cache."""
 
     def wants_notes(self, code: str) -> bool:
@@ -51,8 +51,7 @@ class CheckRequest:
         return chosen is not None and code in chosen
 
 
-@dataclass(frozen=True)
-class FileResult:
+class FileResult(NamedTuple):
     """What is known of one file."""
 
     path: str
@@ -63,8 +62,7 @@ class FileResult:
     """Of the bytes that were judged, where something was found in them."""
 
 
-@dataclass(frozen=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     findings: tuple[Finding, ...] = ()
     known: tuple[Finding, ...] = ()
     """What the baseline holds."""
@@ -76,7 +74,7 @@ class CheckResult:
     """Links that lead out of the tree, which were not followed."""
     left_out: tuple[tuple[str, str], ...] = ()
     """Paths that were not taken, each with what left it out."""
-    digests: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = _NO_DIGESTS
     """Of the bytes that were judged, by file: edits fit no others."""
 
 

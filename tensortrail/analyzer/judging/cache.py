@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from tensortrail.analyzer.choosing.installed import own_files, packages
 from tensortrail.analyzer.choosing.request import FileResult
-from tensortrail.analyzer.judging.codec import from_data, to_data
 from tensortrail.files import leads_out, read, replace
+
+if TYPE_CHECKING:
+    from tensortrail.findings import Finding
 
 FILE = "checked.json"
 _TAG_FILE = "CACHEDIR.TAG"
@@ -60,8 +63,7 @@ class Cache:
                 or any(self._stamp(each) != was for each, was in needs.items())
             ):
                 return None
-            known = tuple(map(from_data, found))
-            return FileResult(path, known, tuple(needs), str(digest))
+            return FileResult(path, _findings(found), tuple(needs), str(digest))
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
 
@@ -72,7 +74,7 @@ class Cache:
             return
         entry: list[Any] = list(stamp)
         if result.findings or stamps:
-            found = list(map(to_data, result.findings))
+            found = _as_data(result.findings)
             entry += [result.path, result.digest, found, stamps]
         if self._entries.get(self._key(result.path)) != entry:
             self._entries[self._key(result.path)] = entry
@@ -124,6 +126,23 @@ class Cache:
             except (OSError, ValueError):
                 self._stamps[path] = None
         return self._stamps[path]
+
+
+def _findings(stored: Sequence[Any]) -> tuple[Finding, ...]:
+    """Imported where there is one: what findings are made of takes longer than a clean run."""
+    if not stored:
+        return ()
+    from tensortrail.analyzer.judging.codec import from_data
+
+    return tuple(map(from_data, stored))
+
+
+def _as_data(findings: Sequence[Finding]) -> list[Any]:
+    if not findings:
+        return []
+    from tensortrail.analyzer.judging.codec import to_data
+
+    return list(map(to_data, findings))
 
 
 def refused(folder: str, root: str) -> str:

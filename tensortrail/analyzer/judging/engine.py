@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.analyzer.choosing.own import unreadable
 from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult, FileResult, Progress
 from tensortrail.analyzer.judging import collection
 from tensortrail.analyzer.judging.cache import Cache, fingerprint
@@ -75,6 +74,7 @@ def ignored(request: CheckRequest, finding: Finding) -> bool:
 
 
 def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
+    from tensortrail.analyzer.choosing.own import unreadable
     from tensortrail.analyzer.reading.source import Unreadable
 
     try:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensortrail.analyzer.choosing.chosen import Chosen
-from tensortrail.analyzer.choosing.own import ended, unopened, unreadable
 from tensortrail.analyzer.choosing.request import CheckRequest, FileResult, Progress
 from tensortrail.analyzer.judging import collection
 from tensortrail.analyzer.reading.python_files import is_notebook, python_of
@@ -72,10 +71,10 @@ def _read(path: str) -> bytes | FileResult:
     """The Python of a file, or why there is none."""
     try:
         return python_of(path, read(path))
-    except OSError as error:
-        return unopened(path, error)
-    except Unreadable as error:
-        return unreadable(path, error)
+    except (OSError, Unreadable) as error:
+        from tensortrail.analyzer.choosing.own import unopened, unreadable
+
+        return unopened(path, error) if isinstance(error, OSError) else unreadable(path, error)
 
 
 def _jobs(request: CheckRequest) -> int:
@@ -139,6 +138,8 @@ def _one_by_one(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]
     """A file that ends the process which judges it costs no other file its findings."""
     from concurrent.futures.process import BrokenProcessPool
 
+    from tensortrail.analyzer.choosing.own import ended
+
     results: list[FileResult] = []
     rest = deque(todo)
     while rest:
@@ -167,7 +168,7 @@ def _sent(chunk: Sequence[_Job]) -> list[_Job]:
 
 def _chunk(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]:
     """Runs in another process; one Judge lives there for all its chunks."""
-    key = repr(request)
+    key = repr(request._replace(baseline=None, profile=None))
     if key not in _judges:
         _judges[key] = _judge(request)
     return _here(_judges[key], todo, lambda count: None)

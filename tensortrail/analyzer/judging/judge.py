@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from tensortrail.analyzer.choosing.chosen import LARGEST, Chosen
 from tensortrail.analyzer.choosing.own import (
@@ -103,7 +102,7 @@ def _with_broken_cells(result: FileResult, data: bytes) -> FileResult:
     found = [own_finding(UNREADABLE, told, site) for told, site in broken(result.path, data)]
     if not found:
         return result
-    return replace(result, findings=(*result.findings, *found), digest=digest_of(data))
+    return result._replace(findings=(*result.findings, *found), digest=digest_of(data))
 
 
 def _findings_of(rule: Rule, module: PythonModule) -> Iterable[Finding]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -26,15 +25,15 @@ _DEEPEST = 100
 _MOST_COUNTED = 10_000
 
 
-@dataclass
 class Found:
-    files: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    outside: list[str] = field(default_factory=list)
-    """Links that lead out of the tree, which are not followed."""
-    left_out: list[tuple[str, str]] = field(default_factory=list)
-    """Paths that were not taken, each with what left it out."""
+    def __init__(self) -> None:
+        self.files: list[str] = []
+        self.missing: list[str] = []
+        self.problems: list[str] = []
+        self.outside: list[str] = []
+        """Links that lead out of the tree, which are not followed."""
+        self.left_out: list[tuple[str, str]] = []
+        """Paths that were not taken, each with what left it out."""
 
 
 def discover(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.reading.unreadable import Unreadable
-from tensortrail.findings import Finding, Site
+
+if TYPE_CHECKING:
+    from tensortrail.findings import Finding, Site
 
 NOTEBOOK = ".ipynb"
 Fits = Callable[[bytes], bool]
