@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from pathlib import Path
 
@@ -89,3 +90,42 @@ def test_the_text_that_is_judged_counts_for_itself_and_the_disk_for_others(packa
     other = asked(package, "model.py", project).class_facts("pkg.deep.Layer")
     assert other is not None
     assert other.methods == {"forward"}
+
+
+TAKES = "import pkg.deep\n\npkg.deep.made(1)\npkg.deep.Wide(1)\n"
+DEFINED = """\
+from pkg.parts import Base
+
+def made(rows, device=None):
+    pass
+
+class Wide(Base):
+    pass
+"""
+
+
+def parameters(folder: Path, name: str, project: Project) -> list[tuple[str, ...]]:
+    module = asked(folder, name, project, TAKES)
+    return [module.parameters_of(each) for each in module.nodes(ast.Call)]
+
+
+def test_what_a_callee_takes_is_kept_though_its_file_is_let_go_of(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (package / "deep.py").write_text(DEFINED)
+    (package / "parts.py").write_text("class Base:\n    def __init__(self, size):\n        pass\n")
+    project = open_project()
+    read = counted(project, monkeypatch)
+    for number in range(3):
+        assert parameters(package, f"model{number}.py", project) == [("rows", "device"), ("size",)]
+        project.trim()
+    assert read["deep.py"] == read["parts.py"] == 1
+    (package / "parts.py").write_text("class Base:\n    def __init__(self, width):\n        pass\n")
+    project.forget(str(package / "parts.py"))
+    assert parameters(package, "model.py", project) == [("rows", "device"), ("width",)]
+
+
+def test_classes_that_inherit_from_each_other_over_files_take_nothing(package: Path) -> None:
+    (package / "deep.py").write_text(DEFINED)
+    (package / "parts.py").write_text("from pkg.deep import Wide\n\nclass Base(Wide):\n    pass\n")
+    assert parameters(package, "model.py", open_project()) == [("rows", "device"), ()]
