@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -132,7 +131,7 @@ def _as_toml(value: object) -> str:
 
 
 def _without_file(loaded: config.Config) -> config.Config:
-    return dataclasses.replace(loaded, file="")
+    return loaded._replace(file="")
 
 
 def test_the_map_names_files_that_exist() -> None:
