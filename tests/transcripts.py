@@ -28,7 +28,11 @@ RUN = re.compile(r"\.tensortrail/[\w-]{8,}")
 A_RUN = ".tensortrail/20261122-101500-4711"
 LEFT_OUT = "..."
 ALIKE = 0.6
-NAMES = {"tensortrail": ["-m", "tensortrail"], "torchrun": ["-m", "torch.distributed.run"]}
+NAMES = {
+    "python": [],
+    "tensortrail": ["-m", "tensortrail"],
+    "torchrun": ["-m", "torch.distributed.run"],
+}
 
 
 def current(page: str) -> str:

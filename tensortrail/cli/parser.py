@@ -40,6 +40,11 @@ _COMMANDS = {
     ),
     "why": _Named("say why a tensor of a run is where it is", "runs", "add_why"),
     "runs": _Named("list, compare and remove recorded runs", "runs", "add_runs"),
+    "weights": _Named(
+        "compare snapshots of weights that a run or tensortrail.fingerprint has saved",
+        "weights",
+        "add_weights",
+    ),
     "doctor": _Named("find out what would go wrong, before it does", "doctor", "add_doctor"),
     "server": _Named("find risky code while you type: the language server, for editors"),
     "explain": _Named("show a rule's page, or list the rules", "small", "add_explain"),

@@ -17,6 +17,7 @@ ids = torch.tensor([[3, 1, 4, 1, 5]])
 optimizer = torch.optim.AdamW(trainer.parameters())
 
 with tensortrail.trace() as run:
+    engine.load_state_dict(torch.load("base.pt"))
     for _ in range(3):
         trainer(ids, labels=ids).loss.backward()
         optimizer.step()
