@@ -18,15 +18,16 @@ def mark(exact: int, **more: object) -> Mark:
     return Mark("float32", (4, exact), "cpu", 16 * exact, **facts)  # type: ignore[arg-type]
 
 
-def saved(folder: Path, name: str, rank: int | None = None, **marks: Mark) -> str:
+def saved(folder: Path, name: str, marks: dict[str, Mark], rank: int | None = None) -> str:
     path = folder / f"{name}.json"
     Snapshot(name, marks, rank=rank).save(path)
     return str(path)
 
 
 def test_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = saved(tmp_path, "before", a=mark(1), b=mark(2))
-    after = saved(tmp_path, "after", a=mark(1), b=mark(2, loose=9, writer="`SGD.step` at a.py:3"))
+    before = saved(tmp_path, "before", {"a": mark(1), "b": mark(2)})
+    changed = mark(2, loose=9, writer="`SGD.step` at a.py:3")
+    after = saved(tmp_path, "after", {"a": mark(1), "b": changed})
     assert main(["weights", "compare", before, after]) == FOUND
     assert capsys.readouterr().out.splitlines() == [
         "weights, before -> after: 2 tensors, not all hold the same values",
@@ -37,8 +38,8 @@ def test_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_are_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = saved(tmp_path, "trainer", **{"model.w": mark(1), "model.v": mark(2)})
-    after = saved(tmp_path, "engine", **{"net.w": mark(1), "net.v": mark(2)})
+    before = saved(tmp_path, "trainer", {"model.w": mark(1), "model.v": mark(2)})
+    after = saved(tmp_path, "engine", {"net.w": mark(1), "net.v": mark(2)})
     assert main(["weights", "compare", "--format", "json", before, after]) == CLEAN
     told = json.loads(capsys.readouterr().out)
     assert told["same"] is True
@@ -47,14 +48,15 @@ def test_names_are_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_was_lost_between(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = saved(tmp_path, "before", a=mark(1))
-    asleep = saved(tmp_path, "asleep", a=mark(1, without="its memory is freed"))
+    before = saved(tmp_path, "before", {"a": mark(1)})
+    asleep = saved(tmp_path, "asleep", {"a": mark(1, without="its memory is freed")})
     assert main(["weights", "compare", before, asleep, before]) == CLEAN
     assert "1 restored: a" in capsys.readouterr().out
 
 
 def test_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [saved(tmp_path, f"r{n}", rank=n, a=mark(1), b=mark(2 + (n == 3))) for n in (1, 2, 3)]
+    held = [{"a": mark(1), "b": mark(2)}] * 2 + [{"a": mark(1), "b": mark(3)}]
+    files = [saved(tmp_path, f"r{n}", each, n) for n, each in enumerate(held, 1)]
     assert main(["weights", "ranks", *files]) == FOUND
     assert capsys.readouterr().out.splitlines() == [
         "weights of 3 ranks: these are not the same on all",
@@ -74,7 +76,7 @@ def test_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_no_snapshot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, said: str
 ) -> None:
-    good, bad = saved(tmp_path, "good", a=mark(1)), tmp_path / "bad.json"
+    good, bad = saved(tmp_path, "good", {"a": mark(1)}), tmp_path / "bad.json"
     if text is not None:
         bad.write_text(text)
     assert main(["weights", "compare", good, str(bad)]) == FAILED
