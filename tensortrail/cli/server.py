@@ -22,6 +22,7 @@ SETTINGS: dict[str, type] = {
     "config": str,
     "baseline": str,
     "inlayHints": bool,
+    "fadeUnrecorded": bool,
 }
 """Settings of the client, lists are of texts. Most stand for options of `check`."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tensortrail.findings import Finding
+from tensortrail.findings import Finding, Site
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,11 @@ class Checked:
     version: int
     program: bytes
     findings: tuple[Finding, ...]
+    unrecorded: tuple[Site, ...]
+    """Functions that the last run recorded nothing in."""
 
 
-Check = Callable[[str, bytes], Sequence[Finding]]
+Check = Callable[[str, bytes], tuple[Sequence[Finding], Sequence[Site]]]
 """Takes a name and its program."""
 
 
@@ -40,7 +42,8 @@ class Checks:
             if self._texts.get(uri) != number:
                 return None
             self.made += 1
-            return Checked(version, program, tuple(self._check(name, program)))
+            findings, unrecorded = self._check(name, program)
+            return Checked(version, program, tuple(findings), tuple(unrecorded))
 
         self._asked[uri] = self._worker.submit(check)
         return self._asked[uri]

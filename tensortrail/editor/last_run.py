@@ -43,8 +43,10 @@ class LastRuns:
         """What the run knows of the file, with no lines where it is of another text."""
         run = self._near(path)
         facts = run.files.get(os.path.realpath(path)) if run is not None else None
-        if facts is None or sha256(program).hexdigest() == facts.digest:
-            return facts
+        if facts is None:
+            return None
+        if sha256(program).hexdigest() == facts.digest:
+            return replace(facts, changed="")
         return replace(facts, changed=facts.changed or "it changed since the run", lines={})
 
     def findings(self, path: str, program: bytes) -> list[Finding]:

@@ -17,7 +17,8 @@ from tensortrail.editor.checks import Checked, Checks
 from tensortrail.editor.last_run import LastRuns, beside
 from tensortrail.editor.open_documents import OpenDocuments
 from tensortrail.editor.projects import Projects, Requested
-from tensortrail.findings import Finding
+from tensortrail.editor.unrecorded import faded, unrecorded
+from tensortrail.findings import Finding, Site
 
 if TYPE_CHECKING:
     from tensortrail.tracer.reading.lens import FileFacts
@@ -37,8 +38,9 @@ class Server(LanguageServer):
         super().__init__("tensortrail", version, notebook_document_sync=_NOTEBOOKS)
         self.projects = Projects(requested, self._complain)
         self.runs = LastRuns()
-        self.checks = Checks(self._found)
+        self.checks = Checks(self._checked)
         self.shows_hints = False
+        self.fades_unrecorded = False
         self.documents = OpenDocuments()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -52,6 +54,7 @@ class Server(LanguageServer):
         given = settings.get("tensortrail", settings) if isinstance(settings, dict) else {}
         given = given if isinstance(given, dict) else {}
         self.shows_hints = given.get("inlayHints") is True
+        self.fades_unrecorded = given.get("fadeUnrecorded") is True
         self.projects.configure(given)
         self.check_all()
 
@@ -99,6 +102,11 @@ class Server(LanguageServer):
         known = await asyncio.to_thread(self.runs.facts, buffer.name, buffer.program)
         return (buffer, known) if known is not None else None
 
+    def _checked(self, name: str, program: bytes) -> tuple[Sequence[Finding], Sequence[Site]]:
+        facts = self.runs.facts(name, program) if self.fades_unrecorded else None
+        faded = unrecorded(name, program, facts) if facts is not None else ()
+        return self._found(name, program), faded
+
     def _found(self, name: str, program: bytes) -> Sequence[Finding]:
         static = list(self.projects.check(name, program))
         of_run = self.runs.findings(name, program)
@@ -124,7 +132,10 @@ class Server(LanguageServer):
         if checked is None or checked.version != buffer.version:
             return
         version = buffer.version if buffer.documents == (buffer.uri,) else None
-        for document, found in diagnostics.by_document(buffer, checked.findings).items():
+        by_document = diagnostics.by_document(buffer, checked.findings)
+        for document, hint in faded(buffer, checked.unrecorded):
+            by_document.setdefault(document, []).append(hint)
+        for document, found in by_document.items():
             told = lsp.PublishDiagnosticsParams(document, found, version)
             self.text_document_publish_diagnostics(told)
 

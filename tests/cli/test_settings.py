@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,9 +45,7 @@ def settings(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, st
 def test_the_patch_applies_and_takes_the_finding_away(
     here: Path, capsys: pytest.CaptureFixture[str], tool: tuple[str, ...], newline: str
 ) -> None:
-    program, _, _ = record(here, MAPPED)
-    program.write_bytes(MAPPED.replace("\n", newline).encode())
-    os.utime(program, (1, 1))
+    program, _, _ = record(here, MAPPED.replace("\n", newline))
     code, patch, told = settings(capsys)
     assert code == FOUND
     assert told == "1 setting in a patch for 1 file, 0 to set by hand\n"

@@ -15,6 +15,7 @@ pytest.importorskip("torch")
 from lsprotocol import types as lsp
 
 from tensortrail.cli import main
+from tensortrail.tracer.reading.timeline import open_run
 from tests import warm
 from tests.editor.client import Client, applied
 
@@ -29,6 +30,10 @@ for _ in range(3):
     x = x.to("cuda")
     y = model(x).cpu()
 model(prompt)
+
+
+def never_called(t):
+    return t.cpu()
 """
 pytestmark = pytest.mark.complete
 EVERYWHERE = lsp.Range(lsp.Position(0, 0), lsp.Position(20, 0))
@@ -103,6 +108,33 @@ def test_another_text_is_never_told_about(client: Client, folder: Path) -> None:
     client.replace(uri, PROGRAM)
     assert "DEV502" not in [each.code for each in client.diagnostics(uri)]
     assert hints(client, uri) == {}, "off by default"
+
+
+def test_functions_without_records_are_faded_where_asked_for(client: Client, folder: Path) -> None:
+    uri = (folder / "train.py").as_uri()
+    client.replace(uri, PROGRAM + "\n")
+    settings = lsp.DidChangeConfigurationParams({"fadeUnrecorded": True})
+    client.tell(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, settings)
+    client.replace(uri, PROGRAM + "\n\n")
+    assert not [each for each in client.diagnostics(uri) if each.tags], "of another text"
+    client.replace(uri, PROGRAM)
+    (faded,) = [each for each in client.diagnostics(uri) if each.tags]
+    assert faded.tags == (lsp.DiagnosticTag.Unnecessary,)
+    assert (faded.severity, faded.range.start.line) == (lsp.DiagnosticSeverity.Hint, 12)
+    assert "never_called" in faded.message
+
+
+def test_content_decides_and_not_the_time_of_the_last_change(folder: Path) -> None:
+    """A checkout, an unpacked archive or an editor that writes the same bytes changes the time."""
+    path = folder / "train.py"
+    timeline, before = open_run(folder / ".tensortrail"), path.stat()
+    os.utime(path)
+    assert timeline.changed(str(path)) == ""
+    path.write_text(PROGRAM.replace("8, 8", "8, 9"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert timeline.changed(str(path)) == "it changed since the run"
+    path.write_text(PROGRAM)
+    assert timeline.changed(str(path)) == ""
 
 
 def test_the_same_facts_as_json(

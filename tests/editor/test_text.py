@@ -16,7 +16,7 @@ from lsprotocol import types as lsp
 
 from tensortrail.editor.checks import Checks
 from tensortrail.editor.text import Text
-from tensortrail.findings import Finding
+from tensortrail.findings import Finding, Site
 
 texts = st.text(st.sampled_from("ab\n\r\x0c\u2028\u00e4\U0001d11e"))
 
@@ -57,11 +57,11 @@ def test_texts_that_were_overtaken_are_not_checked() -> None:
     begun, go_on = threading.Event(), threading.Event()
     checked: list[bytes] = []
 
-    def check(name: str, program: bytes) -> list[Finding]:
+    def check(name: str, program: bytes) -> tuple[list[Finding], list[Site]]:
         begun.set()
         assert go_on.wait(60)
         checked.append(program)
-        return []
+        return [], []
 
     checks = Checks(check)
     first = checks.ask("a", "a.py", 0, b"0")

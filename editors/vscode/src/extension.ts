@@ -69,7 +69,7 @@ async function configure(): Promise<void> {
 
 function settings(): Record<string, unknown> {
   const known = vscode.workspace.getConfiguration("tensortrail");
-  const names = ["select", "extendSelect", "ignore", "exclude", "config", "baseline", "inlayHints"];
+  const names = ["select", "extendSelect", "ignore", "exclude", "config", "baseline", "inlayHints", "fadeUnrecorded"];
   return Object.fromEntries(names.map((name) => [name, known.get(name)]));
 }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import linecache
 import os
 
-from tensortrail.tracer.reading.source_lines import LARGEST
 from tensortrail.tracer.trail.reader import Part
+from tensortrail.tracer.trail.source_digest import LARGEST
 
 IMPORTS = ("import ", "from ")
 MOST_ROWS = 200

@@ -69,7 +69,7 @@ def merge(
     passes = Passes(timeline)
     merged: list[Finding] = []
     for finding in static:
-        lines = Lines.of(finding.site, timeline.started)
+        lines = Lines.of(finding.site, timeline.ran)
         partners = [each for each in alone if each.code == finding.code and _speaks_of(each, lines)]
         if partners:
             merged.append(_raised(finding, partners))
@@ -94,8 +94,8 @@ class Lines:
     last: int
 
     @classmethod
-    def of(cls, site: Site, started: float) -> Lines:
-        first, last = source_lines.statement(site, started) or (0, -1)
+    def of(cls, site: Site, ran: source_lines.Ran) -> Lines:
+        first, last = source_lines.statement(site, ran) or (0, -1)
         return cls(os.path.realpath(site.file), first, last)
 
     def hold(self, site: Site) -> bool:

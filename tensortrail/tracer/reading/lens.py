@@ -6,9 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 
-from tensortrail.files import read
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.reading import sentences
@@ -17,7 +15,6 @@ from tensortrail.tracer.reading.timeline import RunTimeline
 
 SHOWN = (Did.CREATE, Did.LOAD, Did.MOVE, Did.COPY, Did.SAVE)
 _MADE = (Did.CREATE, Did.LOAD)
-_LARGEST = 16_000_000
 
 
 @dataclass
@@ -66,10 +63,12 @@ class Fact:
 class FileFacts:
     file: str
     digest: str
-    """SHA-256 of the file that ran; "" if it is another one now."""
+    """SHA-256 of the file that ran; "" if that is not known."""
     changed: str
-    """Why it is another one; "" if it is not."""
+    """Why the file is another one now; "" if it is not."""
     lines: dict[int, list[Fact]] = field(default_factory=dict)
+    recorded: set[int] = field(default_factory=set)
+    """Lines that any event has, also those of which nothing is told."""
 
 
 def facts_of(timeline: RunTimeline) -> dict[str, FileFacts]:
@@ -88,6 +87,9 @@ def facts_of(timeline: RunTimeline) -> dict[str, FileFacts]:
             files[path] = _file(path, timeline)
         fact = _fact(events, timeline, variables)
         files[path].lines.setdefault(site.line, []).append(fact)
+    for visited, _ in timeline.visits():
+        if known := files.get(os.path.realpath(visited.file)):
+            known.recorded.add(visited.line)
     return files
 
 
@@ -139,10 +141,4 @@ def _place(site: Site | None) -> str:
 
 def _file(path: str, timeline: RunTimeline) -> FileFacts:
     changed = timeline.changed(path)
-    digest = ""
-    if not changed:
-        try:
-            digest = sha256(read(path, _LARGEST)).hexdigest()
-        except OSError as error:
-            changed = f"it cannot be read: {error.strerror or error}"
-    return FileFacts(path, digest, changed)
+    return FileFacts(path, timeline.ran.digest(path), changed)

@@ -3,55 +3,80 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
-import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import sha256
 
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.shared.objects import called
-
-LARGEST = 16_000_000
-"""The name of the file comes from a trail, which may be anybody's."""
+from tensortrail.tracer.trail.source_digest import bytes_of, source_digest
 
 
-def line(site: Site, not_after: float) -> str:
-    return whole_line(site, not_after).strip()
+@dataclass(frozen=True, eq=False)
+class Ran:
+    """What tells whether a source file is still the one that ran."""
+
+    started: float
+    """The run; of a file without digest, the time of its last change decides."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 by real path; "" where processes of the run differed."""
+
+    def digest(self, file: str) -> str:
+        """Of the file that ran; "" if that is not known."""
+        known = self.digests.get(os.path.realpath(file))
+        return source_digest(file, self.started) if known is None else known
+
+    def text(self, file: str) -> bytes:
+        """The file as it ran. If it is another one now: ValueError, which says so."""
+        digest = self.digests.get(os.path.realpath(file))
+        if digest == "":
+            raise ValueError("processes of the run had different texts of it")
+        data = bytes_of(file, self.started if digest is None else math.inf)
+        if digest is not None and sha256(data).hexdigest() != digest:
+            raise ValueError("it changed since the run")
+        return data
 
 
-def whole_line(site: Site, not_after: float) -> str:
-    lines = _text(site.file, not_after).splitlines()
+def line(site: Site, ran: Ran) -> str:
+    return whole_line(site, ran).strip()
+
+
+def whole_line(site: Site, ran: Ran) -> str:
+    lines = _text(site.file, ran).splitlines()
     return lines[site.line - 1] if 0 < site.line <= len(lines) else ""
 
 
-def changed(file: str, not_after: float) -> str:
+def changed(file: str, ran: Ran) -> str:
     """Why the file is not the one that ran; "" if it is."""
     try:
-        status = os.stat(file)
-    except (OSError, ValueError) as error:
-        return f"it cannot be read: {getattr(error, 'strerror', error)}"
-    if not stat.S_ISREG(status.st_mode):
-        return "it is no file"
-    return "it changed since the run" if status.st_mtime > not_after else ""
+        ran.text(file)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror or error}"
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
-def call(site: Site, function: str, not_after: float) -> Site | None:
-    found = _call(site, function, not_after)
-    return _place(site, found, not_after) if found else None
+def call(site: Site, function: str, ran: Ran) -> Site | None:
+    found = _call(site, function, ran)
+    return _place(site, found, ran) if found else None
 
 
-def argument(site: Site, function: str, position: int, not_after: float) -> Site | None:
-    found = _call(site, function, not_after)
+def argument(site: Site, function: str, position: int, ran: Ran) -> Site | None:
+    found = _call(site, function, ran)
     if found is None or len(found.args) <= position:
         return None
     chosen = found.args[position]
-    return None if isinstance(chosen, ast.Starred) else _place(site, chosen, not_after)
+    return None if isinstance(chosen, ast.Starred) else _place(site, chosen, ran)
 
 
-def statement(site: Site, not_after: float) -> tuple[int, int] | None:
+def statement(site: Site, ran: Ran) -> tuple[int, int] | None:
     """First and last line of the statement around the site, or of the site where the statement
     holds others; None if the file changed since."""
-    tree = _tree(site.file, not_after) if line(site, not_after) else None
+    tree = _tree(site.file, ran) if line(site, ran) else None
     if tree is None:
         return None
     around = [
@@ -66,17 +91,17 @@ def statement(site: Site, not_after: float) -> tuple[int, int] | None:
     return inner.lineno, inner.end_lineno or inner.lineno
 
 
-def tree(file: str, not_after: float) -> ast.Module | None:
-    return _tree(file, not_after) if _text(file, not_after) else None
+def tree(file: str, ran: Ran) -> ast.Module | None:
+    return _tree(file, ran) if _text(file, ran) else None
 
 
-def replace(file: str, node: ast.AST, text: str, not_after: float) -> Edit:
+def replace(file: str, node: ast.AST, text: str, ran: Ran) -> Edit:
     assert isinstance(node, (ast.expr, ast.stmt))
-    return Edit(_place(Site(file, node.lineno), node, not_after), text)
+    return Edit(_place(Site(file, node.lineno), node, ran), text)
 
 
-def insert(file: str, line: int, text: str, not_after: float) -> Edit:
-    lines = _text(file, not_after).encode().splitlines(keepends=True)
+def insert(file: str, line: int, text: str, ran: Ran) -> Edit:
+    lines = _text(file, ran).encode().splitlines(keepends=True)
     at = sum(map(len, lines[: line - 1]))
     ending = "\r\n" if lines and lines[0].endswith(b"\r\n") else "\n"
     before = ending if line > len(lines) and lines and not lines[-1].endswith(b"\n") else ""
@@ -98,30 +123,25 @@ def fix(description: str, safety: Safety, edits: Sequence[Edit]) -> Fix | None:
 
 
 @lru_cache(maxsize=64)
-def _text(file: str, not_after: float) -> str:
+def _text(file: str, ran: Ran) -> str:
     """The source, unless it changed since: its lines would be other ones."""
     try:
-        status = os.stat(file)
-        readable = stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST
-        if status.st_mtime > not_after or not readable:
-            return ""
-        with open(file, encoding="utf-8", newline="") as opened:
-            return opened.read()
+        return ran.text(file).decode("utf-8")
     except (OSError, ValueError):
         return ""
 
 
 @lru_cache(maxsize=16)
-def _tree(file: str, not_after: float) -> ast.Module | None:
+def _tree(file: str, ran: Ran) -> ast.Module | None:
     try:
-        return ast.parse(_text(file, not_after))
+        return ast.parse(_text(file, ran))
     except (SyntaxError, ValueError, RecursionError):
         return None
 
 
-def _call(site: Site, function: str, not_after: float) -> ast.Call | None:
+def _call(site: Site, function: str, ran: Ran) -> ast.Call | None:
     """The only call of that name which begins on the lines of the site or goes over them."""
-    tree = _tree(site.file, not_after)
+    tree = _tree(site.file, ran)
     found = [
         node
         for node in (ast.walk(tree) if tree else ())
@@ -133,8 +153,8 @@ def _call(site: Site, function: str, not_after: float) -> ast.Call | None:
     return found[0] if len(found) == 1 else None
 
 
-def _place(site: Site, node: ast.expr | ast.stmt, not_after: float) -> Site:
-    text = _text(site.file, not_after)
+def _place(site: Site, node: ast.expr | ast.stmt, ran: Ran) -> Site:
+    text = _text(site.file, ran)
     starts = [0]
     for each in text.encode().splitlines(keepends=True):
         starts.append(starts[-1] + len(each))

@@ -268,11 +268,20 @@ class RunTimeline:
                         yield site, count
 
     def line(self, site: Site) -> str:
-        return source_lines.line(site, self.started)
+        return source_lines.line(site, self.ran)
 
     @property
     def started(self) -> float:
         return min(float(part.header.get("start") or 0) for part in self.parts)
+
+    @cached_property
+    def ran(self) -> source_lines.Ran:
+        digests: dict[str, str] = {}
+        for part in self.parts:
+            for number, digest in part.sources.items():
+                file = os.path.realpath(part.text(number))
+                digests[file] = digest if digests.get(file, digest) == digest else ""
+        return source_lines.Ran(self.started, digests)
 
     def steps(self, events: Sequence[Event]) -> tuple[Step, ...]:
         steps = (
@@ -284,7 +293,7 @@ class RunTimeline:
 
     def dressed(self, site: Site) -> Site:
         """The place as reports show it: its line beside it, its path as short as it can be."""
-        text = source_lines.whole_line(site, self.started)
+        text = source_lines.whole_line(site, self.ran)
         body = text.strip()
         column = len(text) - len(text.lstrip()) + 1 if body else 1
         return replace(
@@ -296,22 +305,22 @@ class RunTimeline:
         )
 
     def call(self, site: Site, function: str) -> Site | None:
-        return source_lines.call(site, function, self.started)
+        return source_lines.call(site, function, self.ran)
 
     def argument(self, site: Site, function: str, position: int = 0) -> Site | None:
-        return source_lines.argument(site, function, position, self.started)
+        return source_lines.argument(site, function, position, self.ran)
 
     def changed(self, file: str) -> str:
-        return source_lines.changed(file, self.started)
+        return source_lines.changed(file, self.ran)
 
     def tree(self, file: str) -> ast.Module | None:
-        return source_lines.tree(file, self.started)
+        return source_lines.tree(file, self.ran)
 
     def replace(self, file: str, node: ast.AST, text: str) -> Edit:
-        return source_lines.replace(file, node, text, self.started)
+        return source_lines.replace(file, node, text, self.ran)
 
     def insert(self, file: str, line: int, text: str) -> Edit:
-        return source_lines.insert(file, line, text, self.started)
+        return source_lines.insert(file, line, text, self.ran)
 
     def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
         return source_lines.fix(description, safety, edits)

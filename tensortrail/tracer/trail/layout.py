@@ -8,11 +8,13 @@ zlib around a msgpack array of rows. A row is an array whose first item says wha
     CONTEXT  number, thread, phase                                        0 is unknown
     STORAGE  number, device, bytes, dtype, shape, type                    0 is none
     NAME     storage, name
+    SOURCE   file, SHA-256 of the file that ran
     EVENT+n  microseconds, context, site, storage, other, op, facts       n: place in Did
 
-Strings in rows are numbers of texts. Rows come in any order. An event's row may end early: what
-is missing is 0, and `facts` an empty map. Maps between the rows are notes on the file itself: the
-first frame holds the header, the last one says that the file was closed and what was dropped.
+Strings in rows are numbers of texts, but for the digest. Rows come in any order. An event's row may
+end early: what is missing is 0, and `facts` an empty map. Maps between the rows are notes on the
+file itself: the first frame holds the header, the last one says that the file was closed and what
+was dropped.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ LONGEST_FRAME = 1 << 24
 LONGEST_ARRAY = 1 << 14
 """No array in a frame has more items: a reader need not believe more."""
 
-TEXT, SITE, CONTEXT, STORAGE, NAME = range(5)
+TEXT, SITE, CONTEXT, STORAGE, NAME, SOURCE = range(6)
 EVENT = 16
 KINDS: tuple[Did, ...] = tuple(Did)
 CODE: dict[Did, int] = {did: EVENT + place for place, did in enumerate(KINDS)}

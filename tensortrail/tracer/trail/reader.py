@@ -26,6 +26,7 @@ from tensortrail.tracer.trail.layout import (
     MAGIC,
     NAME,
     SITE,
+    SOURCE,
     STORAGE,
     TEXT,
     Row,
@@ -47,6 +48,8 @@ class Part:
     contexts: dict[int, Row] = field(default_factory=dict)
     storages: dict[int, Row] = field(default_factory=dict)
     names: dict[int, list[int]] = field(default_factory=dict)
+    sources: dict[int, str] = field(default_factory=dict)
+    """The digests of files, by the numbers of their names."""
     rows: list[Row] = field(default_factory=list)
     """The events in order of time, each of full length."""
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -149,6 +152,7 @@ FORMS: dict[int, tuple[type, ...]] = {
     CONTEXT: (int,) * 4,
     STORAGE: (int, int, int, int, int, tuple, int),
     NAME: (int, int, int),
+    SOURCE: (int, int, str),
 }
 PADDING: Row = (0, 0, 0, 0, 0, 0, 0, {})
 EVENT_FORM: tuple[type, ...] = (*(int,) * 7, dict)
@@ -179,6 +183,7 @@ def _take(part: Part, rows: list[Any]) -> bool:
     part.storages.update((row[1], row) for row in sound[STORAGE])
     for _, storage, name in sound.get(NAME, ()):
         part.names.setdefault(storage, []).append(name)
+    part.sources.update((file, digest) for _, file, digest in sound.get(SOURCE, ()))
     taken = len(kept) + sum(map(len, sound.values()))
     return not misfits and taken == len(events) + sum(map(len, others.values()))
 

@@ -22,10 +22,12 @@ from tensortrail.tracer.trail.layout import (
     MAGIC,
     NAME,
     SITE,
+    SOURCE,
     STORAGE,
     TEXT,
     Row,
 )
+from tensortrail.tracer.trail.source_digest import source_digest
 from tensortrail.tracer.trail.thinning import Thinner
 
 ROWS_A_FRAME = 4096
@@ -59,6 +61,7 @@ class TrailWriter:
         self._text_numbers = count(1)
         self._sites: dict[tuple[Any, ...], int] = {}
         self._site_numbers = count(1)
+        self._sources = {""}
         self._contexts: dict[tuple[str, str], int] = {}
         self._context_numbers = count(1)
         self._storage_numbers = count(first_storage)
@@ -66,7 +69,8 @@ class TrailWriter:
         """Called after each flush, on the thread that happened to do it."""
         self._thinner = Thinner(limit)
         self._file.append(MAGIC)
-        self._note({**header, "start": time.time()})
+        self._started = time.time()
+        self._note({**header, "start": self._started})
 
     @property
     def size(self) -> int:
@@ -91,9 +95,17 @@ class TrailWriter:
         key = (file, line, function, *by)
         number = self._sites.get(key)
         if number is None:
-            user, below = (self.text(file), line, self.text(function)), (self.text(by[0]), by[1])
+            user, below = (self._source(file), line, self.text(function)), (self.text(by[0]), by[1])
             number = self._sites[key] = next(self._site_numbers)
             self._rows.append((SITE, number, *user, *below, self.text(by[2])))
+        return number
+
+    def _source(self, file: str) -> int:
+        number = self.text(file)
+        if file not in self._sources:
+            self._sources.add(file)
+            if digest := source_digest(file, self._started):
+                self._rows.append((SOURCE, number, digest))
         return number
 
     def context(self, thread: str, phase: str) -> int:

@@ -15,6 +15,7 @@ from tensortrail.analyzer.judging.module import open_project
 from tensortrail.findings import Confidence, Finding, Severity, Site
 from tensortrail.rules import Did, Rule, Timeline, all_rules
 from tensortrail.tracer.reading.findings_of_run import findings, merge
+from tensortrail.tracer.reading.source_lines import Ran, changed
 from tests.rules.recorded import WRAPPER, record
 
 SAVES = """\
@@ -174,6 +175,10 @@ def test_a_file_that_changed_since_says_nothing(tmp_path: Path) -> None:
     program, timeline, _ = record(tmp_path, source)
     found = _at(program, 2)
     os.utime(program, (timeline.started + 60, timeline.started + 60))
+    assert not timeline.changed(str(program)), "the same text"
+    without_digests = Ran(timeline.started)
+    assert changed(str(program), without_digests) == "it changed since the run"
+    Path(program).write_text("import os\n" + source)
     assert merge([found], timeline) == [found]
 
 
