@@ -99,13 +99,14 @@ class FreshMemory:
                 known.then = then
 
     def copied(self, source: Entry | None, copy: Entry | None) -> None:
-        """A copy of memory without values has none either."""
+        """A copy of memory has no more values than that has."""
         known = self._fresh.get(source.number) if source is not None else None
-        if known is not None and not known.written and copy is not None and copy is not source:
-            if known.then is not None:
-                self.awaited(copy, None, known.then)
-            else:
-                self.grown(copy, 0, LOOKS_FOR_A_TENSOR)
+        if known is None or copy is None or copy is source:
+            return
+        if known.then is not None:
+            self.awaited(copy, None, known.then)
+        elif copy.described.nbytes > known.written:
+            self.grown(copy, known.written, LOOKS_FOR_A_TENSOR)
 
     def held(self, tensor: Any) -> None:
         """A tensor got this storage: from now on its own count tells whether it was written."""
