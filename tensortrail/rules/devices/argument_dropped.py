@@ -19,6 +19,10 @@ _CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", 
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
 """Factories that make indices and counts as seldom as the function that calls them."""
 _PLAIN_BASES = frozenset({"object", "torch.nn.Module"})
+_PLAIN_DECORATORS = frozenset(
+    "staticmethod classmethod no_grad inference_mode cache lru_cache autocast torch_compile".split()
+)
+_PAIR = {"device": "dtype", "dtype": "device"}
 _ENOUGH = 2
 """Parameters that a call of unknown code passes on, beside the one that is dropped."""
 
@@ -31,7 +35,8 @@ class ArgumentDropped(Rule):
     of the name `device`, that the function never reads, if a call in it accepts an argument of
     the same name and is not given it: a factory of torch, or a function or class of the project.
     A call of code that is not known is taken for one that accepts it if two other parameters are
-    passed on to it by their names, one of them of this sort.
+    passed on to it by their names, one of them of this sort. `x.to(device=device)` is reported
+    where the function is given a `dtype` too, and the other way round.
 
     It is a note for a call of code that is not known, unless that is the `__init__` of a base and
     is given one of `device` and `dtype`. It is a note where the parameter may be there for the
@@ -85,6 +90,14 @@ class ArgumentDropped(Rule):
             fixed="import torch\n\n\ndef made(base, n, bias, device=None, dtype=None):\n"
             "    return base.layer(torch.Size([n]), bias=bias, device=device, dtype=dtype)\n",
         ),
+        Bad(
+            "import torch\n\n\ndef sigmas_at(schedule, steps, device, dtype=torch.float32):\n"
+            "    sigmas = schedule.sigmas.to(device=device)\n    return sigmas[steps]\n",
+            lines=(5,),
+            fixed="import torch\n\n\ndef sigmas_at(schedule, steps, device, dtype=torch.float32):\n"
+            "    sigmas = schedule.sigmas.to(device=device, dtype=dtype)\n"
+            "    return sigmas[steps]\n",
+        ),
     )
     good = (
         Good(
@@ -120,6 +133,12 @@ class ArgumentDropped(Rule):
                     severity = Severity.NOTE if _is_meant(module, function, name) else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
+                halves = _moved_without(module, function, name)
+                if halves is not None:
+                    severity = Severity.NOTE if _is_meant(module, function, name) else None
+                    what = f"passes `{_PAIR[name]}` on"
+                    yield self._reported(module, halves, name, what, severity)
+                    continue
                 for call, others in _passing_on(module, function, name):
                     given = ", ".join(f"`{each}`" for each in others)
                     what = f"passes {given} on"
@@ -140,8 +159,11 @@ class ArgumentDropped(Rule):
 
 
 def _is_registered(function: FunctionNode) -> bool:
-    decorators = {getattr(each, "id", "") for each in function.decorator_list}
-    return bool(decorators - {"staticmethod", "classmethod"})
+    """A decorator may call it in place of others, or wants a certain signature."""
+    called = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
+    names = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")
+             for each in called}  # fmt: skip
+    return bool(names - _PLAIN_DECORATORS)
 
 
 def _has_bases(module: Module, function: FunctionNode) -> bool:
@@ -191,6 +213,16 @@ def _is_typed(module: Module, call: ast.Call) -> bool:
     return cast or (is_maker(module, call) and typed)
 
 
+def _moved_without(module: Module, function: FunctionNode, name: str) -> ast.Call | None:
+    """`x.to(device=device)` in a function that is given a `dtype` too."""
+    for call in module.calls("to", inside=function) if name in _PAIR else ():
+        values = [each.value for each in call.keywords if each.arg == _PAIR[name]]
+        is_given = any(isinstance(each, ast.Name) and each.id == _PAIR[name] for each in values)
+        if is_given and len(call.keywords) == 1 and not call.args:
+            return call
+    return None
+
+
 def _passing_on(
     module: Module, function: FunctionNode, name: str
 ) -> Iterator[tuple[ast.Call, list[str]]]:
@@ -200,6 +232,7 @@ def _passing_on(
         return
     for call in module.nodes(ast.Call, function):
         others = [each.arg for each in call.keywords if _is_passed_on(each) and each.arg in names]
+        others += [each.id for each in call.args if isinstance(each, ast.Name) and each.id in names]
         alike = [each for each in others if each and _PASSED_ON.search(each)]
         known = is_maker(module, call) or may_be_given_anything(call)
         if len(others) >= _ENOUGH and alike and not known and not module.parameters_of(call):
