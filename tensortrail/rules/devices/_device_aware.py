@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Sequence
 
 from tensortrail.rules.devices._at_hand import (
     device_parameter,
@@ -13,7 +14,16 @@ from tensortrail.rules.devices._at_hand import (
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
-_PREPARES = ("collate", "preprocess", "tokenize", "load", "read", "__getitem__", "convert")
+_PREPARES = (
+    "collate",
+    "upgrade",
+    "preprocess",
+    "tokenize",
+    "load",
+    "read",
+    "__getitem__",
+    "convert",
+)
 """How the names of methods begin that work on data before it is moved."""
 
 _ELSEWHERE = re.compile(r"numpy|\bnp\b|onnx|export|trac|script|jit|test|debug|training|lazy")
@@ -25,10 +35,42 @@ def is_of_module(module: Module, function: FunctionNode) -> bool:
     cls = module.parent(function)
     if not isinstance(cls, ast.ClassDef) or function.decorator_list:
         return False
-    if function.name.lstrip("_").startswith(_PREPARES):
+    if is_for(module, function, _prepares):
         return False
     facts = module.class_facts(cls)
     return facts is not None and facts.is_module
+
+
+def is_for(
+    module: Module, function: FunctionNode, use: Callable[[Module, FunctionNode], bool]
+) -> bool:
+    """The function is for this use, or a method of which all callers in the file are."""
+    if use(module, function):
+        return True
+    callers = module.once(_callers, function)
+    return bool(callers) and all(use(module, each) for each in callers)
+
+
+def _callers(module: Module, function: FunctionNode) -> Sequence[FunctionNode]:
+    """Of a method, those in its class that call it; none if it is called from elsewhere too."""
+    cls = module.parent(function)
+    found: list[FunctionNode] = []
+    for call in module.calls(function.name) if isinstance(cls, ast.ClassDef) else ():
+        caller = module.function_of(call)
+        own = module.text(call.func) == f"self.{function.name}"
+        if caller is None or caller is function or not own or module.class_of(call) is not cls:
+            return []
+        found.append(caller)
+    return found
+
+
+def _prepares(module: Module, function: FunctionNode) -> bool:
+    """It works on data before it is moved: by its name, or as what a loader collates with."""
+    by_name = function.name.lstrip("_").startswith(_PREPARES)
+    return by_name or any(
+        each.arg == "collate_fn" and module.text(each.value).endswith(function.name)
+        for each in module.nodes(ast.keyword)
+    )
 
 
 def makes_on_devices(module: Module, function: FunctionNode) -> bool:

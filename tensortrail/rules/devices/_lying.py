@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._device_aware import (
     is_choice,
+    is_for,
     is_in_a_file_of_devices,
     is_of_module,
     makes_on_devices,
@@ -102,6 +103,10 @@ def sets_up(function: FunctionNode) -> bool:
     return function.name in _SETS_UP
 
 
+def _sets_up(module: Module, function: FunctionNode) -> bool:
+    return sets_up(function)
+
+
 def is_index_of_what_follows(meeting: Meeting, odd: Held) -> bool:
     """An index on the CPU into a tensor anywhere is legal; the other way round it is not."""
     return meeting.operation == INDEX and odd is meeting.right
@@ -178,7 +183,7 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
     if place.where is Where.LITERAL:
         return place.subject != "cpu" and not place.given
     if place.where is Where.SELF:
-        return not sets_up(function)
+        return not is_for(module, function, _sets_up)
     if place.where is Where.OF:
         return goes_along(module, function, place.subject)
     return place.where is Where.DEVICE

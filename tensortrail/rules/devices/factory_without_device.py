@@ -198,6 +198,20 @@ class FactoryWithoutDevice(Rule):
             "import torch\n\n\ndef table(rows: torch.Tensor, n: int):\n"
             "    return rows + torch.arange(n)\n"
         ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Patches(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.proj = nn.Conv2d(1, n, 2)\n        self.rows = self.shape_of(n)\n\n"
+            "    def shape_of(self, n):\n        return self.proj(torch.randn(1, 1, n, n)).shape\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n\n\n"
+            "class Walks(nn.Module):\n    def loader(self, rows):\n"
+            "        return DataLoader(rows, collate_fn=self.sampled)\n\n"
+            "    def sampled(self, rows):\n        return self.walked(torch.tensor(rows))\n\n"
+            "    def walked(self, rows: torch.Tensor):\n"
+            "        return torch.stack([rows, torch.randint(0, 9, (rows.size(0),))])\n"
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

@@ -33,7 +33,8 @@ class TwinWithoutDevice(Rule):
 
     Nothing is reported if a condition about devices or types leads to one of the two, for a
     result that is moved, copied or an index, for calls that take the device of their argument
-    (`zeros_like`), and where most of the calls are given none.
+    (`zeros_like`), and where most of the calls are given none. It is a note if something is moved
+    to that device later in the function.
 
     ## Why is this bad?
     The two were written for the same use. What the other call makes lies on the default device,
@@ -48,7 +49,8 @@ class TwinWithoutDevice(Rule):
 
     code = "DEV534"
     name = "twin-without-device"
-    severity = Severity.NOTE
+    severity = Severity.WARNING
+    notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528")
     triggers = (("torch", "device="), ("torch", "device ="))
@@ -118,9 +120,20 @@ class TwinWithoutDevice(Rule):
             call,
             f"this is given no device; line {twin.lineno} makes the same kind of call with "
             f"`device={said}`",
+            severity=Severity.NOTE if _moves_to(module, call, said) else None,
             trail=((twin, "given a device"),),
             fixes=(_fix(module, call, said),),
         )
+
+
+def _moves_to(module: Module, call: ast.Call, device: str) -> bool:
+    """Later in the function something is moved there: it may be what this call has become."""
+    function = module.function_of(call)
+    return function is not None and any(
+        (call.end_lineno or call.lineno) < each.lineno
+        and any(module.text(said) == device for said in each.args[:1])
+        for each in module.calls("to", inside=function)
+    )
 
 
 def _fix(module: Module, call: ast.Call, said: str) -> Fix | None:
