@@ -117,7 +117,7 @@ class Refused(Exception):
 
 
 def _begun(options: argparse.Namespace, program: list[str]) -> tuple[Program, Session]:
-    from tensortrail.cli.report import chosen
+    from tensortrail.cli.report_output import chosen
     from tensortrail.config import ConfigError
     from tensortrail.doctor.checkpoint.after_save import judged
     from tensortrail.tracer.entrances import script as programs

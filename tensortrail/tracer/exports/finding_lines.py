@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tensortrail.findings import Finding, Severity
 from tensortrail.inert import inert
 from tensortrail.tracer.exports.shortened import first_of
-from tensortrail.tracer.exports.text import place
+from tensortrail.tracer.reading.sentences import place
 
 STYLES = {"error": "31;1", "warning": "33;1", "note": "36"}
 

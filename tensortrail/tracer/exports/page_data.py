@@ -16,8 +16,10 @@ from tensortrail.tracer.exports.page_findings import finding_at, preview, told_o
 from tensortrail.tracer.exports.page_storages import FIRST, Chosen, choose
 from tensortrail.tracer.exports.rows import plain
 from tensortrail.tracer.reading import sentences
+from tensortrail.tracer.reading.ends import ends, unended
 from tensortrail.tracer.reading.phases import Phase
-from tensortrail.tracer.reading.rank_comparison import differences, shared_devices, unended
+from tensortrail.tracer.reading.rank_comparison import differences, shared_devices
+from tensortrail.tracer.reading.rank_names import named
 from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
@@ -74,10 +76,11 @@ class PageData:
                 self._placement(*each) for each in list(placed(self.timeline))[:MOST_PLACEMENTS]
             ],
             "differences": [
-                [self.site(each.site), each.what, ", ".join(each.ranks),
-                 ", ".join(each.others), each.count]
+                [self.site(each.site), each.what, named(each.ranks),
+                 named(each.others), each.count]
                 for each in differences(self.timeline)[:MOST_LINES]
             ],
+            "ofRanks": None,
             "sharedDevices": list(shared_devices(self.timeline)),
             "meetings": len(summary.meetings),
             "errors": len(summary.errors),
@@ -125,7 +128,7 @@ class PageData:
                 key: str(header[key]) for key in ("cwd", "python", "torch") if header.get(key)
             },
             "trouble": list(self.timeline.trouble),
-            "unended": list(unended(self.timeline)),
+            "unended": list(unended(ends(self.timeline))),
             "dropped": dropped,
         }
 

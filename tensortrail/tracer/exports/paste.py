@@ -10,7 +10,8 @@ from tensortrail.findings import Finding
 from tensortrail.inert import inert
 from tensortrail.rules.timeline import Event
 from tensortrail.tracer.exports.private import Private
-from tensortrail.tracer.exports.text import count_of, place
+from tensortrail.tracer.exports.text import count_of
+from tensortrail.tracer.reading.sentences import place
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tensortrail.findings import Site
 from tensortrail.inert import inert
 from tensortrail.rules.shared.refused_memory import filled_of
 from tensortrail.rules.shared.sizes import memory
@@ -16,6 +15,8 @@ from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.exports.model_placements import placed
 from tensortrail.tracer.reading import sentences
 from tensortrail.tracer.reading.rank_comparison import differences, shared_devices
+from tensortrail.tracer.reading.rank_names import named
+from tensortrail.tracer.reading.sentences import place
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -96,7 +97,7 @@ def _ranks(timeline: RunTimeline) -> Iterator[Any]:
         table = _table("Where ranks differ", ("only", "left"), ("where", "left"), ("what", "left"))
         for each in found[:ROWS]:
             times = f" and {each.count - 1} more" if each.count > 1 else ""
-            table.add_row(*_cells(", ".join(each.ranks), place(each.site), each.what + times))
+            table.add_row(*_cells(named(each.ranks), place(each.site), each.what + times))
         yield table
         if len(found) > ROWS:
             yield f"  and {len(found) - ROWS} more"
@@ -234,10 +235,6 @@ def move_line(each: Any) -> str:
     times = f" in {each.count} moves" if each.count > 1 else ""
     way = f"{each.source} -> {each.target}"
     return f"{sentences.size(each.nbytes):>9}  {way}{times}  {place(each.site or each.by)}"
-
-
-def place(site: Site | None) -> str:
-    return "?" if site is None else f"{sentences.short(site.file)}:{site.line}"
 
 
 def count_of(number: int, noun: str) -> str:

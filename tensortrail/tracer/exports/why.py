@@ -13,10 +13,10 @@ from tensortrail.inert import inert
 from tensortrail.rules.shared.history import put_last
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.exports.finding_lines import lines_of
-from tensortrail.tracer.exports.text import place
 from tensortrail.tracer.reading import sentences
 from tensortrail.tracer.reading.assigned_names import assigned_to
 from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.sentences import place
 from tensortrail.tracer.reading.tensors_by_name import alike, tensors_called
 from tensortrail.tracer.reading.timeline import RunTimeline, telling
 

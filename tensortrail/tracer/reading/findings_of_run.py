@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from tensortrail.findings import Confidence, Finding, Site
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.explained import without_explained
-from tensortrail.tracer.reading import rank_comparison, source_lines
+from tensortrail.tracer.reading import source_lines
+from tensortrail.tracer.reading.rank_findings import RankFindings, devices
 from tensortrail.tracer.reading.roots import with_their_roots
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.reading.verified_saves import found_in_saves
@@ -26,15 +27,19 @@ class Judged:
 def findings(timeline: RunTimeline, rules: Iterable[Rule] | None = None) -> Judged:
     """What the runtime halves of these rules, or of the default ones, find in a run."""
     chosen = list(_default() if rules is None else rules)
-    judged = [(rank, _of_rank(rank, chosen)) for rank in timeline.by_rank()]
-    if len(judged) == 1:
-        return judged[0][1]
-    found = rank_comparison.merged([(rank, each.findings) for rank, each in judged])
-    problems = dict.fromkeys(problem for _, each in judged for problem in each.problems)
-    return Judged(tuple(sorted(found, key=lambda each: each.sort_key)), tuple(problems))
+    ranks = timeline.by_rank()
+    if len(ranks) == 1:
+        return findings_of_rank(timeline, chosen)
+    together = RankFindings()
+    problems: dict[str, None] = {}
+    for rank in ranks:
+        judged = findings_of_rank(rank, chosen)
+        together.add(rank.label, rank.rank is not None, judged.findings, devices(rank))
+        problems |= dict.fromkeys(judged.problems)
+    return Judged(tuple(together.merged()), tuple(problems))
 
 
-def _of_rank(timeline: RunTimeline, rules: Sequence[Rule]) -> Judged:
+def findings_of_rank(timeline: RunTimeline, rules: Sequence[Rule]) -> Judged:
     found: list[Finding] = []
     problems: list[str] = []
     for rule in rules:

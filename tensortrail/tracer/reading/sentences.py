@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from tensortrail.findings import Site
 from tensortrail.rules.shared import sizes
 from tensortrail.rules.timeline import Did, Event, Storage
 
@@ -160,6 +161,10 @@ def _cast(event: Event) -> str:
     cast, replaced = event.facts.get("cast"), event.facts.get("replaced")
     told = f", {cast}" if cast else ""
     return told + (f", into another tensor than the one on {replaced}" if replaced else "")
+
+
+def place(site: Site | None) -> str:
+    return "?" if site is None else f"{short(site.file)}:{site.line}"
 
 
 def short(file: str) -> str:

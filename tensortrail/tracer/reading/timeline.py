@@ -9,7 +9,7 @@ import math
 import os
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
@@ -102,6 +102,23 @@ class Process:
                 found[row[5]].append(row)
         return found
 
+    @cached_property
+    def by_code(self) -> dict[int, list[Row]]:
+        found: dict[int, list[Row]] = defaultdict(list)
+        for row in self.part.rows:
+            found[row[0]].append(row)
+        return dict(found)
+
+    def rows_of(self, codes: Set[int]) -> Iterable[Row]:
+        """Those of these kinds, or all where none is named. Every rule asks, mostly for one kind,
+        or for several of which a run has one or none."""
+        if not codes:
+            return self.part.rows
+        there = codes & self.by_code.keys()
+        if len(there) > 1:
+            return (row for row in self.part.rows if row[0] in there)
+        return self.by_code[next(iter(there))] if there else ()
+
     def own_name(self, number: int) -> str:
         """The name that the storage itself was given last."""
         given = self.part.names.get(number)
@@ -145,8 +162,9 @@ class RunTimeline:
     def __init__(self, parts: Sequence[Part], trouble: Sequence[str] = ()) -> None:
         self.parts = parts
         self.trouble = tuple(trouble)
-        began = min(map(first_event, parts))
-        self.processes = [Process(part, label, began) for part, label in _labelled(parts)]
+        self.began = min(map(first_event, parts))
+        """On the clock of the machine, in seconds."""
+        self.processes = [Process(part, label, self.began) for part, label in _labelled(parts)]
         self._by_label = {process.label: process for process in self.processes}
 
     @property
@@ -168,6 +186,10 @@ class RunTimeline:
             ranks.setdefault(process.part.header.get("rank"), []).append(process)
         return [self._of(each) for each in ranks.values()] if len(ranks) > 1 else [self]
 
+    def of_parts(self, parts: Sequence[Part]) -> RunTimeline:
+        """Some of its processes; the others are still known as their parents."""
+        return self._of([each for each in self.processes if each.part in parts])
+
     def _of(self, processes: list[Process]) -> RunTimeline:
         made = copy.copy(self)
         made.processes = processes
@@ -180,8 +202,7 @@ class RunTimeline:
     def iterate(self, *kinds: Did) -> Iterator[Event]:
         codes = {CODE[kind] for kind in kinds}
         streams: list[Iterator[Event]] = [
-            map(process.event, (row for row in process.part.rows if not codes or row[0] in codes))
-            for process in self.processes
+            map(process.event, process.rows_of(codes)) for process in self.processes
         ]
         if len(streams) == 1:
             return streams[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from tensortrail.tracer.trail.layout import SUFFIX
@@ -15,21 +16,7 @@ def read_parts(path: str | os.PathLike[str]) -> tuple[list[Part], list[str]]:
     """The parts of the run at that place, main process first, and what could not be read.
 
     The place is a trail file, the directory of a run, or one that holds several: the newest."""
-    files = trail_files(Path(path))
-    parts: list[Part] = []
-    trouble: list[str] = []
-    for file in files:
-        try:
-            part = read_part(str(file))
-        except NotATrail as error:
-            trouble.append(str(error))
-            continue
-        except OSError as error:
-            trouble.append(f"{file}: cannot be read: {error.strerror or error}")
-            continue
-        parts.append(part)
-        if part.damage:
-            trouble.append(part.damage)
+    parts, trouble = parts_of(map(str, trail_files(Path(path))))
     if not parts:
         raise NotATrail("; ".join(trouble) or f"{path}: no trail")
     newest = max(parts, key=lambda part: _number(part, "start"))
@@ -40,6 +27,25 @@ def read_parts(path: str | os.PathLike[str]) -> tuple[list[Part], list[str]]:
         trouble.append(f"{path}: {len(others)} earlier runs lie here too; this is the newest")
     kept.sort(key=lambda part: (_number(part, "rank"), _number(part, "start")))
     return kept, trouble
+
+
+def parts_of(files: Iterable[str]) -> tuple[list[Part], list[str]]:
+    """Those that can be read, and why the others could not."""
+    parts: list[Part] = []
+    trouble: list[str] = []
+    for file in files:
+        try:
+            part = read_part(file)
+        except NotATrail as error:
+            trouble.append(str(error))
+            continue
+        except OSError as error:
+            trouble.append(f"{file}: cannot be read: {error.strerror or error}")
+            continue
+        parts.append(part)
+        if part.damage:
+            trouble.append(part.damage)
+    return parts, trouble
 
 
 def trail_files(path: Path) -> list[Path]:

@@ -14,8 +14,9 @@ pytest.importorskip("torch")
 import torch
 
 from tensortrail.rules import Did
+from tensortrail.tracer.reading.ends import ends, unended
 from tensortrail.tracer.reading.findings_of_run import findings
-from tensortrail.tracer.reading.rank_comparison import differences, ends, shared_devices, unended
+from tensortrail.tracer.reading.rank_comparison import differences, shared_devices
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tests.tracer.ranks import launched, reported, started
 
@@ -95,7 +96,7 @@ def test_where_they_differ(timeline: RunTimeline) -> None:
 
 def test_nothing_is_left_of_those_that_ended_well(folder: Path) -> None:
     timeline = open_run(folder / "run")
-    assert not list(unended(timeline))
+    assert not list(unended(ends(timeline)))
     assert not list((folder / "run").glob("*.standing"))
 
 
@@ -129,7 +130,7 @@ def test_a_rank_that_hangs_and_one_that_waits_for_it(tmp_path: Path) -> None:
         for rank in ranks:
             rank.kill()
             rank.communicate()
-    first, second = unended(open_run(tmp_path / "run"))
+    first, second = unended(ends(open_run(tmp_path / "run")))
     assert first.startswith("rank 1 has no end, it was killed or still runs")
     assert "prog.py:7, past its 4th collective, all_reduce" in first
     assert second.startswith("rank 0")
@@ -144,7 +145,7 @@ def test_a_rank_that_hangs_and_one_that_waits_for_it(tmp_path: Path) -> None:
 def test_a_rank_that_is_killed_ends_the_others(tmp_path: Path) -> None:
     done = launched(tmp_path, HANGS.format(rank_1="os.kill(os.getpid(), 9)"))
     assert done.returncode
-    told = list(unended(open_run(tmp_path / "run")))
+    told = list(unended(ends(open_run(tmp_path / "run"))))
     assert told[0].startswith("rank 1 has no end")
     assert "prog.py:7, past its 4th collective" in told[0]
 

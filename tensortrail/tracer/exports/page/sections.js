@@ -127,6 +127,7 @@ function placements() {
 }
 
 function ranks() {
+  if (data.ofRanks) return allRanks(data.ofRanks);
   if (!data.differences.length) return null;
   const row = ([site, what, those, others, times]) => el("tr", {},
     el("td", {}, those), el("td", { class: "soft" }, others), el("td", {}, place(run.sites[site]), source(run.sites[site])),
@@ -136,6 +137,14 @@ function ranks() {
     el("div", { class: "card scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, ["only", "not", "your line", "what"].map((each) => el("th", {}, each)))),
       el("tbody", {}, data.differences.map(row)))));
+}
+
+// Of many ranks what they share is a line, and whoever differs stands in it.
+function allRanks({ count: number, shown, sections }) {
+  return section("ranks", "All ranks", count(number, "rank"),
+    `What all ranks come to together. The storages, moves and devices below are those of ${shown}.`,
+    el("div", { class: "stack" }, sections.map(([title, lines]) => el("div", { class: "card" },
+      el("h3", {}, title), el("ul", {}, lines.map((line) => el("li", {}, prose(line))))))));
 }
 
 function moves() {

@@ -1,0 +1,109 @@
+"""A run of many ranks is what its ranks come to together; none of their events is kept."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tensortrail.findings import Finding
+from tensortrail.tracer.reading.deeds import Deeds, Difference
+from tensortrail.tracer.reading.ends import End, unended
+from tensortrail.tracer.reading.folding import Folding
+from tensortrail.tracer.reading.rank_comparison import shared
+from tensortrail.tracer.reading.rank_findings import RankFindings
+from tensortrail.tracer.reading.rank_reading import RankReading
+from tensortrail.tracer.reading.timeline import RunTimeline
+from tensortrail.tracer.trail.rank_files import RunFiles
+from tensortrail.tracer.trail.run_files import parts_of
+
+SHOWN = 3
+"""Ranks whose storages a page shows: one like most, and those that differ."""
+
+
+@dataclass
+class RunOfRanks:
+    header: Mapping[str, Any] = field(default_factory=dict)
+    ranks: list[str] = field(default_factory=list)
+    events: int = 0
+    processes: int = 0
+    dropped: int = 0
+    began: float = float("inf")
+    ended: float = 0.0
+    trouble: list[str] = field(default_factory=list)
+    problems: dict[str, None] = field(default_factory=dict)
+    folding: Folding = field(default_factory=Folding)
+    _findings: RankFindings = field(default_factory=RankFindings)
+    _deeds: Deeds = field(default_factory=Deeds)
+    _ends: list[End] = field(default_factory=list)
+    _gpus: list[tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, readings: Iterable[RankReading], trouble: Iterable[str] = ()) -> RunOfRanks:
+        made = cls(trouble=list(trouble))
+        for each in readings:
+            made.add(each)
+        return made
+
+    def add(self, rank: RankReading) -> None:
+        is_rank = rank.rank is not None
+        self._count(rank)
+        self._findings.add(rank.label, is_rank, rank.judged.findings, rank.devices)
+        self._ends += [each for each in rank.ends if not each.closed]
+        self.problems |= dict.fromkeys(rank.judged.problems)
+        if is_rank:
+            self.header = self.header or rank.header
+            self.ranks.append(rank.label)
+            self.folding.add(rank.label, rank.statements)
+            self._deeds.add(rank.label, rank.deeds)
+            self._gpus.append((rank.label, rank.gpus))
+
+    def _count(self, rank: RankReading) -> None:
+        self.events += rank.events
+        self.processes += rank.processes
+        self.dropped += rank.dropped
+        self.began = min(self.began, rank.began)
+        self.ended = max(self.ended, rank.ended)
+        self.trouble += rank.trouble
+
+    @property
+    def seconds(self) -> float:
+        return max(self.ended - self.began, 0.0)
+
+    @property
+    def open_ended(self) -> int:
+        return len(self._ends)
+
+    def findings(self) -> list[Finding]:
+        return self._findings.merged()
+
+    def differences(self) -> list[Difference]:
+        return self._deeds.differences()
+
+    def shared_devices(self) -> list[str]:
+        return list(shared(self._gpus))
+
+    def unended(self) -> Iterator[str]:
+        return unended([replace(each, last=each.last - self.began) for each in self._ends])
+
+    def shown(self) -> list[str]:
+        """One rank like most, and those that most often differ from what most do."""
+        apart: Counter[str] = Counter()
+        for each in self.differences():
+            apart.update(each.ranks if len(each.ranks) < len(each.others) else each.others)
+        usual = next((each for each in self.ranks if each not in apart), self.ranks[0])
+        return [usual, *(each for each, _ in apart.most_common(SHOWN - 1) if each != usual)]
+
+    def timeline(self, files: RunFiles) -> RunTimeline:
+        """The ranks that are shown, with their events."""
+        shown = set(self.shown())
+        chosen = [each for each in files.ranks if f"rank {each.rank}" in shown]
+        return RunTimeline(*parts_of(path for each in chosen for path in each.paths))
+
+    @property
+    def program(self) -> str:
+        argv = self.header.get("argv")
+        given = " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else ""
+        return given or os.path.basename(str(self.header.get("cwd") or "?"))

@@ -1,0 +1,145 @@
+"""Many ranks are read one by one: what they share is said once, and who differs is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("msgpack")
+
+from tensortrail.cli import main
+from tensortrail.rules import all_rules
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.reading import many_ranks
+from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.many_ranks import readings
+from tensortrail.tracer.reading.rank_names import named
+from tensortrail.tracer.reading.run_of_ranks import RunOfRanks
+from tensortrail.tracer.reading.timeline import open_run
+from tensortrail.tracer.trail.rank_files import files_by_rank
+from tests.tracer.exports.trails import LIBRARY, Recording
+
+RANKS, ODD, SILENT = 8, 5, 2
+STEPS = 40
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every rank moves a weight to its GPU and takes outputs back; one leaves the weight there
+    where it was, and one has no end."""
+    made = tmp_path_factory.mktemp("ranks")
+    with pytest.MonkeyPatch.context() as patch:
+        for rank in range(RANKS):
+            _record(made, patch, rank)
+    return made
+
+
+def _record(folder: Path, patch: pytest.MonkeyPatch, rank: int) -> None:
+    run = Recording(folder, patch, f"rank-{rank}", rank=rank, local_rank=rank, pid=100 + rank,
+                    host="one", torch="2.13", cwd=str(folder))  # fmt: skip
+    weight = run.storage("cpu", 4000, "model.weight", shape=(10, 100))
+    run.did(Did.CREATE, weight, at=0.0, op="empty", site=("train.py", 3, "main"))
+    if rank != ODD:
+        gpu = run.storage(f"cuda:{rank}", 4000, shape=(10, 100))
+        run.did(Did.MOVE, gpu, weight, at=0.1, op="Tensor.to", site=("train.py", 4, "main"))
+    for step in range(STEPS):
+        out = run.storage(f"cuda:{rank}", 100)
+        run.did(Did.CREATE, out, at=1 + step / 10, op="linear")
+        back = run.storage("cpu", 100)
+        run.did(Did.MOVE, back, out, op="Tensor.cpu", by=LIBRARY)
+        run.did(Did.FREE, out, site=("", 0, ""))
+        run.did(Did.FREE, back, site=("", 0, ""))
+    if rank == ODD:
+        run.did(Did.UNWRITTEN, weight, at=9.0, op="linear", site=("train.py", 20, "main"))
+    if rank == SILENT:
+        run.writer.flush()
+    else:
+        run.writer.close()
+
+
+@pytest.fixture(scope="module")
+def together(folder: Path) -> RunOfRanks:
+    rules = [rule() for rule in all_rules().values() if rule.default]
+    return RunOfRanks.of(readings(files_by_rank(folder), rules))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "told"),
+    [
+        ([0, 1], "rank 0, rank 1"),
+        ([3], "rank 3"),
+        ([0, 1, 2, 4], "ranks 0-2, 4"),
+        ([*range(317), *range(318, 1024)], "ranks 0-316, 318-1023"),
+    ],
+)
+def test_ranks_are_named_in_a_few_words(ranks: list[int], told: str) -> None:
+    assert named(f"rank {each}" for each in ranks) == told
+
+
+def test_what_is_the_same_is_said_once(together: RunOfRanks) -> None:
+    back, there = (each.sentence for each in together.folding.folded("moves"))
+    assert there.startswith("ranks 0-4, 6-7 only: 4.0 KB in 1 move, cpu -> cuda at ")
+    assert there.endswith("train.py:4")
+    assert back.startswith("ranks 0-7: 4.0 KB in 40 moves, cuda -> cpu at train.py:12 by ")
+
+
+def test_a_rank_that_differs_is_named(together: RunOfRanks) -> None:
+    (here,) = (each for each in together.folding.folded("devices") if each.subject == "cuda")
+    assert here.sentence == (
+        "ranks 0-7: 4.0 KB in 1 storage, at most 4.1 KB, cuda; "
+        "rank 5 differs: 0 B in 0 storages, at most 100 B"
+    )
+    assert [(each.site.line, each.others) for each in together.differences()] == [(4, ("rank 5",))]
+    assert together.shown() == ["rank 0", "rank 5"]
+
+
+def test_findings_are_those_of_the_whole_run(folder: Path, together: RunOfRanks) -> None:
+    whole = findings(open_run(folder)).findings
+    assert [each.message.rpartition(", on ")[2] for each in whole] == ["rank 5 of 8 ranks"]
+    assert list(whole) == together.findings()
+    assert [each.evidence for each in whole] == [each.evidence for each in together.findings()]
+
+
+def test_other_processes_read_the_same(
+    folder: Path, together: RunOfRanks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many_ranks, "WORTH_PROCESSES", 0)
+    rules = [rule() for rule in all_rules().values() if rule.default]
+    apart = RunOfRanks.of(readings(files_by_rank(folder), rules))
+    assert apart == together
+
+
+def test_every_report_says_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["report", str(folder)]) == 0
+    text = capsys.readouterr().out
+    assert "8 ranks" in text
+    assert "all but rank 5: model.weight moved cpu -> cuda:0 by Tensor.to" in text
+    assert "rank 5 differs: 0 B in 0 storages" in text
+    assert "rank 2 has no end" in text
+    assert main(["report", str(folder), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {each["evidence"]["process"] for each in found} == {"rank 5"}
+    page = tmp_path / "page.html"
+    assert main(["report", str(folder), "--format", "html", "-o", str(page)]) == 0
+    data = json.loads(
+        page.read_text(encoding="utf-8").partition('type="application/json">')[2].partition("<")[0]
+    )
+    assert data["ofRanks"]["shown"] == "rank 0, rank 5"
+    assert any(
+        "rank 5 differs" in line for _, lines in data["ofRanks"]["sections"] for line in lines
+    )
+    assert data["processes"] == ["rank 0", "rank 5"]
+
+
+def test_a_file_that_is_no_trail_costs_the_others_nothing(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for each in folder.glob("*.trail"):
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    (tmp_path / "rank-9.trail").write_bytes(b"something else")
+    assert main(["report", str(tmp_path), "--format", "findings"]) == 0
+    assert "rank-9.trail: no trail" in capsys.readouterr().err
