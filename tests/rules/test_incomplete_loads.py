@@ -196,3 +196,34 @@ def reload():
 def test_a_sync_that_is_read_or_repeated(tmp_path: Path, then: str) -> None:
     """Answered with before, synced again, an EMA copy that is resumed."""
     program(tmp_path, "SHD419", ENGINE + then)
+
+
+LIBRARIES = {
+    "safetensors": "st.load_model(net, half, strict=False)",
+    "accelerate": "accelerate.load_checkpoint_in_model(net, half)",
+    "accelerate, to a device": "accelerate.load_checkpoint_in_model(net, half, {'': 'cpu'})",
+    "a distributed checkpoint": "state = net.state_dict(); dcp.load(state, checkpoint_id=dist, "
+    "planner=planner(allow_partial_load=True)); net.load_state_dict(state)",
+    "set_model_state_dict": "set_model_state_dict(net, st.load_file(half), "
+    "options=StateDictOptions(strict=False, full_state_dict=True))",
+}
+IMPORTS = """\
+import accelerate
+import safetensors.torch as st
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner as planner
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+half, dist = folder + "/half.safetensors", folder + "/dist"
+st.save_file(torch.load(body), half)
+dcp.save(torch.load(body), checkpoint_id=dist)
+"""
+
+
+@pytest.mark.complete
+def test_loads_of_libraries(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    loads = "".join(f"net = Net()\n{load}  {MARK}\nnet(x)\n" for load in LIBRARIES.values())
+    told = program(tmp_path, "NEW311", IMPORTS + loads).found
+    assert [each.message.partition(" has no")[0] for each in told] == [
+        "half.safetensors", "half.safetensors", "half.safetensors", "dist", "half.safetensors",
+    ]  # fmt: skip

@@ -111,10 +111,16 @@ class Loads:
         if file:
             self._ever.add(number)
 
-    def given(self, tensor: Any) -> None:
-        """A load has given it values, whether a copy was seen or not."""
-        entry = self._notes.storages.known(tensor) if self._synced else None
-        if entry is None or entry.number not in self._synced:
+    def given(self, tensor: Any, source: Any) -> None:
+        """A load has given it values, whether a copy was seen or not. A state dict that is loaded
+        where it came from gives none."""
+        known = self._notes.storages.known
+        entry = known(tensor) if self._fresh.some else None
+        if (
+            entry is None
+            or not self._fresh.awaits(entry)
+            or (entry.number not in self._synced and known(source) is not entry)
+        ):
             self._fresh.written(tensor)
 
     def _await_sync(self, entry: Entry) -> None:

@@ -214,6 +214,7 @@ def _entries(recorder: Recorder, module: Module) -> dict[str, Entry]:
 def _loaded(recorder: Recorder, module: Module, result: Any, given: Any) -> None:
     """`assign=True` puts other tensors in. What no state dict has is as it was before."""
     recorder.name_module(module)
+    values = given if isinstance(given, Mapping) else {}
     missing = set(getattr(result, "missing_keys", ()))
     for name, entry in (_entries(recorder, module) if missing else {}).items():
         if name in missing and entry.device == "meta":
@@ -224,10 +225,9 @@ def _loaded(recorder: Recorder, module: Module, result: Any, given: Any) -> None
             for name, tensor in tensors.items():
                 key = f"{prefix}.{name}" if prefix else name
                 if key not in missing and name not in each._non_persistent_buffers_set:
-                    recorder.loads.given(tensor)
+                    recorder.loads.given(tensor, values.get(key))
     unused = list(getattr(result, "unexpected_keys", ()))
     if missing or unused:
-        values = given if isinstance(given, Mapping) else {}
         file = recorder.loads.file_of(values.values())
         taken = [key for key in values if key not in set(unused)]
         scales = unused_scales(unused, taken, lambda key: dtype_name(values[key]))
