@@ -186,8 +186,10 @@ class Recorder:
 
     def copied(self, source: Entry | None, copy: Entry | None) -> None:
         """The same values, in memory of its own."""
-        self.fresh_memory.copied(source, copy)
-        self.loads.copied(source, copy)
+        if self.fresh_memory.some:
+            self.fresh_memory.copied(source, copy)
+        if self.loads.some:
+            self.loads.copied(source, copy)
 
     def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
         """A tensor that had the storage `old` has `new` now; its name goes with it."""

@@ -67,6 +67,10 @@ class Loads:
         self._number = 0
         self._remove: Any = None
 
+    @property
+    def some(self) -> bool:
+        return bool(self._files)
+
     # --- who got values ------------------------------------------------------------------
     def gave(self, entry: Entry, file: str) -> None:
         """A reader made it."""
