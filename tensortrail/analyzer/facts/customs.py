@@ -19,7 +19,7 @@ _PASSED_ON = [
 ]
 """Keywords that are counted by the names of what they are passed to."""
 _MAKES_GPU_DEFAULT = re.compile(
-    rb"^[^#\n]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
+    rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
 )
 _MOST_BYTES = 80_000_000
 """Of files that are read for one project."""

@@ -23,9 +23,9 @@ from tensortrail.rules.words import ProjectCall
 _PASSED_ON = re.compile(
     r"(?:\w+_)?(?:device|dtype|generator|device_map|map_location)|\w*offload\w*"
 )
-_ENOUGH, _FOR_EACH_WITHOUT = 3, 12
+_ENOUGH, _FOR_EACH_WITHOUT = 4, 12
 """Calls that make a custom, and how many stand against each one that is different."""
-_ENOUGH_BY_NAME = 1
+_ENOUGH_BY_NAME = 2
 """Of them those that pass it as a keyword."""
 _MOVES = frozenset({"to", "cuda", "cpu", "item", "type_as"})
 _PROGRAM = """\
@@ -72,7 +72,7 @@ class ArgumentPassedElsewhere(Rule):
     Counts the calls of a function or class in the files of its package: those that pass `device`,
     `dtype`, `generator`, `device_map`, an option about offloading and the like, and those that do
     not; constants are not counted. Reports a call without it where the function around has the
-    same at hand, if at least three others pass it and hardly any does not.
+    same at hand, if at least four others pass it and hardly any does not.
 
     Nothing is reported where the result is moved, for methods, and for names that stand for
     several functions. It is a note for a `dtype`, which is often left out on purpose.
