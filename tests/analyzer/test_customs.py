@@ -139,7 +139,7 @@ def test_a_package_that_makes_a_gpu_the_default_device_is_seen_from_its_other_fi
     package: Path,
 ) -> None:
     (package / "train.py").write_text(
-        "import torch\n\ndef main():\n    ">>> torch.set_default_device('cuda')"\n"
+        "import torch\n\ndef main():\n    '>>> torch.set_default_device(cuda)'\n"
         "    torch.set_default_tensor_type('torch.cuda.FloatTensor')\n"
     )
     text = "import torch\n\ndef f(x: torch.Tensor, n):\n    y = torch.zeros(n, device=x.device)\n"
