@@ -12,6 +12,7 @@ from tensortrail.analyzer.places.devices import places_on
 from tensortrail.analyzer.places.elements import element_of
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
+from tensortrail.analyzer.places.joins import member
 from tensortrail.analyzer.places.library import factories, names
 from tensortrail.analyzer.places.mappings import forget_entries, mapping
 from tensortrail.analyzer.places.modules import of_callee, of_module
@@ -124,7 +125,9 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):
         return _operation(world_of, called, env)
     if dotted.startswith("torch.distributed.") and called.last_name in names("meets", "processes"):
-        world_of.meetings.meet(called.node, called.last_name, called.operands, env, False)
+        sent = [*called.args, *called.named.values()]  # a list is all here or all there
+        members = [member(each) if each.what is What.BOX else each for each in sent]
+        world_of.meetings.meet(called.node, called.last_name, members, env, False)
     if dotted == "next" and called.args:
         return element_of(called.args[0])
     if dotted in ("list", "tuple", "reversed", "sorted", "iter", "tqdm.tqdm") and called.args:

@@ -34,7 +34,7 @@ _SETS_UP = frozenset(
     "init_weights _init_weights initialize_weights setup build post_init".split()
 )
 FORWARD = frozenset({"forward"})
-_ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|meta", re.IGNORECASE)
+_ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|meta|nccl|backend", re.IGNORECASE)
 FACTORIES = (
     "zeros", "ones", "empty", "full", "arange", "tensor", "rand", "randn", "randint", "linspace",
     "eye", "randperm", "logspace", "LongTensor", "FloatTensor", "BoolTensor", "IntTensor",

@@ -153,6 +153,17 @@ class FactoryWithoutDevice(Rule):
             "    out = torch.empty(x.numel(), dtype=x.dtype, device=x.device)\n"
             "    kernel[(x.numel(),)](x, out, x.numel())\n    return out\n",
         ),
+        Bad(
+            "import torch\nimport torch.distributed as dist\n\n\n"
+            "def gathered(x: torch.Tensor, size):\n"
+            "    found = [torch.zeros(3) for _ in range(size)]\n"
+            "    dist.all_gather(found, torch.ones(3, device=x.device))\n    return found\n",
+            lines=(6,),
+            fixed="import torch\nimport torch.distributed as dist\n\n\n"
+            "def gathered(x: torch.Tensor, size):\n"
+            "    found = [torch.zeros(3, device=x.device) for _ in range(size)]\n"
+            "    dist.all_gather(found, torch.ones(3, device=x.device))\n    return found\n",
+        ),
     )
     good = (
         Good(
@@ -211,6 +222,14 @@ class FactoryWithoutDevice(Rule):
             "    def sampled(self, rows):\n        return self.walked(torch.tensor(rows))\n\n"
             "    def walked(self, rows: torch.Tensor):\n"
             "        return torch.stack([rows, torch.randint(0, 9, (rows.size(0),))])\n"
+        ),
+        Good(
+            "import torch\nimport torch.distributed as dist\n\n\ndef counts(rank, size):\n"
+            "    own = torch.tensor([rank, 1])\n"
+            "    found = [torch.tensor([0, 0]) for _ in range(size)]\n"
+            "    if dist.get_backend() == 'nccl':\n        own = own.cuda()\n"
+            "        found = [each.cuda() for each in found]\n"
+            "    dist.all_gather(found, own)\n    return found\n"
         ),
     )
 

@@ -37,7 +37,8 @@ class LeftOutOfOneCall(Rule):
     Looks at functions with a parameter `device` or `dtype`. Where calls are given it, reports the
     call that would take it and is not: a factory of torch, a layer of `torch.nn` with weights, or
     a function or class of the project. Two or more calls without it are reported if twice as many
-    have it. A `dtype` is looked for only in factories whose like is given it.
+    have it. A `dtype` that is left out is reported only where another call of the same function,
+    layer or factory is given it.
 
     It is a note unless another call of the same function or factory is given it, or a constructor
     makes some of the layers and tensors of a module on the device, and this one elsewhere.
@@ -183,23 +184,25 @@ def _left_out(module: Module, function: FunctionNode, name: str) -> Iterator[ast
     for call in accepting(module, function, name, layers=True):
         if is_explained(module, call) or called(call) in _KEEPS or passes_on(call, name):
             continue
-        if name == "dtype":
-            takes = is_maker(module, call) and called(call) in _OF_NUMBERS
-            takes = takes and not is_followed_by(module, call, _CASTS)
+        if is_maker(module, call):
+            takes = name == "device" or _makes_numbers(module, call)
         else:
-            is_torch = is_maker(module, call) or is_weighted_layer(module, call)
-            takes = is_torch or _is_usually_given(module, call)
+            takes = is_weighted_layer(module, call) or _is_usually_given(module, call, name)
         if takes:
             yield call
 
 
-def _is_usually_given(module: Module, call: ast.Call) -> bool:
-    """The callee has no device of its own choice, and the calls of the package that pass it one
-    are not fewer than those that pass none."""
-    if "device" in module.chosen_defaults_of(call) or isinstance(module.parent(call), ast.Expr):
+def _makes_numbers(module: Module, call: ast.Call) -> bool:
+    return called(call) in _OF_NUMBERS and not is_followed_by(module, call, _CASTS)
+
+
+def _is_usually_given(module: Module, call: ast.Call, name: str) -> bool:
+    """The callee has no choice of its own as the default, and the calls of the package that pass
+    one are not fewer than those that pass none."""
+    if name in module.chosen_defaults_of(call) or isinstance(module.parent(call), ast.Expr):
         return False
     calls = [each for each in module.calls_in_project(call) if not each.is_open]
-    passing = sum("device" in each.given | each.written for each in calls)
+    passing = sum(name in each.given | each.written for each in calls)
     return passing * 2 >= len(calls) - 1
 
 
