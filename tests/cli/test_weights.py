@@ -70,7 +70,7 @@ def test_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (None, "No such file"),
         ("{}", "no snapshot of tensortrail's"),
-        ('{"tensortrail snapshot": 0}', "another version of tensortrail"),
+        ('{"tensortrail snapshot": 0}', "made by another version of tensortrail"),
     ],
 )
 def test_what_is_no_snapshot(

@@ -14,6 +14,7 @@ from tensortrail.tracer.audit.comparison import Comparison, compare
 from tensortrail.tracer.audit.marks import Mark
 
 FORMAT = 1
+"""Also of the fingerprints: those of another format cannot be compared."""
 
 
 class NotASnapshot(ValueError):
@@ -45,7 +46,10 @@ class Snapshot:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             if data["tensortrail snapshot"] != FORMAT:
-                raise NotASnapshot(f"{path}: written by another version of tensortrail")
+                raise NotASnapshot(
+                    f"{path}: made by another version of tensortrail: its fingerprints cannot be "
+                    "compared with those of this one"
+                )
             marks = {
                 str(n): Mark(**{**m, "shape": tuple(m["shape"])}) for n, m in data["marks"].items()
             }
