@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 from tensortrail.rules.words import GuardedStatement
 
-_MOVES = re.compile(
-    rb"^([ \t]+)(self(?:\.\w+)+\.(?:to|cpu|cuda|offload|onload|unload)\([^()\n]*\))[ \t]*(?:#.*)?$",
-    re.MULTILINE,
-)
+_MOVE = re.compile(rb"self(?:\.\w+)+\.(?:to|cpu|cuda|offload|onload|unload)\([^()\n]*\)")
+_REST = re.compile(rb"[ \t]*(?:#.*)?$", re.MULTILINE)
 _HEAD = re.compile(rb"(if|elif|else|for|while|with|try|except|finally|def|class|async)\b")
 _FLAG = re.compile(rb"\w*(?:offload|hook|low_?v?ram|low_?mem|save_?mem|swap)\w*", re.IGNORECASE)
 _FARTHEST = 20_000
@@ -22,11 +20,15 @@ def moves_in(path: str, text: bytes) -> Iterator[tuple[str, GuardedStatement]]:
     before each in its function."""
     if b"self." not in text:
         return
-    for match in _MOVES.finditer(text):
-        above = text[max(0, match.start() - _FARTHEST) : match.start()].splitlines()
-        flags = frozenset(_flags(above, _depth(match.group())))
-        line = text.count(b"\n", 0, match.start()) + 1
-        yield as_key(match.group(2).decode("utf-8", "replace")), GuardedStatement(path, line, flags)
+    for match in _MOVE.finditer(text):
+        start = text.rfind(b"\n", 0, match.start()) + 1
+        indent = text[start : match.start()]
+        if not indent or indent.strip(b" \t") or not _REST.match(text, match.end()):
+            continue
+        above = text[max(0, start - _FARTHEST) : start].splitlines()
+        flags = frozenset(_flags(above, _depth(text[start : match.end()])))
+        line = text.count(b"\n", 0, start) + 1
+        yield as_key(match.group().decode("utf-8", "replace")), GuardedStatement(path, line, flags)
 
 
 def as_key(statement: str) -> str:
