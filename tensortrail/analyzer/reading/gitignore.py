@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensortrail.files import read
 
@@ -21,8 +20,7 @@ _MOST_FOLDERS = 3
 """`**` of a line: each may stand for any number of folders."""
 
 
-@dataclass(frozen=True)
-class IgnoreFile:
+class IgnoreFile(NamedTuple):
     path: str
     base: str
     """The folder its lines are relative to."""
