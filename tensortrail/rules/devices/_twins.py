@@ -130,3 +130,13 @@ def _blocks(module: Module, function: FunctionNode, call: ast.Call) -> dict[Bloc
             return found
         below = above
     return found
+
+
+def is_moved_there_later(module: Module, call: ast.Call, device: str) -> bool:
+    """Later in the function something is moved there: it may be what this call has become."""
+    function = module.function_of(call)
+    return function is not None and any(
+        (call.end_lineno or call.lineno) < each.lineno
+        and any(module.text(said) == device for said in each.args[:1])
+        for each in module.calls("to", inside=function)
+    )

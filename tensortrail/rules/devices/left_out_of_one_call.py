@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
@@ -13,6 +14,7 @@ from tensortrail.rules.devices._accepted import (
     passes_on,
 )
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
+from tensortrail.rules.devices._twins import is_moved_there_later
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
@@ -40,12 +42,13 @@ class LeftOutOfOneCall(Rule):
     have it. A `dtype` that is left out is reported only where another call of the same function,
     layer or factory is given it.
 
-    It is a note unless another call of the same function or factory is given it, or a constructor
-    makes some of the layers and tensors of a module on the device, and this one elsewhere.
+    It is a note unless another call of the same function or factory is given it (and the factory
+    is not `torch.tensor`, and nothing is moved to the device later), or a constructor makes some
+    of the layers and tensors of a module on the device, and this one elsewhere.
 
     Nothing is reported for a result that is moved, an index, read out or without a dimension, for
-    a call whose callee has a device of its own choice as the default, and where other calls of
-    that callee in the package are mostly given none.
+    a call whose callee has a device of its own choice as the default, where other calls of that
+    callee in the package are mostly given none, and where a condition asks about the parameter.
 
     ## Why is this bad?
     The caller has said where the work is done. What this call makes lies on the default device,
@@ -123,6 +126,10 @@ class LeftOutOfOneCall(Rule):
             "    return scale, signs(n)\n"
         ),
         Good(
+            "import torch\n\n\ndef signs(n, device=None):\n    if device is None:\n"
+            "        return torch.ones(n)\n    return torch.ones(n, device=device)\n"
+        ),
+        Good(
             "import torch\n\n\ndef picked(rows, n, device):\n"
             "    scale = torch.rand(n, device=device)\n"
             "    return rows[torch.randperm(n)], scale\n"
@@ -184,6 +191,8 @@ def _left_out(module: Module, function: FunctionNode, name: str) -> Iterator[ast
     for call in accepting(module, function, name, layers=True):
         if is_explained(module, call) or called(call) in _KEEPS or passes_on(call, name):
             continue
+        if any(re.search(rf"\b{name}\b", each.text) for each in module.guards_of(call)):
+            continue
         if is_maker(module, call):
             takes = name == "device" or _makes_numbers(module, call)
         else:
@@ -210,6 +219,8 @@ def _is_alike(
     module: Module, call: ast.Call, given: Sequence[ast.Call], left: Sequence[ast.Call]
 ) -> bool:
     """Another call of the same function is given it, and this is the only one without."""
+    if called(call) == "tensor" or is_moved_there_later(module, call, "device"):
+        return False  # numbers as often as not, or what becomes of it follows
     callee = module.text(call.func)
     same = [each for each in given if module.text(each.func) == callee]
     return bool(same) and sum(module.text(each.func) == callee for each in left) == 1

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._customs import is_explained
-from tensortrail.rules.devices._twins import device_of, unlike_their_twins
+from tensortrail.rules.devices._twins import (
+    device_of,
+    is_moved_there_later,
+    unlike_their_twins,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 
@@ -120,20 +124,10 @@ class TwinWithoutDevice(Rule):
             call,
             f"this is given no device; line {twin.lineno} makes the same kind of call with "
             f"`device={said}`",
-            severity=Severity.NOTE if _moves_to(module, call, said) else None,
+            severity=Severity.NOTE if is_moved_there_later(module, call, said) else None,
             trail=((twin, "given a device"),),
             fixes=(_fix(module, call, said),),
         )
-
-
-def _moves_to(module: Module, call: ast.Call, device: str) -> bool:
-    """Later in the function something is moved there: it may be what this call has become."""
-    function = module.function_of(call)
-    return function is not None and any(
-        (call.end_lineno or call.lineno) < each.lineno
-        and any(module.text(said) == device for said in each.args[:1])
-        for each in module.calls("to", inside=function)
-    )
 
 
 def _fix(module: Module, call: ast.Call, said: str) -> Fix | None:
