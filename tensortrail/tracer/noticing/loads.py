@@ -176,8 +176,9 @@ class Loads:
             self._fresh.awaited(entry, None, then)
 
     def left(self, op: str, tensors: Iterable[Any], file: str) -> None:
-        """As `ended`, where no module is known."""
-        entries = [entry for each in tensors if (entry := self._initial(each))]
+        """As `ended`, where no module is known: of those that are some module's."""
+        found = (self._initial(each) for each in tensors)
+        entries = [each for each in found if each is not None and each.name]
         if not entries:
             return
         self._number += 1
