@@ -29,7 +29,9 @@ from tensortrail.rules.places import (
 _DEVICE_NAME = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d+)?")
 _MOST_PARTS = 8
 """Members that a list is remembered by; of a longer one, only what any of them is."""
-_MOVES = frozenset({"to", "cpu", "cuda", "type"})
+_ACCELERATORS = frozenset({"cuda", "npu", "xpu", "hpu"})
+"""Methods that are called as the device they move to."""
+_MOVES = _ACCELERATORS | {"to", "cpu", "type"}
 _DTYPES = re.compile(r"torch\.(b?float|int|uint|half|long|double|bool|short|complex)\w*")
 
 
@@ -104,10 +106,10 @@ def moved(world_of: Evaluating, called: Called, name: str, base: Held, env: Envi
     base = replace(base, was=base.places if base.moved is None else base.was)
     if name == "cpu":
         return replace(base, places=frozenset({Place(Where.LITERAL, "cpu", node)}), moved=node)
-    if name == "cuda":
+    if name in _ACCELERATORS:
         target = node.args[0] if node.args else called.nodes.get("device")
         if target is None or isinstance(target, ast.Constant):
-            literal = frozenset({Place(Where.LITERAL, "cuda", node)})
+            literal = frozenset({Place(Where.LITERAL, name, node)})
             return replace(base, places=literal, moved=node)
         places = device_places(world_of, target, node, env)
         return replace(base, places=places, moved=node)
@@ -182,7 +184,7 @@ def _of_module(
         return of_module(world_of, called, base, env)
     if name in ("eval", "train", "requires_grad_", "half", "float"):
         return base
-    if name in ("to", "cuda", "cpu"):
+    if name in ("to", "cpu") or name in _ACCELERATORS:
         after = moved(world_of, called, name, base, env)
         _moved_itself(called.node.func, after, env)
         return after

@@ -14,7 +14,7 @@ from tensortrail.rules.devices._accepted import (
     is_maker,
     parameters,
 )
-from tensortrail.rules.devices._customs import is_followed_by
+from tensortrail.rules.devices._customs import is_explained, is_followed_by
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -117,7 +117,7 @@ class ArgumentPassedElsewhere(Rule):
             for name, said in _at_hand(module, function):
                 for call in accepting(module, function, name, _ENOUGH_BY_NAME):
                     custom = _custom(module, call, name)
-                    if custom is not None and not is_followed_by(module, call, _MOVES):
+                    if custom is not None and not _is_explained(module, call):
                         yield self._reported(module, call, name, said, custom)
 
     def _reported(
@@ -133,6 +133,11 @@ class ArgumentPassedElsewhere(Rule):
             severity=Severity.NOTE if "dtype" in name else None,
             fixes=(_fix(module, call, name, said),),
         )
+
+
+def _is_explained(module: Module, call: ast.Call) -> bool:
+    """What it gives is moved, at once or by the name that it is bound to."""
+    return is_followed_by(module, call, _MOVES) or is_explained(module, call)
 
 
 def _at_hand(module: Module, function: FunctionNode) -> Iterator[tuple[str, str]]:

@@ -53,6 +53,7 @@ def inside(
         ("x.to(y.dtype)", "of(x)"),
         ("x.cpu()", "literal(cpu)"),
         ("x.cuda()", "literal(cuda)"),
+        ("x.npu()", "literal(npu)"),
         ("x.float().unsqueeze(0).expand(2, 3)", "of(x)"),
         ("torch.tensor(3.0)", "default scalar"),
         ("torch.zeros(3).sum()", "default scalar"),
