@@ -34,7 +34,7 @@ class FactoryWithoutDevice(Rule):
     takes together with a parameter or buffer of the module, the output of a submodule, an argument
     of a module's method or of a function that asks arguments for their device, or a tensor that
     the function puts on a device by itself, or passes it with any other tensor to a kernel of
-    Triton or Numba (`kernel[grid](...)`), which has to be on a GPU. The tensor may have come
+    Triton or Numba, launched as `kernel[grid]`, which has to be on a GPU. The tensor may have come
     through variables, containers and functions of the project. Where nothing says that an argument
     may be on a GPU but that the file asks other tensors for their device, it is a note; so it is
     where another file of the package makes a GPU the default device.
