@@ -4,8 +4,8 @@
 
 A training step of a small model is recorded on simulated GPUs; its events are repeated up to the
 length asked for, and each rank gets them with its own number, clock and device. One rank leaves a
-batch on the CPU. CPU seconds, wall seconds, peak memory of the
-largest process and of all together."""
+weight on the CPU and comes last to the others, one has no end. CPU seconds,
+wall seconds, peak memory of the largest process and of all together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ for step in range(300):
     if step % 50 == 49:
         state = {name: each.cpu() for name, each in model.state_dict().items()}
 """
-MOVE = CODE[Did.MOVE]
+MOVE, COLLECTIVE = CODE[Did.MOVE], CODE[Did.COLLECTIVE]
+EVENTS_A_COLLECTIVE, WAIT = 50, 2000
 
 
 def main() -> None:
@@ -60,7 +61,8 @@ def main() -> None:
         size = sum(each.stat().st_size for each in folder.glob("*.trail"))
         print(f"{options.ranks} ranks x {options.events} events made in "
               f"{time.perf_counter() - began:.0f} s, {size / 1e6:.0f} MB")  # fmt: skip
-    for command in (["report", str(folder)], ["report", str(folder), "--format", "html"]):
+    formats = [[], ["--format", "html"], ["--format", "parquet"]]
+    for command in (*(["report", str(folder), *each] for each in formats), ["fleet", str(folder)]):
         measured(command)
     if not options.keep:
         shutil.rmtree(folder)
@@ -83,11 +85,15 @@ def many(part: Part, folder: Path, ranks: int, events: int) -> None:
     rows = repeated(part, events)
     usual, odd = (body(part, rows, strays) for strays in (False, True))
     for rank in range(ranks):
-        write(part, folder / f"rank-{rank:05d}.trail", rank, odd if rank == ranks // 3 else usual)
+        path = folder / f"rank-{rank:05d}.trail"
+        write(part, path, rank, odd if rank == ranks // 3 else usual, ends=rank != ranks // 2)
 
 
 def repeated(part: Part, events: int) -> list[Row]:
-    """The same events again and again, later each time and with new storages."""
+    """The same events again and again, later each time and with new storages; now and then a
+    collective in between, which a process alone does not have."""
+    all_reduce = max(part.texts) + 1
+    part.texts[all_reduce] = "all_reduce"
     length = part.rows[-1][1] + 1
     most = max(part.storages, default=0)
     found: list[Row] = []
@@ -97,39 +103,47 @@ def repeated(part: Part, events: int) -> list[Row]:
             code, at, context, site, storage, other, op, facts = row[:8]
             shifted = (each + turn * most if each else 0 for each in (storage, other))
             found.append((code, at + turn * length, context, site, *shifted, op, facts))
+            if len(found) % EVENTS_A_COLLECTIVE == 0 and site:
+                number = len(found) // EVENTS_A_COLLECTIVE
+                told = {"number": number, "took": WAIT}
+                found.append(
+                    (COLLECTIVE, at + turn * length, context, site, 0, 0, all_reduce, told)
+                )
         turn += 1
     return found[:events]
 
 
 def body(part: Part, rows: list[Row], strays: bool) -> bytes:
-    """The frames that ranks share; with a batch that stays where it was, if asked for."""
+    """The frames that ranks share; with a weight that stays where it was and no time spent in
+    waiting for others, if asked for."""
     most = max(part.storages, default=0)
     on_cpu = next(number for number, text in part.texts.items() if text == "cpu")
+    moved = (row[4] for row in part.rows if row[0] == MOVE and row[4] in part.names)
+    stray = next(moved) if strays else 0
     told: list[Row] = [*part.sites.values(), *part.contexts.values()]
     known: set[int] = set()
-    for place, row in enumerate(rows):
+    for row in rows:
         for number in (row[4], row[5]):
             original = (number - 1) % most + 1
             if not number or number in known or original not in part.storages:
                 continue
             known.add(number)
             code, _, device, *described = part.storages[original]
-            if strays and row[0] == MOVE and device != on_cpu and place > len(rows) // 2:
-                strays, device = False, on_cpu
-            told.append((code, number, device, *described))
+            told.append((code, number, on_cpu if original == stray else device, *described))
             told += [(NAME, number, name) for name in part.names.get(original, ())]
-        told.append(row)
+        hastes = strays and row[0] == COLLECTIVE
+        told.append((*row[:7], {**row[7], "took": WAIT // 20}) if hastes else row)
     chunks = (told[start : start + 4096] for start in range(0, len(told), 4096))
     return b"".join(map(frame, chunks))
 
 
-def write(part: Part, path: Path, rank: int, shared: bytes) -> None:
+def write(part: Part, path: Path, rank: int, shared: bytes, ends: bool) -> None:
     header = {**part.header, "rank": rank, "local_rank": rank % 8, "pid": 1000 + rank,
               "host": f"node-{rank // 8}"}  # fmt: skip
     own = {"cuda:0": f"cuda:{rank % 8}"}
     texts = [(TEXT, number, own.get(text, text)) for number, text in part.texts.items() if number]
     end = {"end": header["start"], "dropped": {}}
-    path.write_bytes(MAGIC + frame([header]) + frame(texts) + shared + frame([end]))
+    path.write_bytes(MAGIC + frame([header]) + frame(texts) + shared + frame([end]) * ends)
 
 
 def frame(rows: Sequence[Any]) -> bytes:

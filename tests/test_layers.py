@@ -51,7 +51,7 @@ ROOMS = {
     ),
     "tracer": (
         "patching", "trail", "identity", "noticing", "events", "audit", "watching", "reading",
-        "rehearsal", "explaining", "exports", "hooks", "recording", "entrances",
+        "rehearsal", "explaining", "exports", "fleet", "hooks", "recording", "entrances",
     ),
 }  # fmt: skip
 """Of a layer: each may import from those before it."""

@@ -32,6 +32,9 @@ _COMMANDS = {
     "check": _Named("find risky code without running it", "check", "add_check"),
     "trace": _Named("run a program and record what its tensors do (tensortrail trace --help)"),
     "report": _Named("show what a recorded run comes to", "runs", "add_report"),
+    "fleet": _Named(
+        "say which ranks of a run differ, and which fell silent first", "runs", "add_fleet"
+    ),
     "fix": _Named("apply what a recorded run suggests", "runs", "add_fix"),
     "settings": _Named(
         "show the settings that a recorded run calls for, as a patch where it can be one",

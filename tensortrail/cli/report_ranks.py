@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import say
 from tensortrail.cli.exit_codes import CLEAN
+from tensortrail.cli.fleet import write_parquet
 from tensortrail.cli.report_output import chosen, emit, file_for, report_of, run_path, show
 from tensortrail.config import ConfigError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tensortrail.tracer.reading.run_of_ranks import RunOfRanks
     from tensortrail.tracer.trail.rank_files import RunFiles
 
-WHOLE = ("jsonl", "perfetto", "lens", "parquet")
+WHOLE = ("jsonl", "perfetto", "lens")
 """Formats of single events: they are made of all of them."""
 
 
@@ -27,9 +28,10 @@ def is_meant(options: Namespace) -> bool:
     if options.format in WHOLE:
         return False
     try:
-        return files_by_rank(run_path(options.run)).has_many
+        files = files_by_rank(run_path(options.run))
     except NotATrail:
         return False  # and the message is that of every run
+    return files.several if options.format == "parquet" else files.has_many
 
 
 def run(options: Namespace) -> int:
@@ -38,6 +40,9 @@ def run(options: Namespace) -> int:
     from tensortrail.tracer.trail.rank_files import files_by_rank
 
     files = files_by_rank(run_path(options.run))
+    if options.format == "parquet":
+        write_parquet(files, file_for(files.folder, options), options.select or "")
+        return CLEAN
     found = RunOfRanks.of(readings(files, chosen(options.select or "")), files.trouble)
     for trouble in found.trouble:
         say(f"tensortrail: {trouble}")

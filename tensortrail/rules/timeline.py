@@ -40,6 +40,7 @@ class Did(str, Enum):
     OP = "op"  # any operation, when all were asked for
     USED = "used"  # a stream used storage before a race; facts: does, stream
     RACE = "race"  # what came next, and waited for nobody; facts: does, stream
+    COLLECTIVE = "collective"  # ranks did op together, and it came back; facts: number, took
 
 
 @dataclass(frozen=True, slots=True)

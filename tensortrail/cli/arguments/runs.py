@@ -20,6 +20,16 @@ def add_report(report: argparse.ArgumentParser) -> None:
     add("--color", choices=("auto", "always", "never"), default="auto")
 
 
+def add_fleet(fleet: argparse.ArgumentParser) -> None:
+    add = fleet.add_argument
+    place = "a run's directory, or its Parquet form; without it, the newest run here"
+    add("run", nargs="?", default=".tensortrail", metavar="RUN", help=place)
+    add("--format", choices=("text", "json"), default="text", help="text is the default")
+    add("-o", "--output", metavar="FILE", help="write there")
+    engine = "what answers: duckdb in this process, the default, or the session of Spark"
+    add("--engine", choices=("duckdb", "pyspark"), default="duckdb", help=engine)
+
+
 def add_fix(fix: argparse.ArgumentParser) -> None:
     add = fix.add_argument
     add("run", nargs="?", default=".tensortrail", metavar="RUN", help=OF_RUN)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from tensortrail.tracer.exports.rows import Flat, flat_rows
-from tensortrail.tracer.reading.timeline import RunTimeline
+from tensortrail.tracer.exports.columns import columns_of
+from tensortrail.tracer.exports.rows import Flat
+from tensortrail.tracer.reading.timeline import Process, RunTimeline
 from tensortrail.tracer.trail.reader import without_collector
 
 ROWS_A_GROUP = 100_000
@@ -19,25 +20,33 @@ FEW_VALUES = (
 
 @without_collector()
 def write(timeline: RunTimeline, out: str | os.PathLike[str] | BinaryIO) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = _schema(pa)
-    rows = flat_rows(timeline)
     where = out if not isinstance(out, (str, os.PathLike)) else os.fspath(out)
+    table = events_of(timeline)
     with pq.ParquetWriter(
-        where, schema, compression="zstd", use_dictionary=list(FEW_VALUES)
+        where, table.schema, compression="zstd", use_dictionary=list(FEW_VALUES)
     ) as writer:
-        while group := list(islice(rows, ROWS_A_GROUP)):
-            columns = zip(*group, strict=True)
-            arrays = [
-                _array(pa, column, field.type)
-                for column, field in zip(columns, schema, strict=True)
-            ]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+        writer.write_table(table, row_group_size=ROWS_A_GROUP)
 
 
-def _array(pa: Any, column: tuple[Any, ...], kind: Any) -> Any:
+def events_of(timeline: RunTimeline) -> Any:
+    """All events as an Arrow table, in the order of time."""
+    import pyarrow as pa
+
+    schema = _schema(pa)
+    tables = [_table(pa, schema, process) for process in timeline.processes]
+    together = pa.concat_tables(tables)
+    return together if len(tables) == 1 else together.sort_by("time")
+
+
+def _table(pa: Any, schema: Any, process: Process) -> Any:
+    columns = columns_of(process)
+    arrays = [_array(pa, columns.get(field.name, []), field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(pa: Any, column: Sequence[Any], kind: Any) -> Any:
     try:
         return pa.array(column, type=kind)
     except (OverflowError, pa.ArrowInvalid):  # numbers that no real run has

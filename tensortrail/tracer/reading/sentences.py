@@ -86,6 +86,8 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             return _odd(event)
         case Did.EARLY:
             return f"read by {op} before the copy from {facts.get('device')} was waited for"
+        case Did.COLLECTIVE:
+            return f"took {_seconds(facts.get('took'))} as collective {facts.get('number', '?')}"
         case Did.USED | Did.RACE:
             return _on_stream(event)
         case Did.HOOK:
@@ -97,6 +99,10 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             return str(facts.get("began") or failed or f"{facts.get('ended')} ended")
         case _:
             return f"{event.did.value} {op}".strip()
+
+
+def _seconds(micros: object) -> str:
+    return f"{micros / 1e3:.1f} ms" if isinstance(micros, (int, float)) else "some time"
 
 
 def _on_stream(event: Event) -> str:

@@ -12,7 +12,9 @@ from tensortrail.tracer.trail.layout import SUFFIX
 from tensortrail.tracer.trail.reader import NotATrail, read_header
 from tensortrail.tracer.trail.run_files import files_of_run
 
-REPORTS = ("report.html", "perfetto.json", "run.parquet")
+PARQUET = "run.parquet"
+"""A file; of several ranks a folder."""
+REPORTS = ("report.html", "perfetto.json", PARQUET)
 """What `tensortrail report` writes beside the trail."""
 IGNORED = "*\n"
 
@@ -58,6 +60,8 @@ def remove(folder: Path) -> bool:
     inside = {each.parent for each in files_of_run(folder)} | {folder}
     for each in list(_ours(folder)):
         each.unlink()
+    inside |= {each for each in (folder / PARQUET).rglob("*") if each.is_dir()}
+    inside |= {folder / PARQUET}
     for each in sorted(inside, reverse=True):
         with suppress(OSError):
             each.rmdir()
@@ -74,6 +78,7 @@ def _ours(folder: Path) -> Iterator[Path]:
             known = each.suffix in (SUFFIX, ENDING) or each.name in REPORTS
             if each.is_file() and (known or each.name.endswith(SNAPSHOT)):
                 yield each
+    yield from (folder / PARQUET).glob("*/rank=*/part.parquet")
 
 
 def keep_out_of_git(folder: Path) -> None:

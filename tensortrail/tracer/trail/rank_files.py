@@ -36,6 +36,12 @@ class RunFiles:
     ranks: tuple[RankFiles, ...]
     """In order of the ranks; what has no rank comes first."""
     trouble: tuple[str, ...] = ()
+    started: float = 0.0
+    """When the first of its processes began, on the clock of the machine."""
+
+    @property
+    def several(self) -> bool:
+        return sum(each.rank is not None for each in self.ranks) > 1
 
     @property
     def has_many(self) -> bool:
@@ -59,8 +65,10 @@ def files_by_rank(path: str | os.PathLike[str]) -> RunFiles:
     kept = {file: header for file, header in headers.items() if header.get("run") == run}
     if others := {str(each.get("run")) for each in headers.values()} - {str(run)}:
         trouble.append(f"{path}: {len(others)} earlier runs lie here too; this is the newest")
-    folder = os.path.dirname(min(kept, key=lambda file: _start(kept[file])))
-    return RunFiles(folder, tuple(_parted(kept)), tuple(trouble))
+    first = min(kept, key=lambda file: _start(kept[file]))
+    return RunFiles(
+        os.path.dirname(first), tuple(_parted(kept)), tuple(trouble), _start(kept[first])
+    )
 
 
 def _parted(headers: Mapping[str, Mapping[str, Any]]) -> Sequence[RankFiles]:

@@ -11,7 +11,6 @@ pytest.importorskip("msgpack")
 
 from tensortrail.cli import main
 from tensortrail.rules import all_rules
-from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading import many_ranks
 from tensortrail.tracer.reading.findings_of_run import findings
 from tensortrail.tracer.reading.many_ranks import readings
@@ -19,44 +18,12 @@ from tensortrail.tracer.reading.rank_names import named
 from tensortrail.tracer.reading.run_of_ranks import RunOfRanks
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.trail.rank_files import files_by_rank
-from tests.tracer.exports.trails import LIBRARY, Recording
-
-RANKS, ODD, SILENT = 8, 5, 2
-STEPS = 40
+from tests.tracer.many import many_ranks_in
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every rank moves a weight to its GPU and takes outputs back; one leaves the weight there
-    where it was, and one has no end."""
-    made = tmp_path_factory.mktemp("ranks")
-    with pytest.MonkeyPatch.context() as patch:
-        for rank in range(RANKS):
-            _record(made, patch, rank)
-    return made
-
-
-def _record(folder: Path, patch: pytest.MonkeyPatch, rank: int) -> None:
-    run = Recording(folder, patch, f"rank-{rank}", rank=rank, local_rank=rank, pid=100 + rank,
-                    host="one", torch="2.13", cwd=str(folder))  # fmt: skip
-    weight = run.storage("cpu", 4000, "model.weight", shape=(10, 100))
-    run.did(Did.CREATE, weight, at=0.0, op="empty", site=("train.py", 3, "main"))
-    if rank != ODD:
-        gpu = run.storage(f"cuda:{rank}", 4000, shape=(10, 100))
-        run.did(Did.MOVE, gpu, weight, at=0.1, op="Tensor.to", site=("train.py", 4, "main"))
-    for step in range(STEPS):
-        out = run.storage(f"cuda:{rank}", 100)
-        run.did(Did.CREATE, out, at=1 + step / 10, op="linear")
-        back = run.storage("cpu", 100)
-        run.did(Did.MOVE, back, out, op="Tensor.cpu", by=LIBRARY)
-        run.did(Did.FREE, out, site=("", 0, ""))
-        run.did(Did.FREE, back, site=("", 0, ""))
-    if rank == ODD:
-        run.did(Did.UNWRITTEN, weight, at=9.0, op="linear", site=("train.py", 20, "main"))
-    if rank == SILENT:
-        run.writer.flush()
-    else:
-        run.writer.close()
+    return many_ranks_in(tmp_path_factory.mktemp("ranks"))
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 
+from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.sites import frames
 from tensortrail.tracer.noticing.operands import tensors_in
@@ -75,12 +77,14 @@ def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
         depth.inside = True
         recorder.fresh_memory.given(_tensors(args, kwargs))
         said = recorder.guarded(_began, standing, original.__name__)
+        began = time.perf_counter_ns()
         try:
             return original(*args, **kwargs)
         finally:
             depth.inside = False
             if said is not None:
                 standing.ended(said)
+                recorder.guarded(_ended, said, time.perf_counter_ns() - began)
 
     return around
 
@@ -97,6 +101,11 @@ def _began(recorder: Recorder, standing: Standing, op: str) -> Any:
     recorder.writer.flush_before_waiting()
     place = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
     return standing.began(op, *place)
+
+
+def _ended(recorder: Recorder, said: tuple[int, float, str, str, int], nanos: int) -> None:
+    """Who waits long waited for others; who comes last does not wait."""
+    recorder.note(Did.COLLECTIVE, op=said[2], facts={"number": said[0], "took": nanos // 1000})
 
 
 def _tensors(args: Any, kwargs: Any) -> Iterator[Any]:

@@ -1,0 +1,1 @@
+"""Questions across the ranks of a run are asked of an engine, on their Parquet form."""
