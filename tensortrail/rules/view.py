@@ -52,6 +52,11 @@ class Module(Protocol):
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The innermost function around the node (for a def: the one around it)."""
 
+    @property
+    def top(self) -> FunctionNode:
+        """What runs when the file itself does, as if it were the body of a function; `places` and
+        `nodes` take it. `function_of` never gives it."""
+
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """The innermost class around the node, through functions."""
 

@@ -28,9 +28,9 @@ def shown(path: str, data: bytes, project: Project) -> str:
     module = PythonModule(path, data, project)
     notes: dict[int, list[str]] = {}
     used: set[Where] = set()
-    for function in (*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)):
-        if module.tree.outermost_function_of(function) is not function:
-            continue
+    functions = (*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef))
+    outer = [each for each in functions if module.tree.outermost_function_of(each) is each]
+    for function in (module.top, *outer):
         for node, held in module.places(function).seen.items():
             if (note := _note(node, held)) and note not in notes.get(node.lineno, ()):
                 notes.setdefault(node.lineno, []).append(note)

@@ -13,13 +13,17 @@ from tensortrail.analyzer.places.results import Callee, demands_of, result_of
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
 
 
-def of_callee(world_of: Evaluating, called: Called, callee: Callee | None) -> Held | None:
-    """What a function of the project gives; what meets inside of it meets here."""
+def of_callee(
+    world_of: Evaluating, called: Called, callee: Callee | None, owner: Held | None = None
+) -> Held | None:
+    """What a function of the project gives; what meets inside of it meets here. A method of
+    another object than `self` has an owner."""
     if callee is None or called.unpacks:
         return None
-    for meeting in demands_of(callee, called.node, called.args, called.named):
+    named = called.named if owner is None else {**called.named, "self": owner}
+    for meeting in demands_of(callee, called.node, called.args, named):
         world_of.meetings.add(meeting)
-    return result_of(callee, called.node, called.args, called.named)
+    return result_of(callee, called.node, called.args, named)
 
 
 def of_module(world_of: Evaluating, called: Called, module: Held, env: Environment) -> Held:
@@ -41,7 +45,8 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
             given = member(held) if held.what is What.BOX else held
             world_of.meetings.meet(called.node, "module", [parameters, given], env, False, number)
     elif module.cls and module.cls != "box":
-        result = of_callee(world_of, called, world_of.world.callee_of_module(module.cls))
+        callee = world_of.world.callee_of_module(module.cls)
+        result = of_callee(world_of, called, callee, module)
         if result is not None and (result.places or result.parts):
             return result
     if module.cls == COMPONENT and not module.places:

@@ -144,6 +144,11 @@ def _translate(
         elif place.where is Where.DEVICE and root == "self":
             yield Place(Where.DEVICE, place.subject, call, given)
         return
+    if place.where is Where.SELF and "self" in arguments:
+        for each in arguments["self"].places:  # the object lies where its owner has put it
+            own = each.where is Where.SELF
+            yield replace(place if own else each, given=each.given or given)
+        return
     yield replace(place, by=call if foreign and place.by is not None else place.by, given=given)
 
 

@@ -29,6 +29,10 @@ class Structure:
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         return self.tree.ancestors(node)
 
+    @property
+    def top(self) -> FunctionNode:
+        return self.tree.top
+
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         return self.tree.function_of(node)
 

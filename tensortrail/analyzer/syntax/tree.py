@@ -67,6 +67,15 @@ class Tree:
         return found
 
     @cached_property
+    def top(self) -> FunctionNode:
+        """What runs when the file itself does, as if it were the body of a function."""
+        body = [each for each in self.root.body if not isinstance(each, (*SCOPES, ast.ClassDef))]
+        made = ast.parse("def top(): pass").body[0]
+        assert isinstance(made, ast.FunctionDef)
+        made.name, made.body = "<module>", body or made.body
+        return made
+
+    @cached_property
     def _qualnames(self) -> dict[ast.AST, str]:
         return {node: name for name, node in self._outline.definitions}
 
@@ -95,7 +104,8 @@ class Tree:
         """From which to which of all nodes of that type stand strictly below `inside`."""
         if inside is None:
             return 0, len(self._of_type(kind)[0])
-        return self._between(self._number[inside] + 1, self._last(inside), kind)[1:]
+        number = 0 if inside is self.__dict__.get("top") else self._number[inside]
+        return self._between(number + 1, self._last(inside), kind)[1:]
 
     def _of_type(self, kind: type[N]) -> tuple[list[N], Numbers]:
         if kind not in self._by_type:

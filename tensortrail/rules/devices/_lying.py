@@ -28,6 +28,7 @@ from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 
 INDEX = "index"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _GIVEN = frozenset({Where.OF, Where.DEVICE, Where.SELF})
 _SETS_UP = frozenset(
     "__init__ __new__ __post_init__ __init_subclass__ reset_parameters _reset_parameters "
@@ -43,10 +44,13 @@ FACTORIES = (
 
 
 def outermost(module: Module, nodes: Iterable[ast.AST]) -> Iterator[FunctionNode]:
-    """The outermost functions that the nodes stand in, each once."""
+    """The outermost functions that the nodes stand in, each once; of others, the file itself."""
     found: dict[FunctionNode, None] = {}
     for node in nodes:
         function = module.function_of(node)
+        is_inside = isinstance(node, FUNCTIONS) or module.class_of(node) is not None
+        if function is None and not is_inside:
+            found[module.top] = None
         while function is not None:
             outer = module.function_of(function)
             if outer is None:
@@ -297,7 +301,10 @@ def device_expression(
     arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
     if place.where is Where.LITERAL:
         return repr(place.subject)
-    if place.where is Where.DEVICE and place.subject.partition(".")[0] in arguments:
+    if place.where is Where.DEVICE and (
+        place.subject.partition(".")[0] in arguments
+        or _is_named_before(places, place.subject, before)
+    ):
         return place.subject
     if place.where is Where.OF and "[" not in place.subject:
         root = place.subject.partition(".")[0]
@@ -306,6 +313,15 @@ def device_expression(
     if not named and place.where is Where.SELF and function.name in FORWARD:
         return _device_of_an_argument(places, function)
     return named
+
+
+def _is_named_before(places: FunctionPlaces, device: str, before: ast.AST) -> bool:
+    """The function has used the device already, so it has a value there."""
+    line: int = getattr(before, "lineno", 0)
+    return any(
+        isinstance(node, ast.Name) and node.id == device and node.lineno < line
+        for node in places.seen
+    )
 
 
 def _device_of_an_argument(places: FunctionPlaces, function: FunctionNode) -> str:
@@ -353,7 +369,7 @@ def made_there(
     """The factory call with the device of that place."""
     if not isinstance(made, ast.Call) or not (made.args or made.keywords):
         return None
-    if module.function_of(made) is not function:
+    if (module.function_of(made) or module.top) is not function:
         return None
     device = device_expression(places, there, function, made)
     if not device or module.qualified(made.func).endswith("Tensor"):

@@ -164,6 +164,64 @@ class FactoryWithoutDevice(Rule):
             "    found = [torch.zeros(3, device=x.device) for _ in range(size)]\n"
             "    dist.all_gather(found, torch.ones(3, device=x.device))\n    return found\n",
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model = nn.Embedding(1000, 64).to(device)
+prompt = torch.randint(1000, (1, 8))
+print(model(prompt).shape)
+""",
+            lines=(6,),
+            fixed="""\
+import torch
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model = nn.Embedding(1000, 64).to(device)
+prompt = torch.randint(1000, (1, 8), device=device)
+print(model(prompt).shape)
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.a(x)
+
+def main(device):
+    net = Net().to(device)
+    clip = torch.randn(2, 8)
+    return net(clip)
+""",
+            lines=(14,),
+            fixed="""\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.a(x)
+
+def main(device):
+    net = Net().to(device)
+    clip = torch.randn(2, 8, device=device)
+    return net(clip)
+""",
+        ),
     )
     good = (
         Good(
@@ -230,6 +288,25 @@ class FactoryWithoutDevice(Rule):
             "    if dist.get_backend() == 'nccl':\n        own = own.cuda()\n"
             "        found = [each.cuda() for each in found]\n"
             "    dist.all_gather(found, own)\n    return found\n"
+        ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.a(x)
+
+if __name__ == "__main__":
+    clip = torch.randn(2, 8)
+    net = Net()
+    print(net(clip) - clip)
+"""
         ),
     )
 
