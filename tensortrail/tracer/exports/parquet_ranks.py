@@ -27,6 +27,7 @@ from tensortrail.tracer.reading.many_ranks import rules_of, side_by_side
 from tensortrail.tracer.reading.rank_reading import rank_timeline
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.rank_files import RankFiles, RunFiles
+from tensortrail.tracer.trail.reader import without_collector
 
 EVENTS, RANKS, FINDINGS, COLLECTIVES = "events", "ranks", "findings", "collectives"
 Table = list[dict[str, Any]]
@@ -63,6 +64,7 @@ def is_of_ranks(folder: str) -> bool:
     return not os.path.islink(folder) and all(map(os.path.isdir, inside))
 
 
+@without_collector()
 def _write_rank(
     folder: str, started: float, codes: tuple[str, ...], files: RankFiles
 ) -> Sequence[str]:

@@ -16,6 +16,7 @@ from tensortrail.tracer.reading.statements import Statement, statements
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.rank_files import RankFiles
+from tensortrail.tracer.trail.reader import without_collector
 from tensortrail.tracer.trail.run_files import parts_of
 
 KEPT = ("argv", "cwd", "python", "torch")
@@ -42,6 +43,7 @@ class RankReading:
     statements: tuple[Statement, ...]
 
 
+@without_collector()
 def read_rank(files: RankFiles, rules: Sequence[Rule]) -> RankReading | None:
     """None where none of its files could be read."""
     timeline = rank_timeline(files)

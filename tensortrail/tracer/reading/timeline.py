@@ -126,13 +126,24 @@ class Process:
 
     def before(self, number: int) -> int:
         """The storage that its values were in before; 0 if there is none."""
-        rows = self.by_storage.get(number, ())
-        return next((r[5] for r in rows if r[4] == number and r[5] and r[0] in LINEAGE_CODES), 0)
+        return self._lineage[0].get(number, 0)
 
     def then(self, number: int) -> int:
         """The storage that its values were in afterwards; 0 if there is none."""
-        rows = self.by_storage.get(number, ())
-        return next((r[4] for r in rows if r[5] == number != r[4] and r[0] in LINEAGE_CODES), 0)
+        return self._lineage[1].get(number, 0)
+
+    @cached_property
+    def _lineage(self) -> tuple[dict[int, int], dict[int, int]]:
+        """For each storage the one before it and the one after it, by the first that says so."""
+        before: dict[int, int] = {}
+        then: dict[int, int] = {}
+        for row in self.rows_of(LINEAGE_CODES):
+            storage, other = row[4], row[5]
+            if storage and other:
+                before.setdefault(storage, other)
+            if other and other != storage:
+                then.setdefault(other, storage)
+        return before, then
 
     def _context(self, number: int) -> tuple[str, str]:
         row = self.part.contexts.get(number)

@@ -166,6 +166,7 @@ FORMS: dict[int, tuple[type, ...]] = {
     NAME: (int, int, int),
     SOURCE: (int, int, str),
 }
+WHOLE = {int}
 PADDING: Row = (0, 0, 0, 0, 0, 0, 0, {})
 EVENT_FORM: tuple[type, ...] = (*(int,) * 7, dict)
 LAST = EVENT + len(KINDS)
@@ -187,7 +188,7 @@ def _take(part: Part, rows: list[Any]) -> bool:
         else:
             misfits += 1
     sound = {code: _of_form(each, FORMS[code]) for code, each in others.items()}
-    sound[STORAGE] = [row for row in sound.get(STORAGE, ()) if all(type(n) is int for n in row[5])]
+    sound[STORAGE] = [row for row in sound.get(STORAGE, ()) if set(map(type, row[5])) <= WHOLE]
     part.rows += (kept := _of_form(events, EVENT_FORM))
     part.texts.update((number, text) for _, number, text in sound.get(TEXT, ()))
     part.sites.update((row[1], row) for row in sound.get(SITE, ()))
