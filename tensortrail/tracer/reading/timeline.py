@@ -212,15 +212,12 @@ class RunTimeline:
 
     def iterate(self, *kinds: Did) -> Iterator[Event]:
         codes = {CODE[kind] for kind in kinds}
-        streams: list[Iterator[Event]] = [
-            map(process.event, process.rows_of(codes)) for process in self.processes
-        ]
+        streams = [map(each.event, each.rows_of(codes)) for each in self.processes]
         if len(streams) == 1:
             return streams[0]
         return heapq.merge(*streams, key=lambda event: event.time)
 
     def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
-        lineage = {CODE[did] for did in LINEAGE}
         events: list[Event] = []
         seen: set[tuple[str, int]] = set()
         todo = [(self._by_label[storage.process], storage.number, math.inf)]
@@ -232,7 +229,7 @@ class RunTimeline:
             for row in process.by_storage.get(number, ()):
                 if row[4] == number and (event := process.event(row)).time <= end:
                     events.append(event)
-                    if row[0] in lineage and row[5]:
+                    if row[0] in LINEAGE_CODES and row[5]:
                         todo.append((process, row[5], end))
             if parent := self._parent(process, number):
                 todo.append((parent, number, process.offset))
