@@ -27,7 +27,7 @@ from tensortrail.analyzer.judging.module import open_project
 from tensortrail.analyzer.reading.source import Source, Unreadable
 from tensortrail.findings import Severity
 from tensortrail.rules import Rule, all_rules
-from tensortrail.rules.devices._lying import FACTORIES
+from tensortrail.rules.devices._makers import FACTORIES
 
 Reported = tuple[str, bool]
 """The code of a finding, and whether it is reported by default."""

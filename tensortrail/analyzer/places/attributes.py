@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.joins import join
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
@@ -66,7 +67,7 @@ def _kept(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> Held:
     """A submodule, wherever it came from, goes along; one of a plain object stays if it was made
     there and no method moves it."""
     of_caller = any(each.where is Where.OF for each in held.places)
-    along = of_caller or file.is_module(cls)
+    along = of_caller or file.is_module(cls) or held.cls != COMPONENT  # moved with others, or not
     if held.what is What.MODULE and (along or (held.places and _is_moved(file.tree, cls, name))):
         held = replace(held, places=frozenset({Place(Where.SELF)}))
     return replace(held, path=f"self.{name}", moved=None, was=frozenset())

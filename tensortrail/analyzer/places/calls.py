@@ -16,7 +16,7 @@ from tensortrail.analyzer.places.joins import member
 from tensortrail.analyzer.places.library import factories, names
 from tensortrail.analyzer.places.mappings import forget_entries, mapping
 from tensortrail.analyzer.places.modules import of_callee, of_module
-from tensortrail.analyzer.places.operations import combined
+from tensortrail.analyzer.places.operations import combined, is_put_somewhere
 from tensortrail.analyzer.places.ranks import rank_of_fresh
 from tensortrail.rules.places import (
     MAYBE_SCALAR,
@@ -54,12 +54,15 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
         base = world_of.value(func.value, env)
         if base.what is What.SELF:
             return _of_self(world_of, called, func.attr, env)
-        if base.what is not What.UNKNOWN or base.places:
+        if base.what is not What.UNKNOWN or base.places or func.attr in methods.MOVES:
             return methods.value_of_method(world_of, called, func.attr, base, env)
     else:
         base = world_of.value(func, env)
         if base.what is What.MODULE:
             return of_module(world_of, called, base, env)
+        if is_put_somewhere(base):  # a module: nothing else is moved and then called
+            world_of.meetings.pass_on(node, called.operands, env)
+            return replace(UNKNOWN_HELD, places=base.places, moved=base.moved)
     if not is_local:
         result = of_callee(world_of, called, world_of.world.callee(node))
         if result is None and called.dotted:
@@ -121,7 +124,7 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
             place = _without_device(world_of, called, env)
         return Held(What.TENSOR, place or frozenset())
     if dotted.startswith("torch.nn.") and dotted.rpartition(".")[2][:1].isupper():
-        return _of_torch_class(called, world_of.cls is not None)
+        return _of_torch_class(called, _in_module(world_of))
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):
         return _operation(world_of, called, env)
     if dotted.startswith("torch.distributed.") and called.last_name in names("meets", "processes"):
@@ -212,12 +215,32 @@ def _as_tensor(world_of: Evaluating, called: Called, env: Environment) -> Held:
     return Held(What.TENSOR, first.places)
 
 
+def _in_module(world_of: Evaluating) -> bool:
+    """In a method of what is a module, or may be one by a base that is not known."""
+    cls = world_of.cls
+    return cls is not None and (bool(cls.bases) or world_of.world.is_module(cls))
+
+
 def _of_torch_class(called: Called, in_class: bool) -> Held:
     last = called.dotted.rpartition(".")[2]
     if last in ("Parameter", "Buffer"):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, last.lower())}))
     made = Place(Where.SELF) if in_class else Place(Where.DEFAULT, by=called.node)
-    return Held(What.MODULE, frozenset({made}), cls=_class_of_torch(last))
+    cls = _class_of_torch(last)
+    if cls == "box" and any(each.cls == "leaf" for each in called.operands):
+        return Held(What.MODULE, frozenset({made}), cls="leaf" if last == "Sequential" else cls)
+    weights = _weights(called) if cls == "bare" and not in_class else None
+    if weights is not None:
+        return Held(What.MODULE, weights.places, cls="leaf")
+    return Held(What.MODULE, frozenset({made}), cls=cls)
+
+
+def _weights(called: Called) -> Held | None:
+    """The tensor that a loss is made with: it has to lie where what it is computed of lies."""
+    for each in called.operands:
+        if each.what is What.TENSOR and each.places and not each.may_be_scalar:
+            return each
+    return None
 
 
 def _class_of_torch(last: str) -> str:

@@ -116,14 +116,19 @@ def _tagged_join(one: Held | None, other: Held | None, condition: str) -> Held |
         return under(only, condition if one is not None else opposite(condition), condition)
     if one == other:
         return one
-    if not condition or one.places == other.places or What.NONE in (one.what, other.what):
+    alike = one.places == other.places and one.what is not What.BOX
+    if not condition or alike or What.NONE in (one.what, other.what):
         return join(one, other)
     return join(under(one, condition, condition), under(other, opposite(condition), condition))
 
 
 def under(held: Held, given: str, condition: str) -> Held:
     """The same, with places that are remembered to hold under a condition only."""
-    if not condition or not held.places:
+    if not condition or not (held.places or held.what is What.BOX):
         return held
-    tagged = (each if each.given else replace(each, given=given) for each in held.places)
-    return replace(held, places=frozenset(tagged))
+    tagged = frozenset(x if x.given else replace(x, given=given) for x in held.places)
+    if held.what is not What.BOX:
+        return replace(held, places=tagged)
+    parts = held.parts and tuple(under(each, given, condition) for each in held.parts)
+    each = held.each and under(held.each, given, condition)
+    return replace(held, places=tagged, parts=parts, each=each)

@@ -31,7 +31,7 @@ _MOST_PARTS = 8
 """Members that a list is remembered by; of a longer one, only what any of them is."""
 _ACCELERATORS = frozenset({"cuda", "npu", "xpu", "hpu"})
 """Methods that are called as the device they move to."""
-_MOVES = _ACCELERATORS | {"to", "cpu", "type"}
+MOVES = _ACCELERATORS | {"to", "cpu", "type"}
 _DTYPES = re.compile(r"torch\.(b?float|int|uint|half|long|double|bool|short|complex)\w*")
 
 
@@ -44,7 +44,7 @@ def value_of_method(
         return _of_box(world_of, called, name, base, env)
     if base.what in (What.NUMBER, What.DEVICE, What.NONE):
         return NUMBER
-    if name in _MOVES:
+    if name in MOVES:
         return moved(world_of, called, name, base, env)
     if base.what is What.UNKNOWN and name not in names("only_tensors", "names"):
         return _of_unknown(called, name, base)

@@ -8,7 +8,7 @@ from tensortrail.analyzer.places.elements import OUTPUT
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import member
-from tensortrail.analyzer.places.operations import combined
+from tensortrail.analyzer.places.operations import as_operand, combined
 from tensortrail.analyzer.places.results import Callee, demands_of, result_of
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
 
@@ -32,7 +32,7 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
         world_of.meetings.meet(called.node, "loss", called.operands, env, by_element=False)
         return combined(called.operands)
     if module.cls == "leaf":
-        for number, each in enumerate(called.operands):
+        for number, each in enumerate(map(as_operand, called.operands)):
             parameters = Held(What.TENSOR, module.places, path=module.path)
             if each.what is What.TENSOR:
                 operands = [parameters, each]
@@ -42,7 +42,7 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
         world_of.meetings.pass_on(called.node, called.operands, env)
         taken = computed_with(called.args, called.named, called.unpacked)
         for number, held in enumerate(taken):
-            given = member(held) if held.what is What.BOX else held
+            given = member(held) if held.what is What.BOX else as_operand(held)
             world_of.meetings.meet(called.node, "module", [parameters, given], env, False, number)
     elif module.cls and module.cls != "box":
         callee = world_of.world.callee_of_module(module.cls)

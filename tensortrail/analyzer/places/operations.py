@@ -67,7 +67,7 @@ class Meetings:
         """`argument` tells the meetings of one call apart."""
         if self.quiet:
             return
-        taking = [each for each in operands if _takes_part(each)]
+        taking = [as_operand(each) for each in operands if _takes_part(each)]
         for index, right in enumerate(taking):
             for other, left in enumerate(taking[:index]):
                 self._add(
@@ -108,6 +108,16 @@ class Meetings:
         self._found[(node, number)] = meeting
 
 
+def is_put_somewhere(held: Held) -> bool:
+    """Nothing is known of it but that it was moved to a device that the code names."""
+    return held.what is What.UNKNOWN and held.moved is not None and follows_a_device(held)
+
+
+def as_operand(held: Held) -> Held:
+    """What was moved and is then computed with is a tensor."""
+    return replace(held, what=What.TENSOR) if is_put_somewhere(held) else held
+
+
 def _takes_part(held: Held) -> bool:
     """A tensor, or an argument that may be one: its callers know."""
     return bool(held.places) and held.what in (What.TENSOR, What.UNKNOWN)
@@ -115,6 +125,7 @@ def _takes_part(held: Held) -> bool:
 
 def combined(operands: Sequence[Held]) -> Held:
     """The tensor an operation makes of these; where one of them is known to lie by itself."""
+    operands = [as_operand(each) for each in operands]
     tensors = [each for each in operands if each.what is What.TENSOR]
     if not tensors:
         unknown = [each for each in operands if each.what is What.UNKNOWN]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensortrail.analyzer.places.components import COMPONENT, says_model
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.world import World
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import NUMBER, Held, Place, What, Where
 from tensortrail.rules.view import FunctionNode
 
@@ -16,6 +17,7 @@ _PLAIN = frozenset(
 )
 _BOXES = frozenset("list List tuple Tuple Sequence Iterable dict Dict Mapping".split())
 _TAKES_ANYTHING = frozenset({"isinstance", "torch.from_numpy", "torch.tensor", "torch.as_tensor"})
+_AUTOGRAD = "torch.autograd.Function"
 _JOINS = frozenset(f"torch.{each}" for each in ("cat", "concat", "stack", "hstack", "vstack"))
 _TENSORS = frozenset("Tensor FloatTensor LongTensor IntTensor BoolTensor Parameter".split())
 
@@ -51,11 +53,7 @@ def parameters_of(
 
 def _numbers_by_default(arguments: ast.arguments) -> Iterator[str]:
     """Parameters that are numbers or texts unless something else is given."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
-    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    pairs += [(each, default) for each, default in named if default is not None]
-    for each, default in pairs:
+    for each, default in with_defaults(arguments):
         value = default.value if isinstance(default, ast.Constant) else None
         if isinstance(value, (int, float, str)):
             yield each.arg
@@ -91,7 +89,11 @@ def _by_annotation(argument: ast.arg, world: World) -> Held | None:
 
 def _takes_a_tensor(function: FunctionNode, cls: ast.ClassDef | None, world: World) -> bool:
     """The first argument of a module's `forward`, if the function never asks what it is."""
-    if function.name != "forward" or cls is None or not world.is_module(cls):
+    if cls is None:
+        return False
+    if function.name == "backward":  # gradients come as tensors
+        return any(world.qualified(each) == _AUTOGRAD for each in cls.bases)
+    if function.name != "forward" or not world.is_module(cls):
         return False
     if len(function.args.args) < 2:  # the others can only be named
         return False

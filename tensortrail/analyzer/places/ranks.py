@@ -27,8 +27,15 @@ def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None
         starred = any(isinstance(each, ast.Starred) for each in shape.elts)
         return None if starred else len(shape.elts)
     if isinstance(shape, (ast.Attribute, ast.Call)):
-        return MAYBE_SCALAR if isinstance(shape, ast.Attribute) else None
+        return MAYBE_SCALAR if _is_kept_size(shape) else None
     return None
+
+
+def _is_kept_size(shape: ast.expr) -> bool:
+    """`config.size`, of which nothing is known; `x.shape` is asked of what has dimensions."""
+    if not isinstance(shape, ast.Attribute):
+        return False
+    return shape.attr != "shape" or isinstance(shape.value, ast.Attribute)
 
 
 def _of_data(data: ast.expr | None, held: Held | None) -> int | None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import (
     ON_CPU_UNLESS_ASKED,
     FunctionPlaces,
@@ -44,7 +45,8 @@ def result_of(
     returns = callee.inferred().returns if callee.gives_back else None
     if returns is None:
         return None
-    return _translated(returns, _arguments(callee, given, named), call, callee.foreign)
+    arguments = _arguments(callee, given, named)
+    return _translated(returns, _left_out(callee, arguments, call) | arguments, call, callee)
 
 
 def demands_of(
@@ -61,7 +63,7 @@ def demands_of(
         if not doubtful & (roots[0] | roots[1]) or _depends(meeting, doubtful):
             continue
         if all(_is_plain(each) for each in sides):
-            left, right = (_translated(each, arguments, call, callee.foreign) for each in sides)
+            left, right = (_translated(each, arguments, call, callee) for each in sides)
             yield Meeting(call, meeting.operation, left, right, meeting.by_element)
 
 
@@ -69,6 +71,21 @@ def _arguments(callee: Callee, given: Sequence[Held], named: dict[str, Held]) ->
     function = callee.function
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     return dict(zip(names[1:] if callee.is_method else names, given, strict=False)) | named
+
+
+def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dict[str, Held]:
+    """Devices that are not passed and are the CPU, or none, unless they are."""
+    if any(each.arg is None for each in call.keywords):
+        return {}
+    on_default = Held(What.DEVICE, frozenset({Place(Where.DEFAULT, by=call)}))
+    return {
+        each.arg: on_default
+        for each, default in with_defaults(callee.function.args)
+        if each.arg not in arguments
+        and each.arg == "device"
+        and isinstance(default, ast.Constant)
+        and default.value in (None, "cpu")
+    }
 
 
 def _stays_behind(held: Held) -> bool:
@@ -93,20 +110,20 @@ def _is_plain(held: Held) -> bool:
     return held.only is not None and not held.only.given
 
 
-def _translated(held: Held, arguments: dict[str, Held], call: ast.Call, foreign: bool) -> Held:
+def _translated(held: Held, arguments: dict[str, Held], call: ast.Call, callee: Callee) -> Held:
     if held.what in (What.NUMBER, What.NONE, What.SELF):
         return held
     places: set[Place] = set()
     for place in held.places:
         if place.given and _holds(place.given, arguments) is False:
             continue  # these arguments never lead there
-        found = set(_translate(place, arguments, call, foreign))
+        found = set(_translate(place, arguments, call, callee))
         if not found:
             places = set()
             break
         places |= found
-    parts = held.parts and tuple(_translated(x, arguments, call, foreign) for x in held.parts)
-    each = held.each and _translated(held.each, arguments, call, foreign)
+    parts = held.parts and tuple(_translated(x, arguments, call, callee) for x in held.parts)
+    each = held.each and _translated(held.each, arguments, call, callee)
     what: What = held.what
     rank = held.rank
     own = arguments.get(held.path) or arguments.get(_argument_of(held))
@@ -126,7 +143,7 @@ def _argument_of(held: Held) -> str:
 
 
 def _translate(
-    place: Place, arguments: dict[str, Held], call: ast.Call, foreign: bool
+    place: Place, arguments: dict[str, Held], call: ast.Call, callee: Callee
 ) -> Iterator[Place]:
     given = "" if not place.given else _given(place.given, arguments)
     if given is None:
@@ -143,13 +160,23 @@ def _translate(
                 yield Place(Where.OF, path, given=given)
         elif place.where is Where.DEVICE and root == "self":
             yield Place(Where.DEVICE, place.subject, call, given)
+        elif place.where is Where.DEVICE and not _is_parameter(callee, root):
+            yield Place(Where.DEVICE, f"{root} of {ast.unparse(call.func)}", call, given)
         return
     if place.where is Where.SELF and "self" in arguments:
         for each in arguments["self"].places:  # the object lies where its owner has put it
             own = each.where is Where.SELF
             yield replace(place if own else each, given=each.given or given)
         return
-    yield replace(place, by=call if foreign and place.by is not None else place.by, given=given)
+    yield replace(
+        place, by=call if callee.foreign and place.by is not None else place.by, given=given
+    )
+
+
+def _is_parameter(callee: Callee, name: str) -> bool:
+    given = callee.function.args
+    every = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+    return any(each is not None and each.arg == name for each in every)
 
 
 def _given(condition: str, arguments: dict[str, Held]) -> str | None:

@@ -7,7 +7,8 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from tensortrail.rules.devices._customs import MAKERS, is_factory_of_torch, named
-from tensortrail.rules.devices._lying import certainly, excluded, is_legal, outermost
+from tensortrail.rules.devices._lying import certainly, excluded, is_legal
+from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import FunctionNode, Module

@@ -7,7 +7,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tensortrail.rules.devices._lying import FACTORIES, sets_up
+from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.view import FunctionNode, Module
 
 _MOVES = frozenset({"to", "cuda", "cpu", "type_as", "pin_memory", "share_memory_"})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 
 from tensortrail.findings import Fix, Safety
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._device_aware import (
     is_choice,
     is_for,
@@ -28,49 +29,14 @@ from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 
 INDEX = "index"
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _GIVEN = frozenset({Where.OF, Where.DEVICE, Where.SELF})
 _SETS_UP = frozenset(
     "__init__ __new__ __post_init__ __init_subclass__ reset_parameters _reset_parameters "
     "init_weights _init_weights initialize_weights setup build post_init".split()
 )
 FORWARD = frozenset({"forward"})
+_RUN_BY_AUTOGRAD = frozenset({"forward", "backward"})
 _ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|meta|nccl|backend", re.IGNORECASE)
-FACTORIES = (
-    "zeros", "ones", "empty", "full", "arange", "tensor", "rand", "randn", "randint", "linspace",
-    "eye", "randperm", "logspace", "LongTensor", "FloatTensor", "BoolTensor", "IntTensor",
-    "Tensor", "randn_tensor", "hann_window", "tril_indices", "triu_indices",
-)  # fmt: skip
-
-
-def outermost(module: Module, nodes: Iterable[ast.AST]) -> Iterator[FunctionNode]:
-    """The outermost functions that the nodes stand in, each once; of others, the file itself."""
-    found: dict[FunctionNode, None] = {}
-    for node in nodes:
-        function = module.function_of(node)
-        is_inside = isinstance(node, FUNCTIONS) or module.class_of(node) is not None
-        if function is None and not is_inside:
-            found[module.top] = None
-        while function is not None:
-            outer = module.function_of(function)
-            if outer is None:
-                found[function] = None
-            function = outer
-    yield from found
-
-
-def made_without_device(module: Module) -> Iterator[ast.Call]:
-    for call in module.calls(*FACTORIES):
-        if not any(each.arg in ("device", None) for each in call.keywords):
-            yield call
-
-
-def makers_and_callers(module: Module, made: Iterable[ast.AST]) -> Iterator[FunctionNode]:
-    """The outermost functions that these calls stand in, and those that call them."""
-    makers = list(outermost(module, made))
-    names = [each.name for each in makers if module.places(each).returns is not None]
-    callers = outermost(module, module.calls(*names)) if names else ()
-    yield from dict.fromkeys((*makers, *callers))
 
 
 def out_of_place(
@@ -128,18 +94,9 @@ def excluded(meeting: Meeting, place: Place) -> bool:
 
 def optional_arguments(function: FunctionNode) -> set[str]:
     """Parameters that are None unless they are given."""
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    with_default = positional[len(positional) - len(arguments.defaults) :]
-    pairs = [*zip(with_default, arguments.defaults, strict=True)]
-    pairs += [
-        (each, default)
-        for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if default is not None
-    ]
     return {
         each.arg
-        for each, default in pairs
+        for each, default in with_defaults(function.args)
         if isinstance(default, ast.Constant) and default.value is None
     }
 
@@ -187,7 +144,7 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
     if place.where is Where.LITERAL:
         return place.subject != "cpu" and not place.given
     if place.where is Where.SELF:
-        return not is_for(module, function, _sets_up)
+        return function is not module.top and not is_for(module, function, _sets_up)
     if place.where is Where.OF:
         return goes_along(module, function, place.subject)
     return place.where is Where.DEVICE
@@ -216,12 +173,12 @@ def goes_along(
 
 def _is_forward(module: Module, function: FunctionNode) -> bool:
     cls = module.parent(function)
-    if function.name not in FORWARD or not isinstance(cls, ast.ClassDef):
+    if function.name not in _RUN_BY_AUTOGRAD or not isinstance(cls, ast.ClassDef):
         return False
-    facts = module.class_facts(cls)
-    if facts is not None and facts.is_module:
+    if any(module.qualified(base) == "torch.autograd.Function" for base in cls.bases):
         return True
-    return any(module.qualified(base) == "torch.autograd.Function" for base in cls.bases)
+    facts = module.class_facts(cls)
+    return function.name in FORWARD and facts is not None and facts.is_module
 
 
 def _asks_for_the_device(module: Module, function: FunctionNode, subject: str) -> bool:
@@ -376,3 +333,16 @@ def made_there(
         return None
     edit = device_given(module, made, device)
     return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit) if edit else None
+
+
+def is_module(module: Module, function: FunctionNode, made: Place) -> bool:
+    """Not a weight that a loss is made with."""
+    held = module.places(function).seen.get(made.by) if isinstance(made.by, ast.Call) else None
+    return held is not None and held.what is What.MODULE
+
+
+def unless(elsewhere: tuple[str, int] | None) -> str:
+    if elsewhere is None:
+        return ""
+    path, line = elsewhere
+    return f"; right only in a program that runs line {line} of {PurePath(path).name} before"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from tensortrail.rules.devices._lying import FACTORIES, outermost
+from tensortrail.rules.devices._makers import FACTORIES, outermost
 from tensortrail.rules.devices._moved_beside import LeftAlone, moved_to
 from tensortrail.rules.view import FunctionNode, Module
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tensortrail.rules.devices._at_hand import said_device
-from tensortrail.rules.devices._lying import outermost
+from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.view import FunctionNode, Module
 
 

@@ -6,16 +6,8 @@ from typing import NamedTuple
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import (
-    FACTORIES,
-    certainly,
-    described,
-    follows,
-    is_legal,
-    made_without_device,
-    makers_and_callers,
-    sets_up,
-)
+from tensortrail.rules.devices._lying import certainly, described, follows, is_legal, sets_up
+from tensortrail.rules.devices._makers import FACTORIES, made_without_device, makers_and_callers
 from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.in_tests import in_tests

@@ -13,9 +13,9 @@ from tensortrail.rules.devices._lying import (
     device_expression,
     is_only_believed,
     out_of_place,
-    outermost,
     sets_up,
 )
+from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.devices._written import decided
 from tensortrail.rules.places import FunctionPlaces, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests

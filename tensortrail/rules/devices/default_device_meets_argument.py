@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.devices._lying import is_legal, sets_up
 from tensortrail.rules.places import Held, Meeting, What, Where
@@ -143,17 +144,9 @@ def table(rows: int, device="cuda"):
 
 def _default_devices(function: FunctionNode) -> dict[str, ast.Constant]:
     """Parameters with the name of a device as their default."""
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
-    pairs += [
-        (each, default)
-        for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
-        if default is not None
-    ]
     return {
         each.arg: default
-        for each, default in pairs
+        for each, default in with_defaults(function.args)
         if isinstance(default, ast.Constant)
         and isinstance(default.value, str)
         and default.value.partition(":")[0] in _DEVICES

@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import (
-    FACTORIES,
     described,
     follows,
     is_only_believed,
     made_there,
-    made_without_device,
-    outermost,
     sets_up,
 )
+from tensortrail.rules.devices._makers import FACTORIES, made_without_device, outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Place, What, Where, opposite
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode

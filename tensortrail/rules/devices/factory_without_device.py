@@ -3,19 +3,23 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import PurePath
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import (
-    FACTORIES,
     described,
+    is_module,
     is_only_believed,
     made_there,
-    made_without_device,
-    makers_and_callers,
     out_of_place,
     sets_up,
+    unless,
+)
+from tensortrail.rules.devices._makers import (
+    FACTORIES,
+    left_to_its_default,
+    made_without_device,
+    makers_and_callers,
 )
 from tensortrail.rules.places import KERNEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
@@ -314,14 +318,17 @@ if __name__ == "__main__":
         if in_tests(module):
             return
         reported: set[ast.AST] = set()
-        for function in makers_and_callers(module, made_without_device(module)):
+        made = (*made_without_device(module), *left_to_its_default(module))
+        for function in makers_and_callers(module, made):
             places = module.places(function)
             for meeting in places.meetings:
                 inner = module.function_of(meeting.node) or function
                 if sets_up(function):
                     continue
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
-                if found is not None and _stands_for_nothing(module, found[0]):
+                if found is not None and (
+                    is_module(module, function, found[0]) or _stands_for_nothing(module, found[0])
+                ):
                     continue
                 if found is not None and found[0].by not in reported and found[0].by is not None:
                     reported.add(found[0].by)
@@ -348,7 +355,7 @@ if __name__ == "__main__":
             module,
             made.by,
             f"`{one_line(module, made.by)}` is on the default device, and line {line} takes it "
-            f"together with a tensor {described(there)}{_unless(elsewhere)}",
+            f"together with a tensor {described(there)}{unless(elsewhere)}",
             severity=severity,
             trail=(
                 (made.by, "made without a device"),
@@ -356,13 +363,6 @@ if __name__ == "__main__":
             ),
             fixes=(made_there(module, function, places, made.by, there),),
         )
-
-
-def _unless(elsewhere: tuple[str, int] | None) -> str:
-    if elsewhere is None:
-        return ""
-    path, line = elsewhere
-    return f"; right only in a program that runs line {line} of {PurePath(path).name} before"
 
 
 def _stands_for_nothing(module: Module, made: Place) -> bool:

@@ -5,12 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import (
-    described,
-    makers_and_callers,
-    out_of_place,
-    sets_up,
-)
+from tensortrail.rules.devices._lying import described, out_of_place, sets_up
+from tensortrail.rules.devices._makers import makers_and_callers
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 

@@ -19,7 +19,8 @@ from tensortrail.rules.devices._company import (
     whose_size,
 )
 from tensortrail.rules.devices._customs import is_explained
-from tensortrail.rules.devices._lying import FACTORIES, described, goes_along, sets_up
+from tensortrail.rules.devices._lying import described, goes_along, sets_up
+from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.places import Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given

@@ -1,0 +1,15 @@
+"""What the parameters of a function are where a call leaves them out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+
+def with_defaults(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr]]:
+    """The parameters that may be left out, with what they are then."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    yield from zip(reversed(positional), reversed(arguments.defaults), strict=False)
+    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            yield each, default

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._lying import described, is_module, out_of_place, sets_up, unless
+from tensortrail.rules.devices._makers import outermost
+from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.shared.in_tests import in_tests
+
+
+class ModuleNotMoved(Rule):
+    """A module is made, and called with tensors on a device to which it was never moved.
+
+    ## What it does
+    Follows modules that a function or a script makes or loads, until they are called. Reports one
+    that nobody has moved, if what it is called with was moved, or lies where an argument does.
+
+    ## Why is this bad?
+    The parameters of a new module are on the default device, which is the CPU. With everything on
+    the CPU it works; on a GPU the call stops with "Expected all tensors to be on the same device".
+
+    ## Fix safety
+    No fix is offered: it may be the module or the input that is in the wrong place.
+
+    ## References
+    - pytorch documentation of `torch.nn.Module.to`
+    """
+
+    code = "DEV542"
+    name = "module-not-moved"
+    since = "0.2.0"
+    severity = Severity.WARNING
+    confidence = Confidence.HIGH
+    triggers = (("torch", ".to("), ("torch", ".cuda("))
+    bad = (
+        Bad(
+            """\
+import torch
+from torch import nn
+
+
+def features(images, device: torch.device):
+    images = images.to(device)
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
+    return net(images)
+""",
+            lines=(7,),
+            instead="""\
+import torch
+from torch import nn
+
+
+def features(images, device: torch.device):
+    images = images.to(device)
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).to(device)
+    return net(images)
+""",
+        ),
+        Bad(
+            """\
+from torch import nn
+
+
+def distances(loader):
+    head = nn.Linear(16, 2)
+    for rows, labels in loader:
+        yield head(rows.cuda()), labels
+""",
+            lines=(5,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+from torch import nn
+
+
+def features(images, device):
+    net = nn.Linear(16, 2)
+    net.to(device)
+    return net(images.to(device))
+"""
+        ),
+        Good(
+            """\
+from torch import nn
+
+
+def features(images):
+    net = nn.Linear(16, 2)
+    return net(images.to("cpu"))
+"""
+        ),
+        Good(
+            """\
+from torch import nn
+
+
+def features(images, prepared, device):
+    net = prepared(nn.Linear(16, 2))
+    return net(images.to(device))
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        reported: set[ast.AST] = set()
+        for function in outermost(module, module.calls("to", "cuda")):
+            if sets_up(function):
+                continue
+            for meeting in module.places(function).meetings:
+                if meeting.operation != "module":
+                    continue
+                inner = module.function_of(meeting.node) or function
+                found = out_of_place(module, inner, meeting, Where.DEFAULT)
+                made = found[0].by if found is not None else None
+                if found is None or made is None or made in reported:
+                    continue
+                if meeting.left.only is found[0] and is_module(module, function, found[0]):
+                    reported.add(made)
+                    yield self._reported(module, meeting, made, found[1])
+
+    def _reported(self, module: Module, meeting: Meeting, made: ast.AST, there: Place) -> Finding:
+        what = module.text(getattr(made, "func", made))
+        line = getattr(meeting.node, "lineno", 0)
+        elsewhere = module.gpu_made_default()
+        return self.finding(
+            module,
+            made,
+            f"the parameters of this `{what}` are on the default device: nothing moves it before "
+            f"line {line} calls it with a tensor {described(there)}{unless(elsewhere)}",
+            severity=Severity.NOTE if elsewhere is not None else None,
+            trail=(
+                (made, "made on the default device"),
+                (meeting.node, f"called with a tensor {described(there)}"),
+            ),
+        )

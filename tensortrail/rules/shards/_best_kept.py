@@ -1,0 +1,110 @@
+"""What a training loop keeps of its best round, and whether it trains on afterwards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules import Module
+from tensortrail.rules.shards._replaced import state_dict_of
+from tensortrail.rules.shared.objects import called, given, name_of, receiver, within
+
+Loop = ast.For | ast.While
+_LOOPS = (ast.For, ast.While)
+
+
+def kept_state(module: Module, value: ast.expr) -> str:
+    """The name of `m` where `m.state_dict()` is kept, by itself or among other things."""
+    members = value.values if isinstance(value, ast.Dict) else [value]
+    return next(filter(None, (state_dict_of(module, each) for each in members)), "")
+
+
+def round_kept(
+    module: Module, assign: ast.Assign, name: str, owner: str
+) -> tuple[ast.Call, ast.Name] | None:
+    """What trains the same model in the rounds that follow, and the use behind the loop; None
+    unless the state is kept under a condition, as that of a round among others."""
+    for loop in _loops_around(module, assign):
+        if _is_made_in(module, loop, owner.partition(".")[0]):
+            return None
+        if not _is_conditional(module, assign, loop) or _leaves(module, assign):
+            continue
+        training = next(_trainings(module, loop, owner), None)
+        use = _use_behind(module, loop, name)
+        if training is not None and use is not None:
+            return training, use
+    return None
+
+
+def _is_optimizer(module: Module, node: ast.expr) -> bool:
+    """By what it is made of, or because the file zeroes gradients with it."""
+    origins = (node, *module.value_of(node).origins)
+    made = (each for each in origins if isinstance(each, ast.Call))
+    if any(module.qualified(each.func).startswith("torch.optim.") for each in made):
+        return True
+    text = module.text(node)
+    owners = (receiver(each) for each in module.calls("zero_grad"))
+    return any(owner is not None and module.text(owner) == text for owner in owners)
+
+
+def _loops_around(module: Module, node: ast.AST) -> Iterator[Loop]:
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return
+        if isinstance(up, _LOOPS):
+            yield up
+
+
+def _is_conditional(module: Module, assign: ast.Assign, loop: Loop) -> bool:
+    tests = [each.test for each in module.guards_of(assign)]
+    own = loop.test if isinstance(loop, ast.While) else loop.iter
+    return any(within(each, loop, module) and not within(each, own, module) for each in tests)
+
+
+def _leaves(module: Module, assign: ast.Assign) -> bool:
+    """The loop ends where it is kept: nothing trains on."""
+    around = module.parent(assign)
+    for block in (getattr(around, "body", []), getattr(around, "orelse", [])):
+        if assign in block:
+            after = block[block.index(assign) :]
+            return any(isinstance(each, (ast.Break, ast.Return, ast.Raise)) for each in after)
+    return False
+
+
+def is_filled(module: Module, assign: ast.Assign, name: str) -> bool:
+    """Bound to something else after it, a copy most likely."""
+    function, at = module.function_of(assign), (assign.lineno, assign.col_offset)
+    return any(
+        (each.lineno, each.col_offset) > at and module.text(each.targets[0]) == name
+        for each in module.nodes(ast.Assign, function)
+        if each is not assign
+    )
+
+
+def _trainings(module: Module, loop: Loop, owner: str) -> Iterator[ast.Call]:
+    """A step after a backward pass, or a call that is given the model and an optimizer."""
+    goes_back = any(True for _ in module.calls("backward", inside=loop))
+    for call in module.nodes(ast.Call, loop):
+        if goes_back and called(call) == "step":
+            yield call
+        passed = given(call)
+        if any(name_of(module, each) == owner for each in passed) and any(
+            isinstance(each, (ast.Name, ast.Attribute)) and _is_optimizer(module, each)
+            for each in passed
+        ):
+            yield call
+
+
+def _is_made_in(module: Module, loop: Loop, name: str) -> bool:
+    """Every round has a model of its own."""
+    return any(
+        each.id == name and isinstance(each.ctx, ast.Store) for each in module.nodes(ast.Name, loop)
+    )
+
+
+def _use_behind(module: Module, loop: Loop, name: str) -> ast.Name | None:
+    """Where the name is read after the loop, not bound anew before."""
+    for use in module.later(loop, ast.Name):
+        if use.id == name and not within(use, loop, module):
+            return use if isinstance(use.ctx, ast.Load) else None
+    return None

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._best_kept import is_filled, kept_state, round_kept
+from tensortrail.rules.shared.in_tests import in_tests
+
+
+class BestRoundNotCopied(Rule):
+    """The state dict of the best round is kept without a copy, and training goes on.
+
+    ## What it does
+    Finds `best = model.state_dict()`, by itself or in a dict, under a condition in a loop that
+    trains `model`, if `best` is used behind the loop.
+
+    ## Why is this bad?
+    A state dict holds the tensors of the model, not copies. The rounds that follow change them in
+    place: what is saved, loaded or returned at the end are the weights of the last round, with the
+    score of the best one.
+
+    ## Fix safety
+    No fix is offered: a copy costs the memory of the model; saving it to a file at once does not.
+
+    ## References
+    - pytorch/pytorch, tutorial "Saving and Loading Models": `best_model_state` needs a deepcopy
+    """
+
+    code = "SHD420"
+    name = "best-round-not-copied"
+    since = "0.2.0"
+    severity = Severity.ERROR
+    triggers = (("state_dict(", "for "), ("state_dict(", "while "))
+
+    bad = (
+        Bad(
+            """\
+def fit(model, optimizer, loader, measured):
+    best, kept = 0.0, None
+    for _ in range(10):
+        for batch in loader:
+            optimizer.zero_grad()
+            model(batch).backward()
+            optimizer.step()
+        if measured(model) > best:
+            best = measured(model)
+            kept = model.state_dict()
+    model.load_state_dict(kept)
+    return model
+""",
+            lines=(10,),
+            instead="""\
+import copy
+
+
+def fit(model, optimizer, loader, measured):
+    best, kept = 0.0, None
+    for _ in range(10):
+        for batch in loader:
+            optimizer.zero_grad()
+            model(batch).backward()
+            optimizer.step()
+        if measured(model) > best:
+            best = measured(model)
+            kept = copy.deepcopy(model.state_dict())
+    model.load_state_dict(kept)
+    return model
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+
+def fit(model, train_epoch, measured):
+    optimizer = torch.optim.SGD(model.parameters())
+    best, kept = 0.0, {}
+    for epoch in range(10):
+        train_epoch(model, optimizer)
+        if measured(model) > best:
+            best = measured(model)
+            kept = {"model": model.state_dict(), "epoch": epoch}
+    torch.save(kept, "best.pt")
+""",
+            lines=(11,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+
+def folds(make, optimizer_of, loader, measured):
+    best, kept = 0.0, None
+    for _ in range(5):
+        model = make()
+        optimizer = optimizer_of(model)
+        for batch in loader:
+            model(batch).backward()
+            optimizer.step()
+        if measured(model) > best:
+            best = measured(model)
+            kept = model.state_dict()
+    torch.save(kept, "best.pt")
+"""
+        ),
+        Good(
+            """\
+import torch
+
+
+def fit(model, optimizer, loader, measured):
+    best = 0.0
+    for _ in range(5):
+        for batch in loader:
+            model(batch).backward()
+            optimizer.step()
+        if measured(model) > best:
+            best = measured(model)
+            kept = model.state_dict()
+            torch.save(kept, "best.pt")
+    return best
+"""
+        ),
+        Good(
+            """\
+import torch
+
+
+def fit(model, optimizer, loader, measured):
+    best = 0.0
+    for _ in range(5):
+        for batch in loader:
+            model(batch).backward()
+            optimizer.step()
+        if measured(model) > best:
+            best = measured(model)
+            kept = model.state_dict()
+            kept = {name: value.clone() for name, value in kept.items()}
+    torch.save(kept, "best.pt")
+"""
+        ),
+        Good(
+            """\
+def first_good(model, optimizer, loader, measured):
+    for batch in loader:
+        model(batch).backward()
+        optimizer.step()
+        if measured(model) > 0.9:
+            kept = model.state_dict()
+            break
+    return kept
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for assign in module.nodes(ast.Assign):
+            target = assign.targets[0]
+            owner = kept_state(module, assign.value)
+            if not owner or not isinstance(target, ast.Name):
+                continue
+            found = round_kept(module, assign, target.id, owner)
+            if found is None or is_filled(module, assign, target.id):
+                continue
+            training, use = found
+            yield self.finding(
+                module,
+                assign,
+                f"`{target.id}` is to keep `{owner}` as it is in this round, and holds its tensors "
+                f"themselves: line {training.lineno} trains them on, and line {use.lineno} uses "
+                "the values of the last round",
+                trail=[(training, "trained on here"), (use, "used here")],
+            )

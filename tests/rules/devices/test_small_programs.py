@@ -1,0 +1,116 @@
+"""Small programs that work on a CPU and fail on a GPU, with the line that is reported."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tensortrail.analyzer.judging.judge import judge
+from tensortrail.analyzer.judging.module import open_project
+from tensortrail.rules import all_rules
+
+CODES = ("DEV521", "DEV524", "DEV542")
+
+LOSS_MADE_WITH_WEIGHTS = """
+    import torch
+    from torch import nn
+
+    def train(model, loader):
+        device = torch.device("cuda")
+        model.to(device)
+        loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0]){moved})
+        for x, y in loader:
+            x, y = x.to(device), y.to(device)
+            loss(model(x), y).backward()
+    """
+COUNTS_OF_A_LOOP = """
+    import torch
+
+    def confusion(model, loader, n):
+        model = model.cuda()
+        counts = torch.zeros(n, n{device})
+        for x, y in loader:
+            x, y = x.cuda(), y.cuda()
+            counts += torch.bincount(n * y + model(x).argmax(1)).view(n, n)
+        return counts
+    """
+SCRIPT = """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    device = "cuda"
+    tok = AutoTokenizer.from_pretrained("gpt2")
+    model = AutoModelForCausalLM.from_pretrained("gpt2").to(device)
+    ids = tok("hello", return_tensors="pt").input_ids{moved}
+    print(model.generate(ids, max_new_tokens=10))
+    """
+LOADED_BY_A_HELPER = """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    def load(name):
+        tok = AutoTokenizer.from_pretrained(name)
+        model = AutoModelForCausalLM.from_pretrained(name)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        model.to(device).eval()
+        return tok, model
+
+    def main():
+        tok, model = load("gpt2")
+        print(model(**tok("a", return_tensors="pt"){moved}).logits)
+    """
+BACKWARD = """
+    import torch
+
+    class Clamp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clamp(0)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, = ctx.saved_tensors
+            mask = torch.ones(x.shape{device})
+            mask[x < 0] = 0
+            return g * mask
+    """
+TABLE_OF_A_PLAIN_OBJECT = """
+    import torch
+
+    class Diffusion:
+        def __init__(self, model, steps):
+            self.model = model
+            self.kept = torch.cumprod(1 - torch.linspace(1e-4, 0.02, steps), 0)
+
+        def noisy(self, x):
+            t = torch.randint(0, 10, (x.shape[0],), device=x.device)
+            return self.kept{moved}[t][:, None] * x
+    """
+
+
+@pytest.mark.parametrize(
+    ("program", "left", "mended", "code", "line"),
+    [
+        (LOSS_MADE_WITH_WEIGHTS, {"moved": ""}, {"moved": ".to(device)"}, "DEV521", 8),
+        (COUNTS_OF_A_LOOP, {"device": ""}, {"device": ", device='cuda'"}, "DEV521", 6),
+        (SCRIPT, {"moved": ""}, {"moved": ".to(device)"}, "DEV524", 9),
+        (LOADED_BY_A_HELPER, {"moved": ""}, {"moved": ".to(model.device)"}, "DEV524", 14),
+        (BACKWARD, {"device": ""}, {"device": ", device=x.device"}, "DEV521", 13),
+        (TABLE_OF_A_PLAIN_OBJECT, {"moved": ""}, {"moved": ".to(x.device)"}, "DEV521", 7),
+    ],
+)
+def test_is_reported_until_mended(
+    program: str, left: dict[str, str], mended: dict[str, str], code: str, line: int
+) -> None:
+    assert reported(program.format(**left)) == [(code, line)]
+    assert reported(program.format(**mended)) == []
+
+
+def reported(source: str) -> list[tuple[str, int]]:
+    rules = [rule() for code, rule in all_rules().items() if code in CODES]
+    text = textwrap.dedent(source).encode()
+    return [
+        (each.code, each.site.line) for each in judge("p.py", text, rules, open_project()).findings
+    ]
