@@ -49,6 +49,17 @@ def test_places_are_told_by_cell(project: Path, capsys: pytest.CaptureFixture[st
     assert {"cell": 3, "line": 3, "column": 12}.items() <= found["location"].items()
 
 
+def test_messages_name_lines_of_cells(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = "from torch import nn\nmodel = nn.Embedding(9, 4).to('cuda')\n"
+    (project / "nb.ipynb").write_bytes(
+        notebook(TEXT, IMPORTS, model, "ids = torch.zeros(2).long()\nmodel(ids)\n")
+    )
+    _, out, _ = run(capsys)
+    assert "line 2 of cell 4 takes it together with a tensor on cuda" in out
+    assert "@@ -1,2 +1,2 @@" in out
+    assert "#~~" not in out, "the marks between cells are ours"
+
+
 def test_formats_of_whole_files_name_its_line(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -149,8 +149,10 @@ def _changed_lines(data: bytes, edits: Sequence[Edit], uncounted: int) -> Iterat
     start = _line_start(data, max(start - 1, 0))
     end = data.find(b"\n", max(edit.site.end for edit in edits))
     end = data.find(b"\n", end + 1) + 1 if end >= 0 else 0
-    before, above = data[start : end or len(data)], bisect_left(_line_feeds(data), start)
-    above -= uncounted
+    feeds = _line_feeds(data)
+    if uncounted:
+        start = max(start, feeds[uncounted - 1] + 1)  # the line above is that of a cell's mark
+    before, above = data[start : end or len(data)], bisect_left(feeds, start) - uncounted
     moved = [replace(edit, site=_moved(edit.site, start)) for edit in edits]
     diff = difflib.unified_diff(_lines(before), _lines(apply(before, moved)), n=1)
     for line in list(diff)[2:]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,9 +10,11 @@ from functools import lru_cache
 
 from tensortrail.analyzer.reading.notebooks.program import Mark, marks
 from tensortrail.analyzer.reading.source import Source
-from tensortrail.findings import Edit, Finding, Fix, Setting, Site
+from tensortrail.findings import Edit, Finding, Fix, Setting, Site, Step
 
 _NOTEBOOK = ".ipynb"
+_LINE = re.compile(r"\bline (\d+)(?! of )")
+"""In a message, of the file that the finding is in."""
 
 
 class Cells:
@@ -38,6 +41,15 @@ class Cells:
             file_end_line=in_file + lines * mark.step,
         )
 
+    def in_words(self, message: str) -> str:
+        """The message with the lines that it names as lines of cells."""
+
+        def place(found: re.Match[str]) -> str:
+            placed = self.place(Site("", int(found[1])))
+            return f"line {placed.line} of cell {placed.cell}" if placed.cell else found[0]
+
+        return _LINE.sub(place, message)
+
     def first_line(self, line: int) -> int:
         """The line of the program above the cell which that line is in."""
         return self._of(line)[1]
@@ -63,6 +75,11 @@ def broken(path: str, program: bytes) -> Iterator[tuple[str, Site]]:
 
 
 def in_cells(finding: Finding, read: Callable[[str], bytes]) -> Finding:
+    is_notebook = finding.site.file.endswith(_NOTEBOOK)
+
+    def words(text: str) -> str:
+        return _cells(read(finding.site.file)).in_words(text) if is_notebook else text
+
     def place(site: Site) -> Site:
         return _cells(read(site.file)).place(site) if site.file.endswith(_NOTEBOOK) else site
 
@@ -75,10 +92,14 @@ def in_cells(finding: Finding, read: Callable[[str], bytes]) -> Finding:
     def setting(each: Setting) -> Setting:
         return replace(each, at=place(each.at) if each.at else None)
 
+    def step(each: Step) -> Step:
+        return replace(each, site=place(each.site), message=words(each.message))
+
     return replace(
         finding,
         site=place(finding.site),
-        trail=tuple(replace(step, site=place(step.site)) for step in finding.trail),
+        message=words(finding.message),
+        trail=tuple(map(step, finding.trail)),
         fixes=tuple(map(fix, finding.fixes)),
         settings=tuple(map(setting, finding.settings)),
         siblings=tuple(map(place, finding.siblings)),
