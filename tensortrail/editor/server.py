@@ -17,6 +17,7 @@ from tensortrail.editor.checks import Checked, Checks
 from tensortrail.editor.last_run import LastRuns, beside
 from tensortrail.editor.open_documents import OpenDocuments
 from tensortrail.editor.projects import Projects, Requested
+from tensortrail.editor.protocol import Protocol
 from tensortrail.editor.unrecorded import faded, unrecorded
 from tensortrail.findings import Finding, Site
 
@@ -35,7 +36,9 @@ class Server(LanguageServer):
     """Knows what is open and what was found in it."""
 
     def __init__(self, requested: Requested, version: str) -> None:
-        super().__init__("tensortrail", version, notebook_document_sync=_NOTEBOOKS)
+        super().__init__(
+            "tensortrail", version, notebook_document_sync=_NOTEBOOKS, protocol_cls=Protocol
+        )
         self.projects = Projects(requested, self._complain)
         self.runs = LastRuns()
         self.checks = Checks(self._checked)

@@ -78,6 +78,14 @@ def test_findings_come_and_go_while_people_type(client: Client, folder: Path) ->
     assert client.diagnostics(uri) == ()
 
 
+def test_a_form_feed_ends_no_line(client: Client, folder: Path) -> None:
+    uri = (folder / "feed.py").as_uri()
+    client.open(uri, "x = 1  # \x0c\n" + RISKY)
+    device = lsp.Range(lsp.Position(2, 26), lsp.Position(2, 32))
+    client.change(uri, lsp.TextDocumentContentChangePartial(device, "device.type"))
+    assert client.diagnostics(uri) == ()
+
+
 def test_the_trail_is_related_information(client: Client, folder: Path) -> None:
     uri = (folder / "trail.py").as_uri()
     client.open(uri, TRAIL)
