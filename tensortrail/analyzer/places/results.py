@@ -93,7 +93,9 @@ def _stays_behind(held: Held) -> bool:
 
 
 def _roots(held: Held) -> set[str]:
-    return {each.subject for each in held.places if each.where is Where.OF}
+    """The arguments that it lies with."""
+    own = {"self" for each in held.places if each.where is Where.SELF}
+    return own | {each.subject for each in held.places if each.where is Where.OF}
 
 
 def _depends(meeting: Meeting, names: set[str]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import described, is_module, out_of_place, sets_up, unless
-from tensortrail.rules.devices._makers import outermost
+from tensortrail.rules.devices._makers import FACTORIES, outermost
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 
@@ -34,7 +34,7 @@ class ModuleNotMoved(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.HIGH
-    triggers = (("torch", ".to("), ("torch", ".cuda("))
+    triggers = (("torch", ".to("), ("torch", ".cuda("), ("torch", "device"))
     bad = (
         Bad(
             """\
@@ -71,6 +71,28 @@ def distances(loader):
 """,
             lines=(5,),
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.a(x)
+
+
+def main():
+    net = Net()
+    x = torch.randn(2, 8, device="cuda")
+    return net(x)
+""",
+            lines=(15,),
+        ),
     )
     good = (
         Good(
@@ -104,13 +126,34 @@ def features(images, prepared, device):
     return net(images.to(device))
 """
         ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.a(x.to(self.a.weight.device))
+
+
+def main():
+    net = Net()
+    x = torch.randn(2, 8, device="cuda")
+    return net(x)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
         reported: set[ast.AST] = set()
-        for function in outermost(module, module.calls("to", "cuda")):
+        for function in outermost(module, _placed(module)):
             if sets_up(function):
                 continue
             for meeting in module.places(function).meetings:
@@ -129,14 +172,23 @@ def features(images, prepared, device):
         what = module.text(getattr(made, "func", made))
         line = getattr(meeting.node, "lineno", 0)
         elsewhere = module.gpu_made_default()
+        certain = Severity.ERROR if there.where is Where.LITERAL else None
         return self.finding(
             module,
             made,
             f"the parameters of this `{what}` are on the default device: nothing moves it before "
             f"line {line} calls it with a tensor {described(there)}{unless(elsewhere)}",
-            severity=Severity.NOTE if elsewhere is not None else None,
+            severity=certain if elsewhere is None else Severity.NOTE,
             trail=(
                 (made, "made on the default device"),
                 (meeting.node, f"called with a tensor {described(there)}"),
             ),
         )
+
+
+def _placed(module: Module) -> Iterator[ast.Call]:
+    """Calls that put a tensor on a device."""
+    yield from module.calls("to", "cuda")
+    for call in module.calls(*FACTORIES):
+        if any(each.arg == "device" for each in call.keywords):
+            yield call
