@@ -201,8 +201,9 @@ class PlacesOfFile:
         facts = self._module.class_facts(dotted)
         if facts is None or not facts.is_module:
             return None
-        in_class = self.tree.class_of(call) is not None
-        made = Place(Where.SELF) if in_class else Place(Where.DEFAULT, by=call)
+        cls = self.tree.class_of(call)
+        is_part = cls is not None and (bool(cls.bases) or self.is_module(cls))
+        made = Place(Where.SELF) if is_part else Place(Where.DEFAULT, by=call)
         return Held(What.MODULE, frozenset({made}), cls=facts.name)
 
 
