@@ -56,7 +56,8 @@ def _window(edges: list[int], start: int, end: int, room: int) -> tuple[int, int
     last = first
     while last < count and edges[last + 1] - edges[first] <= room:
         last += 1
-    return first, max(last, min(start + 1, count))
+    flagged = min(start + 1, count) if end > start else start
+    return first, max(last, flagged)
 
 
 def _laid_out(line: str) -> tuple[list[str], list[int]]:

@@ -67,6 +67,8 @@ class FactoryWithoutDevice(Rule):
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (
         re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),
+        # A parameter that callers may leave out:
+        re.compile(rb"\bdevice\b[^=\n(]*=\s*(?:None\b|['\"]cpu)"),
     )
     bad = (
         Bad(

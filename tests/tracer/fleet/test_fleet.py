@@ -130,7 +130,8 @@ def test_spark_gives_the_same_rows(written: str, told: Any) -> None:
 
 
 def test_every_question_is_written_for_spark(written: str, told: Any) -> None:
-    """Where there is no Spark, at least its words are right."""
+    """Without Java too; Ibis knows how only where PySpark is installed."""
+    pytest.importorskip("pyspark", reason="needs pyspark")
     import ibis
 
     from tensortrail.tracer.fleet import questions, tables
