@@ -67,6 +67,8 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
         result = of_callee(world_of, called, world_of.world.callee(node))
         if result is None and called.dotted:
             result = world_of.world.made(node, called.dotted)
+            if result is not None and (_is_told_where(called) or env.ambient is not None):
+                result = replace(result, places=frozenset())
         if result is not None:
             return result
     elif isinstance(func, ast.Name):
@@ -124,7 +126,7 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
             place = _without_device(world_of, called, env)
         return Held(What.TENSOR, place or frozenset())
     if dotted.startswith("torch.nn.") and dotted.rpartition(".")[2][:1].isupper():
-        return _of_torch_class(called, _in_module(world_of))
+        return _of_torch_class(world_of, called, env)
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):
         return _operation(world_of, called, env)
     if dotted.startswith("torch.distributed.") and called.last_name in names("meets", "processes"):
@@ -221,18 +223,32 @@ def _in_module(world_of: Evaluating) -> bool:
     return cls is not None and (bool(cls.bases) or world_of.world.is_module(cls))
 
 
-def _of_torch_class(called: Called, in_class: bool) -> Held:
-    last = called.dotted.rpartition(".")[2]
+def _of_torch_class(world_of: Evaluating, called: Called, env: Environment) -> Held:
+    last, in_class = called.dotted.rpartition(".")[2], _in_module(world_of)
     if last in ("Parameter", "Buffer"):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, last.lower())}))
-    made = Place(Where.SELF) if in_class else Place(Where.DEFAULT, by=called.node)
+    made = frozenset({Place(Where.SELF)}) if in_class else _put(world_of, called, env)
     cls = _class_of_torch(last)
     if cls == "box" and any(each.cls == "leaf" for each in called.operands):
-        return Held(What.MODULE, frozenset({made}), cls="leaf" if last == "Sequential" else cls)
+        return Held(What.MODULE, made, cls="leaf" if last == "Sequential" else cls)
     weights = _weights(called) if cls == "bare" and not in_class else None
     if weights is not None:
         return Held(What.MODULE, weights.places, cls="leaf")
-    return Held(What.MODULE, frozenset({made}), cls=cls)
+    return Held(What.MODULE, made, cls=cls)
+
+
+def _put(world_of: Evaluating, called: Called, env: Environment) -> frozenset[Place]:
+    """Where a module of torch puts its parameters; nothing is known of `**factory_kwargs`."""
+    given = device_given(world_of, called, env)
+    if given is not None or called.unpacks:
+        return given or frozenset()
+    return _without_device(world_of, called, env)
+
+
+def _is_told_where(called: Called) -> bool:
+    """Something among the arguments may say where the parameters go."""
+    told = called.unpacks or "device" in called.nodes
+    return told or any(each.what is What.DEVICE for each in called.operands)
 
 
 def _weights(called: Called) -> Held | None:

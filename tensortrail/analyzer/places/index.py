@@ -204,9 +204,24 @@ class PlacesOfFile:
         cls = self.tree.class_of(call)
         is_part = cls is not None and (bool(cls.bases) or self.is_module(cls))
         made = Place(Where.SELF) if is_part else Place(Where.DEFAULT, by=call)
-        return Held(What.MODULE, frozenset({made}), cls=facts.name)
+        known = is_part or not (self.sets_default_device or self._puts_itself(dotted))
+        return Held(What.MODULE, frozenset({made} if known else ()), cls=facts.name)
+
+    def _puts_itself(self, dotted: str) -> bool:
+        """The class asks for a device, or moves something, while an object is set up."""
+        found = self._definition(dotted)
+        if found is None or not isinstance(found[1], ast.ClassDef):
+            return True
+        init = found[0].places_of_file.method(found[1], "__init__")
+        if init is None:
+            return False
+        file, function = init
+        names = {each.arg for each in file.tree.nodes(ast.arg, function)}
+        asked = {each.attr for each in file.tree.nodes(ast.Attribute, function)}
+        return bool((names | asked) & _PUTS)
 
 
+_PUTS = frozenset({"device", "cuda", "to", "to_empty", "device_map"})
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign)
 
 

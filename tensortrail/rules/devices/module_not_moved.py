@@ -147,6 +147,39 @@ def main():
     return net(x)
 """
         ),
+        Good(
+            """\
+import torch
+
+
+def works(device):
+    embedding = torch.randn(3, 4, 10, device=device)
+    norm = torch.nn.LayerNorm(10, device=device)
+    return norm(embedding)
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, where):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+        self.to(where)
+
+    def forward(self, x):
+        return self.a(x)
+
+
+def main(where):
+    net = Net(where)
+    x = torch.randn(2, 8).to(where)
+    return net(x)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
