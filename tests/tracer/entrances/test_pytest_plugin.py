@@ -136,6 +136,7 @@ def test_meets():
 """
 
 
+@pytest.mark.complete
 def test_it_began_in_this_test_and_not_in_another_one(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(MEETS)
     text = outcomes(tmp_path, "--tensortrail", "--tensortrail-directory", "run")

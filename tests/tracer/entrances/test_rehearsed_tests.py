@@ -201,6 +201,7 @@ def check(text: str) -> None:
 
 
 @pytest.mark.skipif("triton" in sys.modules, reason="the tests expect no triton")
+@pytest.mark.complete
 def test_each_test_on_clean_devices(folder: Path) -> None:
     code, ended, text = ran(folder, "--rehearse", "cuda:2x1GiB")
     assert code == 1

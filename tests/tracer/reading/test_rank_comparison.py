@@ -100,6 +100,7 @@ def test_nothing_is_left_of_those_that_ended_well(folder: Path) -> None:
     assert not list((folder / "run").glob("*.standing"))
 
 
+@pytest.mark.complete
 def test_every_report_says_it(folder: Path) -> None:
     text = reported(folder)
     assert "Where ranks differ" in text
@@ -122,6 +123,7 @@ def test_every_report_says_it(folder: Path) -> None:
     assert '"differences"' in data
 
 
+@pytest.mark.complete
 def test_a_rank_that_hangs_and_one_that_waits_for_it(tmp_path: Path) -> None:
     ranks = started(tmp_path, HANGS.format(rank_1="time.sleep(1000)"))
     try:
