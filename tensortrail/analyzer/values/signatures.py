@@ -10,6 +10,7 @@ from tensortrail.analyzer.facts import hints
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.functions import params_of
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import TENSORS
 
@@ -64,14 +65,8 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
 
 
 def _with_chosen_default(function: FunctionNode) -> Iterator[str]:
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    pairs: list[tuple[ast.arg, ast.expr | None]]
-    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
-    pairs += [*zip(given.kwonlyargs, given.kw_defaults, strict=True)]
-    for each, default in pairs:
-        is_none = isinstance(default, ast.Constant) and default.value is None
-        if default is not None and not is_none:
+    for each, default in with_defaults(function.args):
+        if not (isinstance(default, ast.Constant) and default.value is None):
             yield each.arg
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._customs import (
     MAKERS,
     is_factory_of_torch,
@@ -78,11 +79,7 @@ def parameters(function: FunctionNode) -> list[ast.arg]:
 
 def optional(function: FunctionNode) -> set[str]:
     """Parameters that have a default."""
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    with_default = positional[len(positional) - len(given.defaults) :]
-    keywords = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    return {each.arg for each in with_default} | {each.arg for each, said in keywords if said}
+    return {each.arg for each, _ in with_defaults(function.args)}
 
 
 def is_read(module: Module, function: FunctionNode, name: str) -> bool:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.tensor_origin import is_dtype
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
@@ -162,13 +163,8 @@ def names_cuda(module: Module, function: FunctionNode) -> bool:
 
 def is_for_cuda(module: Module, function: FunctionNode, at_hand: ast.AST) -> bool:
     """The device that is given is a CUDA one by default: the function is for these."""
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    pairs = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
-    pairs += [
-        (arg, said) for arg, said in zip(given.kwonlyargs, given.kw_defaults, strict=True) if said
-    ]
-    return any(arg is at_hand and is_cuda_literal(module, said) for arg, said in pairs)
+    default = next((said for arg, said in with_defaults(function.args) if arg is at_hand), None)
+    return default is not None and is_cuda_literal(module, default)
 
 
 def _is_accelerator(module: Module, function: FunctionNode, node: ast.Name) -> bool:

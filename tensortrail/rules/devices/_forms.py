@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared import objects
 from tensortrail.rules.view import Module
 
 _NUMBERS = frozenset({"torch.cuda.current_device", "torch.xpu.current_device"})
@@ -63,7 +65,7 @@ def zero_for_none(module: Module, call: ast.Call) -> ast.BoolOp | None:
     """`index or 0` as the number of a device, where `index` is an argument that may be None."""
     if module.qualified(call.func) not in ("torch.device", "torch.cuda.device"):
         return None
-    for each in (*call.args, *(keyword.value for keyword in call.keywords)):
+    for each in objects.given(call):
         if not isinstance(each, ast.BoolOp) or not isinstance(each.op, ast.Or):
             continue
         first, last = each.values[0], each.values[-1]
@@ -75,19 +77,12 @@ def zero_for_none(module: Module, call: ast.Call) -> ast.BoolOp | None:
 
 def _may_be_none(module: Module, name: ast.expr) -> bool:
     function = module.function_of(name)
-    given = function.args if function is not None else None
-    positional = [*given.posonlyargs, *given.args] if given is not None else []
-    defaults = given.defaults if given is not None else []
-    pairs = [*zip(reversed(positional), reversed(defaults), strict=False)]
-    if given is not None:
-        named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-        pairs += [(each, default) for each, default in named if default is not None]
-    return any(
+    return function is not None and any(
         isinstance(name, ast.Name)
         and each.arg == name.id
         and isinstance(default, ast.Constant)
         and default.value is None
-        for each, default in pairs
+        for each, default in with_defaults(function.args)
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._makers import outermost
+from tensortrail.rules.shared import objects
 from tensortrail.rules.view import FunctionNode, Module
 
 
@@ -159,6 +160,6 @@ def _is_passed(module: Module, function: FunctionNode, name: str) -> bool:
     return any(
         isinstance(each, ast.Name) and each.id == name
         for call in module.nodes(ast.Call, function)
-        for each in (*call.args, *(keyword.value for keyword in call.keywords))
+        for each in objects.given(call)
         if not isinstance(call.func, ast.Name) or call.func.id not in ("len", "zip", "enumerate")
     )

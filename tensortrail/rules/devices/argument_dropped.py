@@ -8,6 +8,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, parameters
 from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
+from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -261,8 +262,5 @@ def _unread(module: Module, function: FunctionNode) -> Iterator[str]:
 
 
 def _fix(module: Module, call: ast.Call, name: str) -> Fix | None:
-    given = [*call.args, *(each.value for each in call.keywords)]
-    if not given or isinstance(given[-1], ast.GeneratorExp):
-        return None
-    edit = module.insert_after(given[-1], f", {name}={name}")
-    return module.fix(f"pass `{name}` on", Safety.UNSAFE, edit)
+    edit = mends.keyword_given(module, call, name, name)
+    return module.fix(f"pass `{name}` on", Safety.UNSAFE, edit) if edit is not None else None

@@ -15,6 +15,7 @@ from tensortrail.rules.devices._accepted import (
     parameters,
 )
 from tensortrail.rules.devices._customs import is_explained, is_followed_by
+from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -181,8 +182,7 @@ def _place(module: Module, call: ProjectCall) -> str:
 
 
 def _fix(module: Module, call: ast.Call, name: str, said: str) -> Fix | None:
-    given = [*call.args, *(each.value for each in call.keywords)]
-    if not given or isinstance(given[-1], ast.GeneratorExp):
+    edit = mends.keyword_given(module, call, name, said)
+    if edit is None:
         return None
-    edit = module.insert_after(given[-1], f", {name}={said}")
     return module.fix(f"pass `{name}={said}`", Safety.UNSAFE, edit)

@@ -16,6 +16,7 @@ from tensortrail.rules.devices._weights import (
     owner_of_parameters,
     tests_meta,
 )
+from tensortrail.rules.shared import objects
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.operations import operations
@@ -296,7 +297,7 @@ class Loader:
         """`model(x.to(next(model.parameters()).device))`."""
         for call in module.nodes(ast.Call, function):
             owner = module.text(call.func)
-            for given in (*call.args, *(each.value for each in call.keywords)):
+            for given in objects.given(call):
                 said = said_device(module, given) if isinstance(given, ast.Call) else None
                 if said is not None and module.text(said) == f"next({owner}.parameters()).device":
                     yield self.finding(
@@ -324,7 +325,7 @@ class Loader:
             if not called:
                 continue
             yield from self._before(module, call, called)
-            for given in (*call.args, *(each.value for each in call.keywords)):
+            for given in objects.given(call):
                 said = said_device(module, given) if isinstance(given, ast.Call) else None
                 if said is not None:
                     yield from self._offloaded(module, said, called)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Branch, Good, Guard, Module, Rule, Timeline
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared import device_maps
 from tensortrail.rules.shared.sentences import one_line
 
@@ -249,15 +250,7 @@ def _is_yes_or_no(module: Module, function: ast.FunctionDef, argument: ast.arg) 
     """Annotated as a bool, or True or False unless it is given."""
     if argument.annotation is not None:
         return "bool" in module.text(argument.annotation)
-    arguments = function.args
-    placed = [*arguments.posonlyargs, *arguments.args][::-1]
-    defaults = dict(zip(placed, arguments.defaults[::-1], strict=False))
-    defaults |= {
-        each: default
-        for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if default is not None
-    }
-    default = defaults.get(argument)
+    default = dict(with_defaults(function.args)).get(argument)
     return isinstance(default, ast.Constant) and isinstance(default.value, bool)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Setting
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.shared import objects
 
 _CONVERSION = re.compile(
     r"^_?(revert|reverse|convert|transform|remap|translate|apply)_\w*"
@@ -34,8 +35,7 @@ def is_conversion(module: Module, call: ast.Call) -> bool:
     """It turns a state dict into one of other names or shapes."""
     if not _CONVERSION.match(last_name(module, call)):
         return False
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return any(_is_state_dict(module, each) for each in given)
+    return any(_is_state_dict(module, each) for each in objects.given(call))
 
 
 def joins_weights(module: Module, call: ast.Call) -> bool:

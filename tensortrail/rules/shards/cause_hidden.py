@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Kind, Module, Near, Rule, T
 from tensortrail.rules.shards._call import filled_with_dicts, keep_whole, one_file
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.shards._unbound import used_unbound
+from tensortrail.rules.shared import objects
 from tensortrail.rules.shared.sentences import one_line
 
 _WORK = re.compile(
@@ -297,7 +298,7 @@ def _work_in(module: Module, tried: ast.Try) -> ast.Call | None:
 def _of_weights(module: Module, call: ast.Call) -> bool:
     """A module, a tensor or a dict of them is worked on."""
     owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
-    given = [*owner, *call.args, *(each.value for each in call.keywords)]
+    given = [*owner, *objects.given(call)]
     return any(
         value.is_tensor or value.may_be(Kind.MODULE, Kind.STATE_DICT)
         for value in map(module.value_of, given)
