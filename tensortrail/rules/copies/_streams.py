@@ -33,6 +33,11 @@ def side_blocks(module: Module) -> Iterator[SideBlock]:
                 yield SideBlock(node, stream, name_of(module, stream))
 
 
+def is_stream_context(module: Module, context: ast.expr) -> bool:
+    """What runs under it runs on the stream that it names."""
+    return _stream(module, context) is not None
+
+
 def _stream(module: Module, context: ast.expr) -> ast.expr | None:
     if isinstance(context, ast.Name):
         origins = module.value_of(context).origins

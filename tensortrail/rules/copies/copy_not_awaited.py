@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.copies._elements import early_elements
 from tensortrail.rules.copies._streams import SideBlock, side_blocks, unfinished_copies, waits_for
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, root_of, within
@@ -19,7 +20,8 @@ class CopyNotAwaited(Rule):
     whose result is used after the block, or kept in an attribute, a container or an argument,
     while nothing waits for `s`: no `wait_stream(s)`, no `s.synchronize()`, no event recorded
     after the copy. Waiting for another stream does not count. The same is said of a tensor that
-    the block computes and binds to a name.
+    the block computes and binds to a name, and of elements of a list that it fills round by round
+    and that are read outside of it before anybody waits.
 
     ## Why is this bad?
     The block only queues the copy on `s`. The current stream does not wait for `s`: its next
@@ -114,6 +116,23 @@ def norms(x: torch.Tensor, y: torch.Tensor, side):
     return x / sums
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def spread(parts, streams, weight):
+    done = [None] * len(parts)
+    for i, part in enumerate(parts):
+        with torch.cuda.stream(streams[i % 2]):
+            done[i] = torch.matmul(part, weight)
+        if i > 0:
+            streams[(i - 1) % 2].wait_event(weight.ready)
+            total = torch.maximum(done[0], done[i - 1])
+    torch.cuda.current_stream().wait_stream(streams[1])
+    return total
+""",
+            lines=(10,),
+        ),
     )
     good = (
         Good(
@@ -149,6 +168,21 @@ class Prefetcher:
             """\
 import torch
 
+def spread(parts, streams, weight):
+    done = [None] * len(parts)
+    for i, part in enumerate(parts):
+        with torch.cuda.stream(streams[i % 2]):
+            done[i] = torch.matmul(part, weight)
+        if i > 0:
+            torch.cuda.current_stream().wait_stream(streams[(i - 1) % 2])
+            total = torch.maximum(done[0], done[i - 1])
+    return total
+"""
+        ),
+        Good(
+            """\
+import torch
+
 def upload(rows, device):
     stream = torch.cuda.current_stream()
     with torch.cuda.stream(stream):
@@ -162,11 +196,25 @@ def upload(rows, device):
         if in_tests(module):
             return
         for block in side_blocks(module):
+            yield from self._elements(module, block)
             copies = list(unfinished_copies(module, block))
             if not copies:
                 yield from self._computed(module, block)
             elif not _is_awaited(module, block, copies):
                 yield from self._found(module, block, copies[0])
+
+    def _elements(self, module: Module, block: SideBlock) -> Iterator[Finding]:
+        """`parts[i]`, which another round reads on another stream."""
+        for filled, use in early_elements(module, block):
+            stream, name = module.text(block.stream), module.text(filled.value)
+            yield self.finding(
+                module,
+                use,
+                f"line {filled.lineno} fills `{name}` on `{stream}`, and this reads it on the "
+                "current stream although nothing has waited for the other one: the values may not "
+                "be there yet",
+                trail=[(filled, f"filled on `{stream}`"), (use, "read here")],
+            )
 
     def _computed(self, module: Module, block: SideBlock) -> Iterator[Finding]:
         """What the block computes and binds to a name."""

@@ -6,17 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
-from tensortrail.rules.shards._replaced import state_dict_of
+from tensortrail.rules.shards._snapshots import Snapshot, snapshot_of
 from tensortrail.rules.shared.objects import called, given, name_of, receiver, within
 
 Loop = ast.For | ast.While
 _LOOPS = (ast.For, ast.While)
 
 
-def kept_state(module: Module, value: ast.expr) -> str:
-    """The name of `m` where `m.state_dict()` is kept, by itself or among other things."""
+def kept_state(module: Module, value: ast.expr) -> Snapshot | None:
+    """The state dict that is kept, by itself or among other things."""
     members = value.values if isinstance(value, ast.Dict) else [value]
-    return next(filter(None, (state_dict_of(module, each) for each in members)), "")
+    return next(filter(None, (snapshot_of(module, each) for each in members)), None)
 
 
 def round_kept(

@@ -14,7 +14,9 @@ class BestRoundNotCopied(Rule):
 
     ## What it does
     Finds `best = model.state_dict()`, by itself or in a dict, under a condition in a loop that
-    trains `model`, if `best` is used behind the loop.
+    trains `model`, if `best` is used behind the loop. The same is said of copies that are none:
+    `dict(model.state_dict())`, `copy.copy` of it, and, as a warning, values taken by `.cpu()`,
+    which copies nothing while the model is on the CPU.
 
     ## Why is this bad?
     A state dict holds the tensors of the model, not copies. The rounds that follow change them in
@@ -86,8 +88,41 @@ def fit(model, train_epoch, measured):
 """,
             lines=(11,),
         ),
+        Bad(
+            """\
+def fit(model, optimizer, loader, measured):
+    best, kept = 0.0, None
+    for _ in range(10):
+        for batch in loader:
+            optimizer.zero_grad()
+            model(batch).backward()
+            optimizer.step()
+        if measured(model) > best:
+            best = measured(model)
+            kept = {name: value.detach().cpu() for name, value in model.state_dict().items()}
+    model.load_state_dict(kept)
+    return model
+""",
+            lines=(10,),
+        ),
     )
     good = (
+        Good(
+            """\
+def fit(model, optimizer, loader, measured):
+    best, kept = 0.0, None
+    for _ in range(10):
+        for batch in loader:
+            optimizer.zero_grad()
+            model(batch).backward()
+            optimizer.step()
+        if measured(model) > best:
+            best = measured(model)
+            kept = {name: value.cpu().clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(kept)
+    return model
+"""
+        ),
         Good(
             """\
 import torch
@@ -162,18 +197,19 @@ def first_good(model, optimizer, loader, measured):
             return
         for assign in module.nodes(ast.Assign):
             target = assign.targets[0]
-            owner = kept_state(module, assign.value)
-            if not owner or not isinstance(target, ast.Name):
+            kept = kept_state(module, assign.value)
+            if kept is None or not isinstance(target, ast.Name):
                 continue
-            found = round_kept(module, assign, target.id, owner)
+            found = round_kept(module, assign, target.id, kept.owner)
             if found is None or is_filled(module, assign, target.id):
                 continue
             training, use = found
             yield self.finding(
                 module,
                 assign,
-                f"`{target.id}` is to keep `{owner}` as it is in this round, and holds its tensors "
-                f"themselves: line {training.lineno} trains them on, and line {use.lineno} uses "
-                "the values of the last round",
+                f"`{target.id}` is to keep `{kept.owner}` as it is in this round, and holds its "
+                f"tensors themselves{kept.when}: line {training.lineno} trains them on, and line "
+                f"{use.lineno} uses the values of the last round",
+                severity=Severity.WARNING if kept.by_device else None,
                 trail=[(training, "trained on here"), (use, "used here")],
             )

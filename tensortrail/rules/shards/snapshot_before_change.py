@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shards._replaced import data_swaps, state_dict_of, swapped_modules
+from tensortrail.rules.shards._replaced import data_swaps, swapped_modules
+from tensortrail.rules.shards._snapshots import Snapshot, snapshot_of
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, within
 
@@ -174,14 +175,15 @@ def prepare(model, distribute):
             return
         for assign in module.nodes(ast.Assign):
             target = assign.targets[0]
-            owner = state_dict_of(module, assign.value)
-            if not owner or len(assign.targets) > 1 or module.function_of(assign) is None:
+            kept = snapshot_of(module, assign.value)
+            if kept is None or len(assign.targets) > 1 or module.function_of(assign) is None:
                 continue
             if isinstance(target, ast.Name):
-                yield from self._swapped(module, assign, target.id, owner)
-                yield from self._restored(module, assign, target.id, owner)
+                if not kept.by_device:
+                    yield from self._swapped(module, assign, target.id, kept.owner)
+                yield from self._restored(module, assign, target.id, kept)
             elif isinstance(target, ast.Attribute) and module.text(target).startswith("self."):
-                yield from self._restored_later(module, assign, module.text(target), owner)
+                yield from self._restored_later(module, assign, module.text(target), kept)
 
         yield from self._aliased(module)
 
@@ -223,8 +225,9 @@ def prepare(model, distribute):
                 return
 
     def _restored(
-        self, module: Module, assign: ast.Assign, name: str, owner: str
+        self, module: Module, assign: ast.Assign, name: str, kept: Snapshot
     ) -> Iterator[Finding]:
+        owner = kept.owner
         restores = [
             call for call in module.later(assign, ast.Call) if _loads(module, call, owner, name)
         ]
@@ -235,15 +238,17 @@ def prepare(model, distribute):
             yield self.finding(
                 module,
                 assign,
-                f"`{name}` holds the tensors of `{owner}` itself, not copies: what line "
+                f"`{name}` holds the tensors of `{owner}` itself, not copies{kept.when}: what line "
                 f"{change.lineno} changes is changed in `{name}` too, and loading it in line "
                 f"{restores[0].lineno} restores nothing",
+                severity=Severity.WARNING if kept.by_device else None,
                 trail=[(change, "changed in place here"), (restores[0], "to be restored here")],
             )
 
     def _restored_later(
-        self, module: Module, assign: ast.Assign, name: str, owner: str
+        self, module: Module, assign: ast.Assign, name: str, kept: Snapshot
     ) -> Iterator[Finding]:
+        owner = kept.owner
         cls, function = module.class_of(assign), module.function_of(assign)
         if cls is None or not owner.startswith("self.") or _is_made_again(module, cls, owner):
             return
@@ -254,8 +259,8 @@ def prepare(model, distribute):
                 yield self.finding(
                     module,
                     assign,
-                    f"`{name}` holds the tensors of `{owner}` itself, not copies: whatever "
-                    f"changes the model in place changes it too, and line {call.lineno} "
+                    f"`{name}` holds the tensors of `{owner}` itself, not copies{kept.when}: "
+                    f"whatever changes the model in place changes it too, and line {call.lineno} "
                     "restores nothing",
                     severity=Severity.WARNING,
                     confidence=Confidence.MEDIUM,
