@@ -32,12 +32,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         from tensortrail.cli.console import fail
 
+        if hint := _how_to_get(error):
+            fail(f"{error}, which this command needs", hint)
+            return FAILED
         fail(
             f"internal error: {type(error).__name__}: {error}",
             "this is a defect of tensortrail: please report it with the output of the same "
             "command run with TENSORTRAIL_DEBUG=1",
         )
         return FAILED
+
+
+def _how_to_get(error: Exception) -> str:
+    """The extra that a missing package belongs to; "" for any other error."""
+    if not isinstance(error, ModuleNotFoundError):
+        return ""
+    from tensortrail.cli.extras import how_to_get
+
+    return how_to_get((error.name or "").partition(".")[0])
 
 
 def _run(arguments: list[str]) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from argparse import Namespace
-from importlib.util import find_spec
 from pathlib import Path
 
 from tensortrail.cli.console import fail, say, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED
+from tensortrail.cli.extras import install, lacking
 from tensortrail.files import write
 
 PROGRAM = '''\
@@ -56,8 +56,8 @@ STEPS = (
 
 def run(options: Namespace) -> int:
     folder = Path(options.folder)
-    if find_spec("torch") is None or find_spec("msgpack") is None:
-        fail("the demo records a program, which needs torch and tensortrail's extra `trace`")
+    if package := lacking("trace"):
+        fail(f"{package} is not installed here", f"the demo records a run: {install('trace')}")
         return FAILED
     program = folder / "train.py"
     if program.exists():

@@ -3,7 +3,6 @@ need of a wrapper tensor subclass, and whether it does that."""
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail, wants_color, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.cli.extras import install, lacking
 from tensortrail.files import write
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ COLORS = {"handled": "green", "not applicable": "dim"}
 
 
 def run(options: Namespace) -> int:
-    if importlib.util.find_spec("torch") is None:
-        fail(
-            "torch is not installed here", "the operations are run: pip install tensortrail[trace]"
-        )
+    if package := lacking("trace"):
+        fail(f"{package} is not installed here", f"the operations are run: {install('trace')}")
         return FAILED
     from tensortrail.doctor.subclass.words import CannotMake
     from tensortrail.tracer.rehearsal.devices.spec import SpecError

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import fail, say
 from tensortrail.cli.exit_codes import CLEAN, FAILED
+from tensortrail.cli.extras import install
 from tensortrail.cli.report_output import BINARY, chosen, emit, run_path
 from tensortrail.config import ConfigError
 
@@ -65,7 +66,7 @@ def write_parquet(files: RunFiles, folder: str, select: str) -> None:
     except OSError as error:
         raise ConfigError(f"{folder}: {error.strerror or error}") from error
     except ImportError as error:
-        raise ConfigError(f"{error}: pip install tensortrail[export]") from error
+        raise ConfigError(f"{error}: {install('export')}") from error
     say(f"tensortrail: wrote {folder}")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tensortrail.cli import report_ranks
 from tensortrail.cli.console import fail, say
 from tensortrail.cli.exit_codes import CLEAN, FAILED
+from tensortrail.cli.extras import install
 from tensortrail.cli.report_output import BINARY, chosen, emit, file_for, report_of, run_path, show
 from tensortrail.config import ConfigError
 from tensortrail.files import stay_inside
@@ -94,7 +95,7 @@ def _to_file(timeline: RunTimeline, options: Namespace) -> int:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
     except ImportError as error:
-        raise ConfigError(f"{error}: pip install tensortrail[export]") from error
+        raise ConfigError(f"{error}: {install('export')}") from error
     say(f"tensortrail: wrote {path}")
     return CLEAN
 

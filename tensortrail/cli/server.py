@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from tensortrail import __version__
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.cli.console import fail, say
 from tensortrail.cli.exit_codes import CLEAN, FAILED
+from tensortrail.cli.extras import install, lacking
 from tensortrail.config import ConfigError
 
 SETTINGS: dict[str, type] = {
@@ -28,8 +28,8 @@ SETTINGS: dict[str, type] = {
 
 
 def run(options: Namespace) -> int:
-    if find_spec("pygls") is None or find_spec("lsprotocol") is None:
-        fail("the language server needs the extra `editor`: pip install 'tensortrail[editor]'")
+    if package := lacking("editor"):
+        fail(f"{package} is not installed here", f"the server needs it: {install('editor')}")
         return FAILED
     from tensortrail.editor.server import made
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from tensortrail.cli.console import fail, say
 from tensortrail.cli.ending import Ending
 from tensortrail.cli.exit_codes import FAILED, FOUND
+from tensortrail.cli.extras import install, lacking
 from tensortrail.cli.launchers import instead
 from tensortrail.cli.suggestions import Parser
 
@@ -74,8 +74,8 @@ def main(arguments: Sequence[str]) -> int:
     if not options.module and not os.path.lexists(program[0]):  # known before torch is imported
         fail(f"{program[0]}: cannot be read: No such file or directory")
         return FAILED
-    if importlib.util.find_spec("torch") is None:
-        fail("torch is not installed here", "a recording needs it: pip install tensortrail[trace]")
+    if package := lacking("trace"):
+        fail(f"{package} is not installed here", f"a recording needs it: {install('trace')}")
         return FAILED
     return _start(options, program)
 

@@ -52,7 +52,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
                 raise pytest.UsageError(f"{name} needs --rehearse")
         return
     if importlib.util.find_spec("torch") is None:
-        raise pytest.UsageError("--rehearse needs torch: pip install tensortrail[trace]")
+        raise pytest.UsageError("--rehearse needs torch: pip install 'tensortrail[trace]'")
     from tensortrail.tracer.entrances.expected_failures import expected_failures
     from tensortrail.tracer.entrances.moved_inputs import MovedInputs
     from tensortrail.tracer.entrances.rehearsed_tests import RehearsedTests

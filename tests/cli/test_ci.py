@@ -76,6 +76,19 @@ def test_the_action_annotates_summarizes_and_fails(project: Path) -> None:
     assert (code, summary) == (2, "")
 
 
+def test_the_documented_workflow_is_one_and_checks_a_push_too() -> None:
+    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    workflow = yaml.load(text.split("```yaml\n")[1].split("```")[0], yaml.BaseLoader)
+    assert workflow.keys() == {"name", "on", "jobs"}
+    assert set(workflow["on"]) == {"pull_request", "push"}
+    ours = workflow["jobs"]["tensortrail"]["steps"][2]
+    assert ours["uses"].startswith("<account>/tensortrail@")
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    assert ours["with"].keys() <= action["inputs"].keys()
+    base = ours["with"]["changed-only"]
+    assert base.startswith("${{ github.base_ref && "), "a push has no base: all is checked"
+
+
 def test_the_job_of_gitlab_reports_and_fails(project: Path) -> None:
     (job,) = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text(encoding="utf-8")).values()
     done = bash("\n".join(job["script"]), project, **job["variables"])

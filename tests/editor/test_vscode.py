@@ -31,6 +31,8 @@ def test_its_settings_are_the_servers() -> None:
     assert all(f'"{name}"' in passed for name in SETTINGS)
     assert told["main"] == "./out/extension.js"
     assert told["capabilities"]["untrustedWorkspaces"]["supported"] is False
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert "](.." not in readme, "vsce packages no file with such a link"
     assert told["version"].split(".")[:1] == __version__.split(".")[:1]
 
 
