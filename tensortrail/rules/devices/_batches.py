@@ -53,7 +53,7 @@ def batches(module: Module) -> Iterator[Batch]:
 def _bound_together(module: Module) -> Iterator[tuple[ast.AST, Sequence[str]]]:
     """`for x, y in loader`, `for i, (x, y) in enumerate(loader)`, `x, y = batch` in such a loop."""
     for loop in module.nodes(ast.For):
-        names = _names(_without_counter(loop))
+        names = names_bound(without_counter(loop))
         if len(names) > 1:
             yield loop, names
         if len(names) != 1:
@@ -61,18 +61,18 @@ def _bound_together(module: Module) -> Iterator[tuple[ast.AST, Sequence[str]]]:
         for assign in module.nodes(ast.Assign, loop):
             value = assign.value
             if isinstance(value, ast.Name) and value.id == names[0]:
-                parts = _names(assign.targets[0])
+                parts = names_bound(assign.targets[0])
                 if len(parts) > 1:
                     yield loop, parts
 
 
-def _without_counter(loop: ast.For) -> ast.expr:
+def without_counter(loop: ast.For) -> ast.expr:
     target, over = loop.target, loop.iter
     counted = isinstance(over, ast.Call) and called(over) == "enumerate"
     return target.elts[-1] if counted and isinstance(target, ast.Tuple) else target
 
 
-def _names(target: ast.expr) -> Sequence[str]:
+def names_bound(target: ast.expr) -> Sequence[str]:
     """The names of the innermost tuple."""
     if isinstance(target, ast.Name):
         return [target.id]
@@ -80,7 +80,7 @@ def _names(target: ast.expr) -> Sequence[str]:
         return []
     inner = [each for each in target.elts if isinstance(each, (ast.Tuple, ast.List))]
     if len(inner) == 1:
-        return _names(inner[0])
+        return names_bound(inner[0])
     return [each.id for each in target.elts if isinstance(each, ast.Name) and each.id != "_"]
 
 
@@ -171,12 +171,13 @@ def _is_cast(module: Module, call: ast.Call) -> bool:
 
 def keeps_device(module: Module, call: ast.Call) -> bool:
     """A function of torch, or a module: it answers where its input is."""
-    return module.qualified(call.func).startswith("torch.") or _is_a_module(module, call.func)
+    return module.qualified(call.func).startswith("torch.") or is_a_module(module, call.func)
 
 
-def _is_a_module(module: Module, func: ast.expr) -> bool:
-    """By what it is made of, or because the file asks it for what only modules have."""
-    if module.kind_of(func) is Kind.MODULE:
+def is_a_module(module: Module, func: ast.expr) -> bool:
+    """By what it is made of, or because the file asks it for what only modules have, or moves what
+    can be called."""
+    if module.kind_of(func) is Kind.MODULE or _is_own_call(module, func):
         return True
     origins = module.value_of(func).origins if isinstance(func, (ast.Name, ast.Attribute)) else ()
     if any(module.qualified(each).startswith("torch.nn.") for each in origins):
@@ -185,9 +186,16 @@ def _is_a_module(module: Module, func: ast.expr) -> bool:
     return module.text(func) in module.once(_modules_of_file, file)
 
 
+def _is_own_call(module: Module, func: ast.expr) -> bool:
+    """`self(x)` in a module."""
+    cls = module.class_of(func) if isinstance(func, ast.Name) and func.id == "self" else None
+    facts = module.class_facts(cls) if cls is not None else None
+    return facts is not None and facts.is_module
+
+
 def _modules_of_file(module: Module, file: ast.AST) -> frozenset[str]:
     return frozenset(
         module.text(call.func.value)
-        for call in module.calls(*_OF_MODULES)
+        for call in module.calls(*_OF_MODULES, "to", "cuda")
         if isinstance(call.func, ast.Attribute)
     )

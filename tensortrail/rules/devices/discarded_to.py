@@ -4,9 +4,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._dropped import changes_nothing, is_provoked, moves_bytes
+from tensortrail.rules.devices._dropped_batch import taken_as_tensor, written_back
 from tensortrail.rules.devices._rebound import (
     copies_not_in_place,
     may_be_tensor_given_back,
@@ -41,7 +42,8 @@ class DiscardedTo(Rule):
 
     ## What it does
     Flags a statement that is nothing but `t.to(...)`, `t.cpu()`, `t.cuda()`, `t.detach()` and
-    the like, where `t` is a tensor. Modules move in place and are not flagged. Also flags
+    the like, where `t` is a tensor. Modules move in place and are not flagged. A part of a batch
+    is taken for a tensor if a model or a loss is given it, as in a training loop. Also flags
     `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it, `obj.to(...)` of
     what may be a tensor or a module and is then returned, and `t.data.copy(other)`, which is no
     method of tensors.
@@ -122,8 +124,81 @@ def placed(thing: torch.Tensor | torch.nn.Module, device):
 """,
             lines=(6, 7, 10),
         ),
+        Bad(
+            """\
+import torch
+
+def train(model, loader, loss_of, device):
+    model.to(device)
+    for inputs, labels in loader:
+        inputs.to(device)
+        labels = labels.to(device)
+        loss = loss_of(model(inputs), labels)
+""",
+            lines=(6,),
+            fixed="""\
+import torch
+
+def train(model, loader, loss_of, device):
+    model.to(device)
+    for inputs, labels in loader:
+        inputs = inputs.to(device)
+        labels = labels.to(device)
+        loss = loss_of(model(inputs), labels)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Net(torch.nn.Module):
+    def training_step(self, batch, index):
+        x, y = batch
+        x.to(self.device), y.to(self.device)
+        return torch.nn.functional.mse_loss(self(x), y)
+
+    def predict(self, batches):
+        for batch in batches:
+            for name, part in batch.items():
+                part.cuda()
+            yield self(**batch)
+""",
+            lines=(6, 12),
+            fixed="""\
+import torch
+
+class Net(torch.nn.Module):
+    def training_step(self, batch, index):
+        x, y = batch
+        x.to(self.device), y.to(self.device)
+        return torch.nn.functional.mse_loss(self(x), y)
+
+    def predict(self, batches):
+        for batch in batches:
+            for name, part in batch.items():
+                batch[name] = part.cuda()
+            yield self(**batch)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def train(model, loader, nets, device):
+    model.to(device)
+    for index, batch in enumerate(loader):
+        batch.to(device)
+        model(**batch)
+    for graph in loader:
+        graph.to(device)
+        model(graph).backward(graph.y)
+    for name, net in nets:
+        net.to(device)
+        both = torch.nn.Sequential(net, model)
+"""
+        ),
         Good("def f(model):\n    model.to('cuda')\n"),
         Good("def f(x):\n    x.to('cuda')\n"),
         Good("import torch\ndef f(x: torch.Tensor):\n    y = x.to('cuda')\n    return y\n"),
@@ -193,13 +268,11 @@ def can_cast(device):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        for statement in module.nodes(ast.Expr):
-            call = statement.value
-            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        for statement, call, subject in _dropped(module):
+            taker = taken_as_tensor(module, statement, subject)
+            if taker is not None and moves_bytes(module, call):
+                yield self._of_batch(module, statement, call, subject, taker)
                 continue
-            if call.func.attr not in _MOVES or is_provoked(module, statement):
-                continue
-            subject = call.func.value
             if may_be_tensor_given_back(module, statement, subject):
                 yield self._of_either(module, statement, subject)
                 continue
@@ -232,6 +305,26 @@ def can_cast(device):
                 f"`{one_line(module, call.func)}` is no method of a tensor: `copy_` writes into it",
             )
 
+    def _of_batch(
+        self,
+        module: Module,
+        statement: ast.Expr,
+        call: ast.Call,
+        subject: ast.expr,
+        taker: ast.Call,
+    ) -> Finding:
+        shown, target = one_line(module, subject), written_back(module, statement, subject)
+        edit = module.insert_before(call, f"{target} = ") if call is statement.value else None
+        return self.finding(
+            module,
+            call,
+            f"`{one_line(module, call)}` makes another tensor, which is dropped: "
+            f"`{one_line(module, taker)}` in line {taker.lineno} is given what was not moved",
+            confidence=Confidence.MEDIUM,
+            trail=[(call, f"`{shown}` is moved, and the result dropped"), (taker, "it goes here")],
+            fixes=[module.fix("keep the result", Safety.UNSAFE, edit) if edit else None],
+        )
+
     def _of_either(self, module: Module, statement: ast.Expr, subject: ast.expr) -> Finding:
         return self.finding(
             module,
@@ -247,6 +340,18 @@ def can_cast(device):
             return None
         edit = module.insert_before(statement, f"{root.id} = ")
         return module.fix("keep the result", Safety.UNSAFE, edit)
+
+
+def _dropped(module: Module) -> Iterator[tuple[ast.Expr, ast.Call, ast.expr]]:
+    """Statements that are nothing but moves, `x.to(d)` or `x.to(d), y.to(d)`: each move, and what
+    is moved."""
+    for statement in module.nodes(ast.Expr):
+        value = statement.value
+        for call in value.elts if isinstance(value, ast.Tuple) else [value]:
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            if call.func.attr in _MOVES and not is_provoked(module, statement):
+                yield statement, call, call.func.value
 
 
 def _weight(module: Module, call: ast.Call) -> Severity:

@@ -1,0 +1,147 @@
+"""Moves of what a loop or a step gets as a batch, where the moved tensor is dropped:
+`inputs.to(device)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.devices._batches import is_a_module, names_bound, without_counter
+from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.view import Module
+
+_OF_TENSORS = frozenset(
+    "shape device dtype ndim is_cuda T mT data grad grad_fn requires_grad names layout nbytes real "
+    "imag is_sparse itemsize".split()
+)
+_MOVE_IN_PLACE = frozenset({"torch_geometric", "dgl", "tensordict", "torchrl"})
+"""Libraries whose batches are objects that a move changes."""
+
+
+def taken_as_tensor(module: Module, statement: ast.stmt, subject: ast.expr) -> ast.Call | None:
+    """The call of a model or a loss that takes this part of the batch as it was, unmoved."""
+    for scope, names in _batches(module, statement):
+        for batch in names:
+            taker = None
+            if isinstance(subject, ast.Name) and subject.id == batch:
+                taker = _takes_whole(module, scope, batch)
+            elif _is_member(module, statement, subject, batch):
+                taker = _takes_members(module, scope, batch)
+            if taker is not None:
+                return taker
+    return None
+
+
+def written_back(module: Module, statement: ast.stmt, subject: ast.expr) -> str:
+    """Where the moved tensor belongs, as the target of an assignment."""
+    key = _item_of(module, statement, subject)
+    return key if key else module.text(subject)
+
+
+def _loops_around(module: Module, statement: ast.stmt) -> Iterator[ast.For]:
+    for up in module.ancestors(statement):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        if isinstance(up, ast.For):
+            yield up
+
+
+def _batches(module: Module, statement: ast.stmt) -> Iterator[tuple[ast.AST, list[str]]]:
+    """Where a batch has names, and which: those of the loop, and of the parts that it is taken
+    apart into. Of the arguments of a function only such parts."""
+    for loop in _loops_around(module, statement):
+        yield loop, _with_parts(module, loop, list(names_bound(without_counter(loop))))
+    function = module.function_of(statement)
+    if function is not None:
+        arguments = [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
+        yield function, _with_parts(module, function, [*arguments])[len(arguments) :]
+
+
+def _with_parts(module: Module, scope: ast.AST, found: list[str]) -> list[str]:
+    for assign in module.nodes(ast.Assign, scope):
+        if isinstance(assign.value, ast.Name) and assign.value.id in found:
+            found += [each for each in names_bound(assign.targets[0]) if each not in found]
+    return found
+
+
+def _is_member(module: Module, statement: ast.stmt, subject: ast.expr, batch: str) -> bool:
+    """`batch[key]`, or `value` of `for key, value in batch.items()`."""
+    if isinstance(subject, ast.Subscript):
+        return isinstance(subject.value, ast.Name) and subject.value.id == batch
+    return _item_of(module, statement, subject).startswith(f"{batch}[")
+
+
+def _item_of(module: Module, statement: ast.stmt, subject: ast.expr) -> str:
+    """`batch[key]` for the value of `for key, value in batch.items()`."""
+    for loop in _loops_around(module, statement):
+        over, target = loop.iter, loop.target
+        if not isinstance(over, ast.Call) or not isinstance(over.func, ast.Attribute):
+            continue
+        pair = target.elts if isinstance(target, ast.Tuple) else []
+        if over.func.attr == "items" and len(pair) == 2 and isinstance(subject, ast.Name):
+            key, value = pair
+            if isinstance(value, ast.Name) and value.id == subject.id:
+                return f"{module.text(over.func.value)}[{module.text(key)}]"
+    return ""
+
+
+def _takes_whole(module: Module, scope: ast.AST, name: str) -> ast.Call | None:
+    """It is passed as it is, and nothing is asked of it that a tensor does not have."""
+    if _is_an_object(module, scope, name):
+        return None
+    for call in module.nodes(ast.Call, scope):
+        taken = any(isinstance(each, ast.Name) and each.id == name for each in given(call))
+        if taken and _takes_tensors(module, call):
+            return call
+    return None
+
+
+def _takes_members(module: Module, scope: ast.AST, batch: str) -> ast.Call | None:
+    """`model(**batch)`, `model(batch)` or `model(batch["x"])`."""
+    for call in module.nodes(ast.Call, scope):
+        spread = [each.value for each in call.keywords if each.arg is None]
+        parts = [each.value for each in given(call) if isinstance(each, ast.Subscript)]
+        roots = [each.id for each in (*spread, *parts, *call.args) if isinstance(each, ast.Name)]
+        if batch in roots and _takes_tensors(module, call):
+            return call
+    return None
+
+
+def _is_an_object(module: Module, scope: ast.AST, name: str) -> bool:
+    if not _MOVE_IN_PLACE.isdisjoint(_imported(module)):
+        return True
+    for node in module.nodes(ast.Attribute, scope):
+        if isinstance(node.value, ast.Name) and node.value.id == name:
+            above = module.parent(node)
+            is_method = isinstance(above, ast.Call) and above.func is node
+            if not is_method and node.attr not in _OF_TENSORS:
+                return True
+    spread = (each.value for each in module.nodes(ast.keyword, scope) if each.arg is None)
+    return any(isinstance(each, ast.Name) and each.id == name for each in spread)
+
+
+def _imported(module: Module) -> set[str]:
+    """The packages of the file's imports."""
+    whole = {each.name for node in module.nodes(ast.Import) for each in node.names}
+    parts = {node.module or "" for node in module.nodes(ast.ImportFrom)}
+    return {each.partition(".")[0] for each in whole | parts}
+
+
+def _takes_tensors(module: Module, call: ast.Call) -> bool:
+    """A model or loss is called, or a function of torch.nn.functional."""
+    name = module.qualified(call.func)
+    if name.startswith("torch.nn.functional."):
+        return True
+    if name.startswith("torch.") or name.rpartition(".")[2][:1].isupper():
+        return False  # `nn.Sequential(block)` takes modules
+    owner = receiver(call)
+    if owner is not None and called(call) == "forward":
+        return is_a_module(module, owner)
+    return not _is_method(module, call) and is_a_module(module, call.func)
+
+
+def _is_method(module: Module, call: ast.Call) -> bool:
+    """One of the class around, which may take anything."""
+    cls = module.class_of(call)
+    facts = module.class_facts(cls) if cls is not None else None
+    return facts is not None and receiver(call) is not None and called(call) in facts.methods
