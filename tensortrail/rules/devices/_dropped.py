@@ -1,13 +1,20 @@
-"""What a `.to(...)` whose result is dropped was for."""
+"""What a `.to(...)` whose result is dropped was for, and of what it is."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.origins import behind
 
+IN_PLACE_NAMES = (
+    r"self|cls|model|module|net|pipe|pipeline|unet|vae|encoder|decoder|layer|transformer"
+    r"|criterion|metric|processor|optimizer"
+)
+"""Of modules and the like, which move in place."""
+_IN_PLACE = re.compile(rf"(^|[._])({IN_PLACE_NAMES})\d*$")
 _ON_PURPOSE = ("raises", "assert", "record", "profile", "mode", "capture", "trace", "expect")
 
 
@@ -71,3 +78,37 @@ def _is_dtype(module: Module, node: ast.expr) -> bool:
         return module.value_of(node).kind is not Kind.DEVICE
     origins = module.value_of(node).origins
     return bool(origins) and all(_is_dtype(module, each) for each in origins if each is not node)
+
+
+def what_is_moved(node: ast.expr) -> ast.expr:
+    """`x` of `x.detach().cpu()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return node
+
+
+def is_tensor(module: Module, subject: ast.expr) -> bool:
+    """A tensor by the code, and not of a class of its own, which may move in place."""
+    value, root = module.value_of(subject), module.value_of(what_is_moved(subject))
+    if not (value.is_tensor and root.is_tensor) or value.may_be(Kind.WRAPPER_TENSOR):
+        return False
+    if value.cls and not value.cls.startswith("torch."):
+        return False
+    given = any(_gives_tensors(each) for each in root.origins)
+    if _IN_PLACE.search(module.text(what_is_moved(subject))):
+        return False  # by its name a thing that moves in place
+    return root.sure or given
+
+
+def _gives_tensors(source: ast.expr) -> bool:
+    """`sd.items()`, `m.parameters()`: what a loop over it binds is a tensor."""
+    return (
+        isinstance(source, ast.Call)
+        and isinstance(source.func, ast.Attribute)
+        and source.func.attr in ("items", "values", "parameters", "named_parameters", "buffers")
+    )
+
+
+def source_of(module: Module, subject: ast.expr) -> ast.expr | None:
+    origins = module.value_of(what_is_moved(subject)).origins
+    return origins[0] if origins else None

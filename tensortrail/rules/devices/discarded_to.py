@@ -5,8 +5,16 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
-from tensortrail.rules.devices._dropped import changes_nothing, is_provoked, moves_bytes
+from tensortrail.rules import Bad, Good, Module, Near, Rule
+from tensortrail.rules.devices._dropped import (
+    IN_PLACE_NAMES,
+    changes_nothing,
+    is_provoked,
+    is_tensor,
+    moves_bytes,
+    source_of,
+    what_is_moved,
+)
 from tensortrail.rules.devices._dropped_batch import taken_as_tensor, written_back
 from tensortrail.rules.devices._rebound import (
     copies_not_in_place,
@@ -17,16 +25,12 @@ from tensortrail.rules.shared.sentences import one_line
 
 _MOVES = ("to", "cpu", "cuda", "detach", "contiguous", "half", "float", "bfloat16", "clone")
 _WORDS = tuple(f".{name}(" for name in _MOVES)
-_IN_PLACE_NAMES = (
-    r"self|cls|model|module|net|pipe|pipeline|unet|vae|encoder|decoder|layer|transformer"
-    r"|criterion|metric|processor|optimizer"
-)
 _VERB = rb"\.(?:to|cpu|cuda|detach|contiguous|half|float|bfloat16|clone)\("
 _ARGUMENTS = rb"[^()\n]*(?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)[^()\n]*)*\)"
 _NOT_DROPPED = (
     rb"(?![ \t]*(?:(?:return|yield|raise|assert|del|for|with|import|from)\b|#|>>>|\.\.\. "
     rb"|[\w.]+\[[^()\n]*\][ \t]*=[^=]"
-    rb"|(?:[\w.]*[._])?(?:" + _IN_PLACE_NAMES.encode() + rb")\d*" + _VERB + rb"))"
+    rb"|(?:[\w.]*[._])?(?:" + IN_PLACE_NAMES.encode() + rb")\d*" + _VERB + rb"))"
 )
 _STATEMENT = re.compile(
     _NOT_DROPPED
@@ -34,7 +38,6 @@ _STATEMENT = re.compile(
     + rb")?[^=\n(\[{]*(?:[(\[{)\]}][^\n]*)?" + _VERB  # no assignment before it
     + rb"(?:" + _ARGUMENTS + rb"[ \t]*(?:[;#\\\r\n]|$)|(?!" + _ARGUMENTS + rb"))"
 )  # fmt: skip
-_IN_PLACE = re.compile(rf"(^|[._])({_IN_PLACE_NAMES})\d*$")
 
 
 class DiscardedTo(Rule):
@@ -276,15 +279,15 @@ def can_cast(device):
             if may_be_tensor_given_back(module, statement, subject):
                 yield self._of_either(module, statement, subject)
                 continue
-            if not _is_tensor(module, subject) or changes_nothing(module, call):
+            if not is_tensor(module, subject) or changes_nothing(module, call):
                 continue
             yield self.finding(
                 module,
                 statement,
                 f"`{one_line(module, call)}` makes another tensor, which is dropped: "
-                f"`{one_line(module, _root(subject))}` stays as it is",
+                f"`{one_line(module, what_is_moved(subject))}` stays as it is",
                 severity=_weight(module, call),
-                trail=[(_source(module, subject), "the tensor comes from here")],
+                trail=[(source_of(module, subject), "the tensor comes from here")],
                 fixes=[self._kept(module, statement, call)],
             )
         yield from self._lost(module)
@@ -335,7 +338,7 @@ def can_cast(device):
         )
 
     def _kept(self, module: Module, statement: ast.Expr, call: ast.Call) -> Fix | None:
-        root = _root(call)
+        root = what_is_moved(call)
         if not isinstance(root, ast.Name) or _is_loop_variable(module, root):
             return None
         edit = module.insert_before(statement, f"{root.id} = ")
@@ -373,43 +376,9 @@ def _worked_in_place(call: ast.Call) -> bool:
     return method.endswith("_") and not method.endswith("__")
 
 
-def _root(node: ast.expr) -> ast.expr:
-    """`x` of `x.detach().cpu()`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        node = node.func.value
-    return node
-
-
-def _is_tensor(module: Module, subject: ast.expr) -> bool:
-    """A tensor by the code, and not of a class of its own, which may move in place."""
-    value, root = module.value_of(subject), module.value_of(_root(subject))
-    if not (value.is_tensor and root.is_tensor) or value.may_be(Kind.WRAPPER_TENSOR):
-        return False
-    if value.cls and not value.cls.startswith("torch."):
-        return False
-    given = any(_gives_tensors(each) for each in root.origins)
-    if _IN_PLACE.search(module.text(_root(subject))):
-        return False  # by its name a thing that moves in place
-    return root.sure or given
-
-
-def _gives_tensors(source: ast.expr) -> bool:
-    """`sd.items()`, `m.parameters()`: what a loop over it binds is a tensor."""
-    return (
-        isinstance(source, ast.Call)
-        and isinstance(source.func, ast.Attribute)
-        and source.func.attr in ("items", "values", "parameters", "named_parameters", "buffers")
-    )
-
-
 def _is_loop_variable(module: Module, name: ast.Name) -> bool:
     return any(
         isinstance(up, (ast.For, ast.AsyncFor))
         and any(isinstance(each, ast.Name) and each.id == name.id for each in ast.walk(up.target))
         for up in module.ancestors(name)
     )
-
-
-def _source(module: Module, subject: ast.expr) -> ast.expr | None:
-    origins = module.value_of(_root(subject)).origins
-    return origins[0] if origins else None
