@@ -21,7 +21,7 @@ from tensortrail.config import Config
 
 if TYPE_CHECKING:
     from tensortrail.cli.fixing import Outcome
-    from tensortrail.findings import Finding
+    from tensortrail.findings import Finding, RuleInfo
 
 
 def run(options: Namespace) -> int:
@@ -137,18 +137,15 @@ def _report(
         known = f" {len(result.known)} more in the baseline." if result.known else ""
         _emit(options, f"No findings: {counted(len(result.files), 'file')} checked.{known}")
         return
-    from tensortrail.analyzer.choosing.own import OWN
-    from tensortrail.analyzer.choosing.rule_index import listed
     from tensortrail.analyzer.fixing.fixer import with_previews
     from tensortrail.findings import Report
-    from tensortrail.reporters import render
+    from tensortrail.reporters import TELL_OF_RULES, render
 
     read = _reader(request)
-    codes = {each.code for each in findings}
-    infos = {code: rule.load().info() for code, rule in listed().items() if code in codes} | OWN
+    format = "statistics" if options.statistics else config.output_format
     report = Report(
         findings=tuple(shown_to_people(with_previews(findings, read), read)),
-        rules=infos,
+        rules=_infos(findings) if format in TELL_OF_RULES else {},
         files_checked=len(result.files),
         fixed=fixed,
         known=len(result.known),
@@ -156,11 +153,19 @@ def _report(
         root=os.path.abspath(request.root),
         version=__version__,
     )
-    format = "statistics" if options.statistics else config.output_format
     if format in ("json", "gitlab", "junit", "rdjson"):  # no place there for anything else
         for problem in result.problems:
             say(problem)
     _emit(options, render(format, report, color=color, width=_width()))
+
+
+def _infos(findings: Iterable[Finding]) -> dict[str, RuleInfo]:
+    """What is known of the rules that found these; each of them is imported for it."""
+    from tensortrail.analyzer.choosing.own import OWN
+    from tensortrail.analyzer.choosing.rule_index import listed
+
+    codes = {each.code for each in findings}
+    return {code: rule.load().info() for code, rule in listed().items() if code in codes} | OWN
 
 
 def _reader(request: CheckRequest) -> Callable[[str], bytes]:

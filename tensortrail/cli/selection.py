@@ -22,7 +22,6 @@ def selected_by_name(config: Config) -> frozenset[str]:
 
 
 def codes_of(selectors: Iterable[str]) -> set[str]:
-    from tensortrail.analyzer.choosing.own import OWN
     from tensortrail.analyzer.choosing.rule_index import listed
 
     rules = listed()
@@ -39,9 +38,16 @@ def codes_of(selectors: Iterable[str]) -> set[str]:
                 for code, rule in rules.items()
                 if code.startswith(upper) or rule.name == selector
             }
-            new |= {code for code in OWN if code.startswith(upper)}
+            new |= _own(upper)
         if not new:
             names = [*rules, *(rule.name for rule in rules.values())]
             raise ConfigError(f"no rule {selector!r}{nearest(selector, names)}")
         found |= new
     return found
+
+
+def _own(prefix: str) -> set[str]:
+    """Codes of the engine itself; imported where one may be meant: they are made of findings."""
+    from tensortrail.analyzer.choosing.own import OWN
+
+    return {code for code in OWN if code.startswith(prefix)}

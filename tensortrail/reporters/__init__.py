@@ -11,6 +11,8 @@ FORMATS = (
     "markdown",
 )  # fmt: skip
 STATISTICS = "statistics"
+TELL_OF_RULES = frozenset({"sarif"})
+"""Formats that tell of the rules, not of findings alone."""
 
 
 def render(format: str, report: Report, *, color: bool = False, width: int = 100) -> str:

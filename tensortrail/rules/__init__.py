@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from importlib.metadata import entry_points
 
 from tensortrail.rules.base import Near, Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
@@ -37,6 +36,8 @@ ENTRY_POINT = "tensortrail.rules"
 @functools.cache
 def all_rules() -> dict[str, type[Rule]]:
     """Every rule by code: the house's own and those other packages add by entry point."""
+    from importlib.metadata import entry_points  # it takes longer than the rules of most checks
+
     found: list[type[Rule]] = []
     for family in pkgutil.iter_modules(__path__):
         if not family.ispkg:
