@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from tensortrail.analyzer.choosing.occurring import Words
+
 if TYPE_CHECKING:
     from tensortrail.rules.base import Rule
     from tensortrail.rules.base import Trigger as Written
@@ -35,15 +37,17 @@ class Trigger(NamedTuple):
     near: Pattern | None = None
 
 
+_ANY = Trigger((b"",))
+"""Of a rule that waits for no word."""
+
+
 class Filter(NamedTuple):
     """What a file has to hold for a rule to look at it: a trigger, and one of the shapes."""
 
     triggers: tuple[Trigger, ...]
     shape: tuple[Pattern, ...]
 
-    def passes(self, data: bytes, present: set[bytes]) -> bool:
-        if self.triggers and not any(_fits(each, data, present) for each in self.triggers):
-            return False
+    def has_shape(self, data: bytes) -> bool:
         return not self.shape or any(each.compiled.search(data) for each in self.shape)
 
     def to_data(self) -> Any:
@@ -68,45 +72,39 @@ def filter_of(rule: type[Rule]) -> Filter:
 
 
 class Triggers(Generic[R]):
-    """One scan for each distinct word, shared by all rules."""
+    """All words are looked for at once, and only triggers that begin with one of those found."""
 
     def __init__(self, rules: Iterable[tuple[R, Filter]]) -> None:
         self._rules = list(rules)
-        self._stems = _stems(self.words)
+        self._occurring = Words(self.words)
+        self._by_word: dict[bytes, list[tuple[int, Trigger]]] = {}
+        for number, (_, each) in enumerate(self._rules):
+            for trigger in each.triggers or (_ANY,):
+                rare = max(trigger.words, key=len)
+                self._by_word.setdefault(rare, []).append((number, trigger))
 
     @property
     def words(self) -> frozenset[bytes]:
         """All the words that any rule waits for; the empty one if a rule waits for none."""
         found: set[bytes] = set()
         for _, each in self._rules:
-            found.update(*(trigger.words for trigger in each.triggers) if each.triggers else [b""])
+            found.update(*(trigger.words for trigger in each.triggers or (_ANY,)))
         return frozenset(found)
 
     def rules_for(self, data: bytes) -> list[R]:
-        present = self._present(data)
-        return [rule for rule, each in self._rules if each.passes(data, present)]
-
-    def _present(self, data: bytes) -> set[bytes]:
-        """Of the words those that occur: where a part of one is missing, it is not looked for."""
-        found = {b""}
-        for word, stem in self._stems:
-            if stem in found and word in data:
-                found.add(word)
-        return found
+        present = self._occurring.within(data)
+        passing: set[int] = set()
+        for word in present & self._by_word.keys():
+            for number, trigger in self._by_word[word]:
+                if number not in passing and _fits(trigger, data, present):
+                    passing.add(number)
+        rules = [self._rules[number] for number in sorted(passing)]
+        return [rule for rule, each in rules if each.has_shape(data)]
 
 
 def may_flag(rule: type[Rule], data: bytes) -> bool:
     """Whether the rule would look at a file of these bytes."""
     return bool(Triggers([(rule, filter_of(rule))]).rules_for(data))
-
-
-def _stems(words: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
-    """Each word with the longest other one that is a part of it, short words first."""
-    found: list[tuple[bytes, bytes]] = []
-    for word in sorted(words, key=lambda each: (len(each), each)):
-        parts = [known for known, _ in found if known in word]
-        found.append((word, parts[-1] if parts else b""))
-    return found
 
 
 def _trigger(written: Written) -> Trigger:
