@@ -35,6 +35,8 @@ class _Job(NamedTuple):
     size: int
     rules: Sequence[Listed] | None = None
     """None where they are yet to be chosen."""
+    program: bytes | None = None
+    """Of a notebook, which takes long to read and is mostly outputs."""
 
 
 def judge_files(
@@ -53,7 +55,7 @@ def judge_files(
             continue
         rules = chosen.rules_for(data)
         if rules or request.syntax or _may_suppress(data) or is_notebook(path):
-            todo.append(_Job(path, len(data), rules))
+            todo.append(_Job(path, len(data), rules, data if is_notebook(path) else None))
         else:
             done.append(FileResult(path))
 
@@ -104,7 +106,7 @@ def _here(judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None]) -> li
 
 
 def _judged(judge: Judge, job: _Job) -> FileResult:
-    data = _read(job.path)
+    data = _read(job.path) if job.program is None else job.program
     if isinstance(data, FileResult):
         return data
     rules = judge.chosen.rules_for(data) if job.rules is None else job.rules

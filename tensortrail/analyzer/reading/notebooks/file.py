@@ -66,12 +66,11 @@ class NotebookFile:
             raise ValueError(f"nbformat is {read.get('nbformat')!r}")
         if not _is_python(read.get("metadata")):
             return
-        for number, at in enumerate(_elements(text, top["cells"]), 1):
-            members = dict(_members(text, at))
-            language = _value(text, members["metadata"]) if "metadata" in members else {}
-            if _value(text, members["cell_type"]) != "code" or not _is_python_cell(language):
+        for number, (at, cell) in enumerate(_elements(text, top["cells"]), 1):
+            _expect(text, at, "{")
+            if cell["cell_type"] != "code" or not _is_python_cell(cell.get("metadata", {})):
                 continue
-            start = members["source"]
+            start = dict(_members(text, at))["source"]
             value, end = _decoder.raw_decode(text, start)
             if not isinstance(value, str) and not all(isinstance(line, str) for line in value):
                 raise TypeError(f"the source of cell {number} is no text")
@@ -119,17 +118,24 @@ def _members(text: str, at: int) -> Iterator[tuple[str, int]]:
         at = _behind(text, at, "}")
 
 
-def _elements(text: str, at: int) -> Iterator[int]:
+def _elements(text: str, at: int) -> Iterator[tuple[int, Any]]:
+    """Where the values of a list begin, and what they are."""
     _expect(text, at, "[")
     at = _next(text, at + 1)
     while text[at] != "]":
-        yield at
-        at = _behind(text, at, "]")
+        value, end = _decoder.raw_decode(text, at)
+        yield at, value
+        at = _next_value(text, end, "]")
 
 
 def _behind(text: str, at: int, close: str) -> int:
-    """Where the next value begins, or the closing bracket stands."""
-    at = _next(text, _decoder.raw_decode(text, at)[1])
+    """Where the value after the one that begins there begins, or the closing bracket stands."""
+    return _next_value(text, _decoder.raw_decode(text, at)[1], close)
+
+
+def _next_value(text: str, end: int, close: str) -> int:
+    """Where the value behind one that ends there begins, or the closing bracket stands."""
+    at = _next(text, end)
     if text[at] == close:
         return at
     _expect(text, at, ",")
