@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import hints, known
@@ -85,6 +85,8 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         self._guards = Guards(self.tree, lambda name: self.value_of(name).origins)
         self._offload_settings = OffloadSettings(self)
         self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
+        self._local_callees: dict[ast.Call, FunctionNode | None] = {}
+        self._told: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
 
     def release(self) -> None:
         """Nothing more will be asked: let go of what refers back here, as no collector runs."""
@@ -111,9 +113,9 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
 
     # --- names ---------------------------------------------------------------------------
     def qualified(self, node: ast.AST) -> str:
-        self.tick()
         known = self._qualified.get(node)
         if known is None:
+            self.tick()
             known = self._qualified[node] = self.names.qualified(node)
         return known
 
@@ -211,12 +213,11 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         return ".".join(filter(None, (self.name, self.tree.qualname_of(cls))))
 
     def global_value(self, name: str) -> Value:
-        top = self._flows.get(self.tree.root) or self._flow(self.tree.root)
-        found = (top.end.values.get(name) if top.end is not None else None) or UNKNOWN_VALUE
+        found = self._at_top(name) if name in self.tree.bound else UNKNOWN_VALUE
         if found is UNKNOWN_VALUE and name.isupper():
             dotted = self.names.resolve(name)  # a constant of another file
             return self.project.global_of(self, dotted) if "." in dotted else found
-        stores = self.tree.global_stores.get(name)
+        stores = self.tree.global_stores.get(name) if name in self.tree.bound else None
         if not stores:
             return found
         known = self._globals.get(name)
@@ -224,6 +225,11 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
             self._globals[name] = found  # a name that is made of itself ends here
             known = self._globals[name] = joined([found, *map(self.value_of, stores)])
         return known
+
+    def _at_top(self, name: str) -> Value:
+        """What the name is after all that stands at the top of the file."""
+        top = self._flows.get(self.tree.root) or self._flow(self.tree.root)
+        return (top.end.values.get(name) if top.end is not None else None) or UNKNOWN_VALUE
 
     # --- facts ---------------------------------------------------------------------------
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
@@ -264,10 +270,19 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         dotted = self.qualified(call.func)
         node = self._local_callee(call, dotted)
         if node is not None:
-            return question(self, node)
+            key = question, node
+            if key not in self._told:
+                self._told[key] = question(self, node)
+            told: A = self._told[key]
+            return told
         return self.project.about(self, dotted, question) if _is_worth(dotted, worth) else None
 
     def _local_callee(self, call: ast.Call, dotted: str) -> FunctionNode | None:
+        if call not in self._local_callees:
+            self._local_callees[call] = self._looked_up(call, dotted)
+        return self._local_callees[call]
+
+    def _looked_up(self, call: ast.Call, dotted: str) -> FunctionNode | None:
         first, _, rest = dotted.partition(".")
         local = self.local_name(dotted)
         if first in ("self", "cls") and rest:
@@ -372,6 +387,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         return self.fix("restore in `finally`", safety, *([edit] if edit else ()))
 
 
+@lru_cache(maxsize=20_000)
 def _is_worth(dotted: str, worth: re.Pattern[str] | None) -> bool:
     """Whether the name may be one of another file, and says enough to look for it there."""
     first, _, last = dotted.rpartition(".")

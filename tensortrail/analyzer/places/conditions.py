@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.syntax.text import text_of
 from tensortrail.rules.places import NUMBER, Held, What, opposite
 
 _ABOUT_DEVICES = re.compile(r"device|cuda|offload|is_meta|(?<![a-z])(cpu|gpu|mps|xpu|npu)(?![a-z])")
@@ -17,16 +18,16 @@ def condition_of(test: ast.expr) -> str:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return opposite(condition_of(test.operand))
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        left, right = ast.unparse(test.left), ast.unparse(test.comparators[0])
+        left, right = text_of(test.left), text_of(test.comparators[0])
         turned = {ast.IsNot: "is", ast.NotEq: "==", ast.NotIn: "in"}.get(type(test.ops[0]))
         if turned is not None:
             return f"not {left} {turned} {right}"
-    return ast.unparse(test)
+    return text_of(test)
 
 
 def is_about_devices(test: ast.expr) -> bool:
     """The branches know more of places than can be told."""
-    return bool(_ABOUT_DEVICES.search(ast.unparse(test)))
+    return bool(_ABOUT_DEVICES.search(text_of(test)))
 
 
 def narrow(test: ast.expr, holds: bool, env: Environment) -> None:
@@ -51,7 +52,7 @@ def _narrow_none(test: ast.Compare, holds: bool, env: Environment) -> None:
 
 
 def _narrow_instance(test: ast.Call, holds: bool, env: Environment) -> None:
-    called = ast.unparse(test.func)
+    called = text_of(test.func)
     name = _path(test.args[0])
     held = env.values.get(name)
     if called not in ("isinstance", "torch.is_tensor") or held is None:
@@ -67,7 +68,7 @@ def _narrow_instance(test: ast.Call, holds: bool, env: Environment) -> None:
 
 
 def _names_tensor(classes: ast.expr) -> bool:
-    return "Tensor" in ast.unparse(classes) or "Parameter" in ast.unparse(classes)
+    return "Tensor" in text_of(classes) or "Parameter" in text_of(classes)
 
 
 def _path(node: ast.expr) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,16 +21,25 @@ def module_name(path: str) -> tuple[str, Path | None]:
     """The dotted name a file would be imported by, and the folder that lies on the path.
 
     Packages are followed upwards as long as they have an `__init__.py`."""
-    file = Path(path)
-    parts = [] if file.stem == "__init__" else [file.stem]
-    folder = file.parent
+    folder, file = os.path.split(str(Path(path)))
+    stem = Path(file).stem
+    parts = [] if stem == "__init__" else [stem]
     try:
-        while (folder / "__init__.py").exists() and folder.name:
-            parts.insert(0, folder.name)
-            folder = folder.parent
-    except (OSError, ValueError):
+        while os.path.basename(folder) and _is_package(folder):
+            parts.insert(0, os.path.basename(folder))
+            folder = os.path.dirname(folder)
+    except OSError:
         return ".".join(parts), None
-    return ".".join(parts), _roots.setdefault(folder, folder)
+    root = Path(folder)
+    return ".".join(parts), _roots.setdefault(root, root)
+
+
+def _is_package(folder: str) -> bool:
+    try:
+        os.stat(os.path.join(folder, "__init__.py"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    return True
 
 
 _roots: dict[Path, Path] = {}

@@ -17,6 +17,11 @@ A = TypeVar("A")
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _ABSTRACT = frozenset({ast.AST, ast.stmt, ast.expr, ast.pattern, ast.excepthandler})
+_BINDING: tuple[type[ast.AST], ...] = (
+    *SCOPES, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping
+)  # fmt: skip
+"""What binds a name that is no node."""
+_ASKING = frozenset({"isinstance", "hasattr", "is_tensor", "type"})
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
@@ -89,6 +94,24 @@ class Tree:
                 if name.id in node.names and isinstance(name.ctx, ast.Store):
                     found.setdefault(name.id, []).append(name)
         return found
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """Names of which the code of the file may say something, other than to import them."""
+        found = {each.id for each in self.nodes(ast.Name) if isinstance(each.ctx, ast.Store)}
+        for kind in _BINDING:
+            for node in self.nodes(kind):
+                for field in ("name", "rest"):
+                    found.add(getattr(node, field, None) or "")
+        return frozenset(found.union(self._asked))
+
+    @property
+    def _asked(self) -> Iterator[str]:
+        """Names of which a condition tells what they are."""
+        for call in self.nodes(ast.Call):
+            first = call.args[0] if call.args else None
+            if isinstance(first, ast.Name) and _last_part(call.func) in _ASKING:
+                yield first.id
 
     def imports(self) -> list[ast.AST]:
         """Every import statement, wherever it stands."""

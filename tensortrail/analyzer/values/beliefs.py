@@ -47,10 +47,18 @@ class Beliefs(Generic[T]):
         if path in own:
             return own[path]
         layer = self._under
+        if layer is None:
+            return None
+        if "." not in path and "[" not in path:
+            while layer is not None:
+                own = layer.own
+                if path in own:
+                    return own[path]
+                layer = layer.under
+            return None
         cuts: set[str] | frozenset[str] = self._cuts
-        hangs = "." in path or "[" in path
         while layer is not None:
-            if hangs and cuts and not cuts.isdisjoint(_above(path)):
+            if cuts and not cuts.isdisjoint(_above(path)):
                 return None
             if path in layer.own:
                 return layer.own[path]
@@ -69,8 +77,8 @@ class Beliefs(Generic[T]):
         if len(own) > _FEW:
             self._put_away()
             own = self._own
-        below = (path + ".", path + "[")
-        for key in [key for key in own if key == path or key.startswith(below)]:
+        own.pop(path, None)
+        for key in [key for key in own if key.startswith(path) and key[len(path)] in ".["]:
             del own[key]
         if self._under is not None:
             own[path] = None

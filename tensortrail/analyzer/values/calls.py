@@ -49,6 +49,14 @@ def value_of_call(evaluator: Evaluating, call: ast.Call, state: State) -> Value:
 
 
 def _of_library(evaluator: Evaluating, call: ast.Call, dotted: str, state: State) -> Value | None:
+    if dotted in _NAMED:
+        return _of_named(evaluator, call, dotted, state)
+    if dotted.endswith(".from_pretrained") and known.MODULE_FACTORIES.match(dotted):
+        return Value(frozenset({Kind.MODULE}), owner=Owner.HERE, cls=dotted.rpartition(".")[0])
+    return None
+
+
+def _of_named(evaluator: Evaluating, call: ast.Call, dotted: str, state: State) -> Value | None:
     first = evaluator.seen.get(call.args[0], UNKNOWN_VALUE) if call.args else UNKNOWN_VALUE
     if dotted in known.CALL_KINDS:
         kind = known.CALL_KINDS[dotted]
@@ -90,8 +98,6 @@ def _of_library(evaluator: Evaluating, call: ast.Call, dotted: str, state: State
         return containers.holding(containers.contents_of(known_one, by_key=True))
     if dotted in _PLAIN_CALLS:
         return _OTHER
-    if known.MODULE_FACTORIES.match(dotted):
-        return Value(frozenset({Kind.MODULE}), owner=Owner.HERE, cls=dotted.rpartition(".")[0])
     return None
 
 
@@ -391,3 +397,11 @@ _PLAIN_CALLS = frozenset(
         "torch.cuda.is_available torch.is_tensor torch.equal torch.allclose torch.Size"
     ).split()
 )
+_NAMED = frozenset(
+    {
+        *known.CALL_KINDS, *known.TENSOR_FUNCTIONS, *known.SHARING_CALLS, *containers.SEQUENCES,
+        *containers.MAPPINGS, *_PLAIN_CALLS, "copy.deepcopy", "copy.copy", "next", "getattr",
+        "super", "collections.defaultdict",
+    }
+)  # fmt: skip
+"""What `_of_named` knows something of: few calls are of these."""

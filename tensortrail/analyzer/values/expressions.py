@@ -53,8 +53,9 @@ class Evaluator:
         return self._noted(node, found, state)
 
     def _noted(self, node: ast.expr, found: Value, state: State) -> Value:
-        found = self.by_use(found)
-        if found.path and not found.placement:
+        if self.believed:
+            found = self.by_use(found)
+        if found.path and not state.places.is_empty and not found.placement:
             moved = state.place_of(found.path)
             if moved:
                 found = replace(found, placement=moved)
@@ -165,11 +166,9 @@ class Evaluator:
     def _operation(self, node: ast.BinOp | ast.UnaryOp | ast.Compare, state: State) -> Value:
         if isinstance(node, ast.BinOp):
             return self._sum(node, state)
-        parts = [
-            self.value(child, state)
-            for child in ast.iter_child_nodes(node)
-            if isinstance(child, ast.expr)
-        ]
+        if isinstance(node, ast.UnaryOp):
+            return self._combined(node, [self.value(node.operand, state)])
+        parts = [self.value(each, state) for each in (node.left, *node.comparators)]
         return self._combined(node, parts)
 
     def _sum(self, node: ast.BinOp, state: State) -> Value:

@@ -270,11 +270,12 @@ class Flow(Evaluator):
         return result if takes_all else join(result, rest)
 
     def _leave(self, node: ast.Return | ast.Raise, state: State) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                value = self.value(child, state)
-                if isinstance(node, ast.Return):
-                    self.returns.append((child, value))
+        if isinstance(node, ast.Raise):
+            for raised in (node.exc, node.cause):
+                if raised is not None:
+                    self.value(raised, state)
+        elif node.value is not None:
+            self.returns.append((node.value, self.value(node.value, state)))
 
     def _nested(self, node: FunctionNode, state: State) -> None:
         if not self._is_top:

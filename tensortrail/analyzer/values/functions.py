@@ -14,6 +14,9 @@ from tensortrail.rules.words import FunctionFacts, Guard, Owner
 
 def known_function(dotted: str, call: ast.Call) -> FunctionFacts | None:
     """A library's function, or one everybody calls by the same name."""
+    short = dotted.rpartition(".")[2]
+    if short not in _SHORT:
+        return None
     if dotted in known.SWITCHED_MOVERS:
         position, keyword, device, switch = known.SWITCHED_MOVERS[dotted]
         on = any(
@@ -22,7 +25,6 @@ def known_function(dotted: str, call: ast.Call) -> FunctionFacts | None:
         )
         params = (*("",) * position, keyword)
         return FunctionFacts(dotted, params, moves={keyword: device} if on else {})
-    short = dotted.rpartition(".")[2]
     key = dotted if dotted in known.MOVERS else short if short in known.MOVER_SHORT_NAMES else ""
     if not key:
         return None
@@ -32,6 +34,12 @@ def known_function(dotted: str, call: ast.Call) -> FunctionFacts | None:
     position, keyword, device = mover
     params = (*("",) * position, keyword)
     return FunctionFacts(dotted, params, moves={keyword: device})
+
+
+_SHORT = frozenset(known.MOVER_SHORT_NAMES).union(
+    each.rpartition(".")[2] for each in (*known.SWITCHED_MOVERS, *known.MOVERS)
+)
+"""The last names of them all."""
 
 
 def params_of(function: FunctionNode, is_method: bool) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from tensortrail.analyzer.facts import hints
+from tensortrail.analyzer.syntax.text import text_of
 from tensortrail.analyzer.values.evaluating import Evaluating
 from tensortrail.analyzer.values.state import State
 from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Placement
@@ -106,7 +107,7 @@ def _narrow_compare(evaluator: Evaluating, test: ast.Compare, state: State) -> N
         return
     if not (isinstance(left, ast.Attribute) and isinstance(right.value, str)):
         return
-    chain = ast.unparse(left) if left.attr == "type" else ""
+    chain = text_of(left) if left.attr == "type" else ""
     subject = chain.removesuffix(".type").removesuffix(".device")
     if chain.endswith(".device.type"):
         before = state.values.get(subject)
@@ -136,7 +137,7 @@ def index_text(index: ast.expr) -> str:
         return index.id
     if isinstance(index, ast.Constant) and type(index.value) is int:
         return repr(index.value)
-    return ast.unparse(index)
+    return text_of(index)
 
 
 def _is_isinstance(call: ast.Call) -> bool:

@@ -131,6 +131,8 @@ def reload(model, weights):
         yield from self._emptied(module)
 
     def _changed(self, module: Module) -> Iterator[Finding]:
+        if not any(each.attr == _INTERNALS[0] for each in module.nodes(ast.Attribute)):
+            return
         for node, name in _changes(module):
             origins = module.value_of(name).origins
             internal = [

@@ -126,10 +126,12 @@ def moved_on_one_branch(module: Module, function: FunctionNode) -> Iterator[Alon
         yes, no = _last_values(chosen.body), _last_values(chosen.orelse)
         for name in yes.keys() & no.keys():
             for here, there in ((yes[name], no[name]), (no[name], yes[name])):
+                if not _is_table(there):
+                    continue
                 origin = origin_of(module, here)
                 if origin.decides is not Decides.MOVED or not _is_device(origin.node):
                     continue
-                if _is_table(there) and not _moved_later(module, chosen, name):
+                if not _moved_later(module, chosen, name):
                     yield Alone(there, name, module.text(there), origin.node)
 
 
