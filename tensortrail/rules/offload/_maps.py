@@ -1,0 +1,91 @@
+"""How code asks a device map for its devices."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules import Module
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.origins import behind, text_behind
+
+
+def entries_counted(module: Module) -> Iterator[tuple[ast.Compare, ast.expr]]:
+    """`len(device_map.values()) > 1`, and the values it counts."""
+    for test in module.nodes(ast.Compare):
+        counted = _counted(module, test)
+        if counted is not None and _one_of_map(module, counted) and _asks_for_one(module, test):
+            yield test, counted
+
+
+def arbitrary(module: Module) -> Iterator[ast.expr]:
+    """`list(set(device_map.values()))[0]`, where the map may have several devices."""
+    for element in module.nodes(ast.Subscript):
+        inner = _inside(behind(module, element.value), "list")
+        constant = isinstance(element.slice, ast.Constant) and isinstance(element.slice.value, int)
+        if constant and _is_set_of_map(module, inner) and not _counts(module, element):
+            yield element
+    for call in module.calls("next"):
+        inner = _inside(call.args[0], "iter") if call.args else None
+        if _is_set_of_map(module, inner) and not _counts(module, call):
+            yield call
+
+
+def without_disk(module: Module) -> Iterator[tuple[ast.stmt, ast.Compare]]:
+    """`devices = set(device_map.values()) - {"disk"}`, and the test that takes one for all."""
+    for assign in module.nodes(ast.Assign):
+        target, value = assign.targets[0], assign.value
+        taken = behind(module, _inside(value, "list") or value)
+        if not isinstance(target, ast.Name) or not _leaves_out_disk(module, taken):
+            continue
+        for test in module.later(assign, ast.Compare):
+            counted = _counted(module, test)
+            equal = isinstance(test.ops[0], ast.Eq) and _asks_for_one(module, test)
+            if equal and isinstance(counted, ast.Name) and counted.id == target.id:
+                yield assign, test
+                break
+
+
+def _leaves_out_disk(module: Module, node: ast.expr) -> bool:
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+        return False
+    right = behind(module, node.right)
+    members = right.elts if isinstance(right, ast.Set) else []
+    return [module.value_of(each).constant for each in members] == ["disk"] and _is_set_of_map(
+        module, node.left
+    )
+
+
+def _is_set_of_map(module: Module, node: ast.expr | None) -> bool:
+    inner = _inside(behind(module, node), "set") if node is not None else None
+    return inner is not None and _one_of_map(module, inner)
+
+
+def _one_of_map(module: Module, node: ast.expr) -> bool:
+    """`device_map.values()`."""
+    node = behind(module, node)
+    if not isinstance(node, ast.Call) or called(node) != "values" or node.args:
+        return False
+    owner = receiver(node)
+    return owner is not None and "device_map" in text_behind(module, owner)
+
+
+def _counted(module: Module, test: ast.Compare) -> ast.expr | None:
+    """`X` of `len(X) == ...`."""
+    return _inside(behind(module, test.left), "len") if len(test.ops) == 1 else None
+
+
+def _counts(module: Module, node: ast.AST) -> bool:
+    """A condition around it counts something: one device, most likely."""
+    return any("len(" in text_behind(module, guard.test) for guard in module.guards_of(node))
+
+
+def _asks_for_one(module: Module, test: ast.Compare) -> bool:
+    return module.value_of(test.comparators[0]).constant == 1
+
+
+def _inside(node: ast.expr | None, function: str) -> ast.expr | None:
+    """`X` of `function(X)`."""
+    if not isinstance(node, ast.Call) or called(node) != function or len(node.args) != 1:
+        return None
+    return node.args[0] if isinstance(node.func, ast.Name) else None

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._maps import arbitrary, entries_counted, without_disk
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+
+
+class DeviceMapMiscounted(Rule):
+    """The devices of a device map are counted, or one is picked, in a way that misses some.
+
+    ## What it does
+    Flags three ways to ask a device map: `len(device_map.values()) > 1`, which counts modules;
+    `list(set(device_map.values()))[0]`, which may be any of them; and a set
+    without `"disk"` that is then taken for all devices because it has one member.
+
+    ## Why is this bad?
+    A map with two modules on one GPU is taken for one over several devices. A head is put on
+    whichever GPU comes first in a set, not where the layer before it is; with names of devices, the
+    order changes from process to process. A model
+    that lies on a GPU and on disk is loaded into the GPU as a whole, which was to be avoided.
+
+    ## Fix safety
+    Unsafe, and only for the count of entries: the condition changes its answer.
+
+    ## References
+    - huggingface/accelerate: `len(device_map.values())` decided whether hooks are attached
+    - huggingface/accelerate: `load_state_dict` left `"disk"` out before it counted devices
+    """
+
+    code = "OFF116"
+    name = "device-map-miscounted"
+    severity = Severity.WARNING
+    triggers = (("device_map", ".values("),)
+
+    bad = (
+        Bad(
+            """\
+def dispatch(model, device_map):
+    if len(device_map.values()) > 1:
+        attach_hooks(model, device_map)
+    return model
+""",
+            lines=(2,),
+            fixed="""\
+def dispatch(model, device_map):
+    if len(set(device_map.values())) > 1:
+        attach_hooks(model, device_map)
+    return model
+""",
+        ),
+        Bad(
+            """\
+def place_head(model, head):
+    first = list(set(model.hf_device_map.values()))[0]
+    return head.to(first)
+""",
+            lines=(2,),
+            instead="""\
+def place_head(model, head):
+    first = next(iter(model.hf_device_map.values()))
+    return head.to(first)
+""",
+        ),
+        Bad(
+            """\
+from safetensors.torch import load_file
+
+def load(file, device_map):
+    devices = list(set(device_map.values()) - {"disk"})
+    if len(devices) == 1:
+        return load_file(file, device=devices[0])
+    return by_parts(file, device_map)
+""",
+            lines=(4,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+def dispatch(model, device_map):
+    if len(set(device_map.values())) > 1:
+        attach_hooks(model, device_map)
+    return model
+"""
+        ),
+        Good(
+            """\
+def place(model, device_map):
+    if len(set(device_map.values())) == 1:
+        return model.to(list(set(device_map.values()))[0])
+    return model
+"""
+        ),
+        Good(
+            """\
+def used(device_map):
+    devices = list(set(device_map.values()) - {"disk"})
+    return [each for each in devices if each != "cpu"]
+"""
+        ),
+        Good(
+            """\
+def known(device_map):
+    if len(device_map.values()) == 0:
+        raise ValueError("the device map is empty")
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for count, values in entries_counted(module):
+            yield self.finding(
+                module,
+                count,
+                f"`{one_line(module, count)}` counts the modules of the map: several on one "
+                "device are taken for several devices",
+                fixes=[self._distinct(module, values)],
+            )
+        for pick in arbitrary(module):
+            yield self.finding(
+                module,
+                pick,
+                f"`{one_line(module, pick)}` is any device of the map: a set has no order",
+            )
+        for left, test in without_disk(module):
+            yield self.finding(
+                module,
+                left,
+                f'`"disk"` is left out here, and line {test.lineno} takes one device for all: '
+                "what lies on disk is loaded there as well",
+                trail=[(test, "taken for the only device here")],
+            )
+
+    def _distinct(self, module: Module, values: ast.expr) -> Fix | None:
+        edit = module.replace(values, f"set({module.text(values)})")
+        return module.fix("count the devices", Safety.UNSAFE, edit)
