@@ -12,6 +12,7 @@ from tensortrail.cli.console import say, wants_color
 from tensortrail.cli.exit_codes import FOUND, STOPPED
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.recording.stop import Stopped
+from tensortrail.tracer.trail.outcome import how_ended
 
 if TYPE_CHECKING:
     from tensortrail.tracer.recording.session import Session
@@ -34,6 +35,8 @@ class Ending:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """The program ended; what ended it goes on as after any uncaught exception."""
+        if error is not None:
+            self._running.ended_by(how_ended(error))
         if isinstance(error, SystemExit):
             self.code = error.code
         elif isinstance(error, Stopped):

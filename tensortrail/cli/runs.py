@@ -51,13 +51,13 @@ def _lines(runs: Sequence[KeptRun]) -> list[str]:
     from tensortrail.tracer.reading.sentences import size
 
     rows = [
-        (each.folder.name, _when(each), count_of(each.processes, "process"),
+        (each.folder.name, _when(each), each.outcome, count_of(each.processes, "process"),
          size(each.nbytes), _program(each))
         for each in runs
     ]  # fmt: skip
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return [
-        inert("  ".join((*(f"{row[n]:<{widths[n]}}" for n in range(4)), row[4]))) for row in rows
+        inert("  ".join((*(f"{row[n]:<{widths[n]}}" for n in range(5)), row[5]))) for row in rows
     ]
 
 

@@ -17,6 +17,7 @@ from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tensortrail.tracer.recording import session
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+from tensortrail.tracer.trail.outcome import how_ended
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -98,6 +99,8 @@ class Run(AbstractContextManager["Run"]):
             return
         if self.explanation:
             atexit.register(_tell_at_exit, id(error), self.explanation)
+        if error is not None:
+            running.ended_by(how_ended(error))
         running.stop()
 
     def _join(self, other: session.Session) -> Run:

@@ -48,6 +48,8 @@ class RecordedTests:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if (ended := self._session) is not None:
+            if session.exitstatus:
+                ended.ended_by(f"exit code {int(session.exitstatus)}")
             ended.stop()
             self._found.trouble += [ended.trouble] if ended.trouble else []
             self._found.trouble += self._failed.trouble if self._failed else []

@@ -192,6 +192,10 @@ class Session:
         errors = list(chain(error))
         return self._told(lambda: explain(error, failures, self._opened, phase), color, errors)
 
+    def ended_by(self, outcome: str) -> None:
+        """What ended the program, for the list of runs."""
+        self.recorder.writer.outcome = outcome
+
     def failed(self, test: str) -> None:
         """An exception has left the test that runs."""
         self.recorder.guarded(lambda of: of.note(Did.PHASE, facts={"failed": test}))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tensortrail.tracer.trail.last_state import ENDING
 from tensortrail.tracer.trail.layout import SUFFIX
-from tensortrail.tracer.trail.reader import NotATrail, read_header
+from tensortrail.tracer.trail.outcome import outcome
+from tensortrail.tracer.trail.reader import NotATrail, Part, read_ends
 from tensortrail.tracer.trail.run_files import files_of_run
 
 PARQUET = "run.parquet"
@@ -29,6 +30,8 @@ class KeptRun:
     nbytes: int
     devices: str
     """Those that were simulated."""
+    outcome: str
+    """How the program ended: `ended`, `failed: RuntimeError`, `killed`, `running`."""
 
 
 def kept_runs(folder: Path) -> list[KeptRun]:
@@ -40,10 +43,11 @@ def kept_runs(folder: Path) -> list[KeptRun]:
 
 def _run(folder: Path) -> KeptRun:
     files = files_of_run(folder)
-    headers = []
+    parts: list[Part] = []
     for file in files:
         with suppress(NotATrail, OSError):
-            headers.append(read_header(str(file)))
+            parts.append(read_ends(str(file)))
+    headers = [each.header for each in parts]
     first = min(headers, key=lambda each: float(each.get("start") or 0), default={})
     return KeptRun(
         folder=folder,
@@ -52,6 +56,7 @@ def _run(folder: Path) -> KeptRun:
         processes=len(files),
         nbytes=sum(each.stat().st_size for each in _ours(folder)),
         devices=str(first.get("rehearse") or ""),
+        outcome=outcome(parts),
     )
 
 

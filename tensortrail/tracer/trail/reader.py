@@ -54,6 +54,8 @@ class Part:
     """The events in order of time, each of full length."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     closed: bool = False
+    outcome: str = ""
+    """What ended the program, if it did not end well and the file was closed."""
     damage: str = ""
 
     def text(self, number: int) -> str:
@@ -63,16 +65,6 @@ class Part:
 def read_part(path: str) -> Part:
     with without_collector():
         return _read_part(path)
-
-
-def read_header(path: str) -> Mapping[str, Any]:
-    """The header alone: the first frame of the file."""
-    part = Part(path)
-    with _opened(path) as file:
-        for rows in _frames(file, []):
-            _take(part, rows)
-            break
-    return part.header
 
 
 def read_notes(path: str) -> Mapping[str, Any]:
@@ -85,6 +77,27 @@ def read_notes(path: str) -> Mapping[str, Any]:
             if part.header.get("rank") is not None:
                 break
     return part.header
+
+
+def read_ends(path: str) -> Part:
+    """What the first frame and the last one say of the file: no rows are read."""
+    part = Part(path)
+    with _opened(path) as file:
+        starts = list(_starts(file))
+        for at in dict.fromkeys((*starts[:1], *starts[-1:])):
+            file.seek(at)
+            for rows in _frames(file, []):
+                _take(part, [row for row in rows if isinstance(row, dict)])
+                break
+    return part
+
+
+def _starts(file: BinaryIO) -> Iterator[int]:
+    size, at = os.fstat(file.fileno()).st_size, file.tell()
+    while at + FRAME.size <= size:
+        yield at
+        file.seek(at)
+        at += FRAME.size + int(FRAME.unpack(file.read(FRAME.size))[0])
 
 
 @contextmanager
@@ -221,6 +234,7 @@ def _note(part: Part, note: dict[Any, Any]) -> None:
         part.header = {**part.header, "libraries": known}
     if "end" in note:
         part.closed = True
+        part.outcome = str(note.get("outcome") or "")[:LONGEST_LABEL]
         dropped = note.get("dropped")
         if isinstance(dropped, dict):
             part.dropped = {str(k): n for k, n in dropped.items() if type(n) is int}

@@ -49,6 +49,8 @@ class TrailWriter:
         self.fault = ""
         """The first fault of the tracer's own, which the program did not notice."""
         self.events = 0
+        self.outcome = ""
+        """What ended the program; empty while it runs, and if it ended well."""
         self._file = TrailFile(path)
         self._began = time.perf_counter_ns()
         self._rows: list[Row] = []
@@ -199,7 +201,14 @@ class TrailWriter:
                 self._rows += self._thinner.lasts()
                 self._write_rows()
                 dropped = {DID[code]: n for code, n in sorted(self._thinner.dropped.items())}
-                self._note({"end": time.time(), "events": self.events, "dropped": dropped})
+                self._note(
+                    {
+                        "end": time.time(),
+                        "events": self.events,
+                        "dropped": dropped,
+                        "outcome": self.outcome,
+                    }
+                )
                 self._file.close()
         finally:
             if sole:

@@ -1,0 +1,45 @@
+"""How a run has ended, as its trails tell."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+
+from tensortrail.tracer.trail.reader import Part
+
+
+def outcome(parts: Sequence[Part]) -> str:
+    """Of the processes that the user or a launcher started: those they start end as they please."""
+    own = [each for each in parts if each.header.get("parent") is None] or parts
+    told = [next((each.outcome for each in own if each.outcome), "")]
+    lost = [each for each in own if not each.closed]
+    if lost:
+        of_how_many = f"{len(lost)} of {len(own)} " if len(own) > 1 else ""
+        told.append(of_how_many + max(map(_without_end, lost)))
+    return ", ".join(filter(None, told)) or ("ended" if own else "?")
+
+
+def how_ended(error: BaseException) -> str:
+    """By an exception that left the program; empty where it only says that all is done."""
+    if isinstance(error, SystemExit):
+        code = error.code
+        return "" if code in (None, 0) else f"exit code {code if isinstance(code, int) else 1}"
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return f"failed: {type(error).__name__}"
+
+
+def _without_end(part: Part) -> str:
+    """What became of a process that has not closed its file, if this machine can tell."""
+    pid = part.header.get("pid")
+    here = part.header.get("host") == platform.node() and os.name == "posix"
+    if not here or not isinstance(pid, int) or pid <= 0:
+        return "no end"
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return "running"
+    except (OSError, OverflowError):
+        return "killed"
+    return "running"
