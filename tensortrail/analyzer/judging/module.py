@@ -32,7 +32,7 @@ from tensortrail.analyzer.values.evaluating import Binding
 from tensortrail.analyzer.values.expressions import kind_of_class
 from tensortrail.analyzer.values.flow import Flow
 from tensortrail.findings import Edit, Fix, Safety
-from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import (
     UNKNOWN_VALUE,
     Branch,
@@ -86,7 +86,6 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         self._offload_settings = OffloadSettings(self)
         self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
         self._local_callees: dict[ast.Call, FunctionNode | None] = {}
-        self._told: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
 
     def release(self) -> None:
         """Nothing more will be asked: let go of what refers back here, as no collector runs."""
@@ -105,7 +104,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
     def _calls(self) -> CallIndex:
         return CallIndex(self.tree.nodes(ast.Call), self.qualified)
 
-    def once(self, question: Callable[[Module, N], A], about: N) -> A:
+    def once(self, question: Callable[[Any, N], A], about: N) -> A:
         if (question, about) not in self._answers:
             self._answers[question, about] = question(self, about)
         answer: A = self._answers[question, about]
@@ -270,11 +269,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         dotted = self.qualified(call.func)
         node = self._local_callee(call, dotted)
         if node is not None:
-            key = question, node
-            if key not in self._told:
-                self._told[key] = question(self, node)
-            told: A = self._told[key]
-            return told
+            return self.once(question, node)
         return self.project.about(self, dotted, question) if _is_worth(dotted, worth) else None
 
     def _local_callee(self, call: ast.Call, dotted: str) -> FunctionNode | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tensortrail.analyzer.facts import known
 from tensortrail.analyzer.values import containers, uses
-from tensortrail.analyzer.values.containers import Element
+from tensortrail.analyzer.values.elements import element_of, element_of_method
 from tensortrail.analyzer.values.evaluating import Evaluating
 from tensortrail.analyzer.values.state import State
 from tensortrail.rules.words import (
@@ -143,7 +143,7 @@ def _named_member(evaluator: Evaluating, name: ast.expr, owner: Value) -> Value:
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
             continue
         base = evaluator.seen.get(call.func.value, UNKNOWN_VALUE)
-        element = _element_of_method(call.func.attr, base)
+        element = element_of_method(call.func.attr, base)
         if base.path == owner.path and isinstance(element, tuple):
             held = element[-1]
             if isinstance(held, Value) and call.func.attr.startswith("named_"):
@@ -330,63 +330,6 @@ def placement_of_argument(evaluator: Evaluating, argument: ast.expr | None) -> P
     if value.kinds and value.is_only(Kind.DEVICE, Kind.DEVICE_STRING):
         return Placement(by=argument, same_as=value.path or ast.unparse(argument))
     return NOWHERE
-
-
-def element_of(evaluator: Evaluating, source: ast.expr, state: State) -> Element:
-    """What one step of iterating over `source` gives."""
-    if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
-        first = evaluator.seen.get(source.elts[0], UNKNOWN_VALUE)
-        same = all(
-            evaluator.seen.get(each, UNKNOWN_VALUE).kinds == first.kinds for each in source.elts
-        )
-        return replace(first, path="") if same else UNKNOWN_VALUE
-    if not isinstance(source, ast.Call):
-        return containers.element_of_value(evaluator.seen.get(source, UNKNOWN_VALUE))
-    name = source.func.attr if isinstance(source.func, ast.Attribute) else ""
-    if name and isinstance(source.func, ast.Attribute):
-        base = evaluator.seen.get(source.func.value, UNKNOWN_VALUE)
-        element = _element_of_method(name, base)
-        if element is UNKNOWN_VALUE:
-            return containers.element_of_value(evaluator.seen.get(source, UNKNOWN_VALUE))
-        return element
-    if isinstance(source.func, ast.Name) and source.args:
-        if source.func.id == "enumerate":
-            return (_OTHER, element_of(evaluator, source.args[0], state))
-        if source.func.id in ("list", "tuple", "reversed", "sorted", "iter", "tqdm"):
-            return element_of(evaluator, source.args[0], state)
-        if source.func.id == "zip":
-            return tuple(element_of(evaluator, each, state) for each in source.args)
-    return containers.item_of(evaluator.seen.get(source, UNKNOWN_VALUE)) or UNKNOWN_VALUE
-
-
-def _element_of_method(name: str, base: Value) -> Element:
-    held = containers.element_of_method(name, base)
-    if held is not None:
-        return held
-    under = f"{base.path}.*" if base.path else ""
-    sure = base.kind is Kind.MODULE and base.sure
-    parameter = Value(
-        frozenset({Kind.PARAMETER}), base.placement, True, owner=base.owner, path=under
-    )
-    tensor = Value(frozenset({Kind.TENSOR}), base.placement, True, owner=base.owner, path=under)
-    module = Value(frozenset({Kind.MODULE}), base.placement, sure, owner=base.owner, path=under)
-    if name == "parameters":
-        return parameter
-    if name == "buffers":
-        return tensor
-    if name in ("modules", "children"):
-        return module
-    if name == "named_parameters":
-        return (_OTHER, parameter)
-    if name == "named_buffers":
-        return (_OTHER, tensor)
-    if name in ("named_modules", "named_children"):
-        return (_OTHER, module)
-    if base.kind is Kind.STATE_DICT:
-        held = replace(tensor, sure=False)
-        given: dict[str, Element] = {"items": (_OTHER, held), "values": held, "keys": _OTHER}
-        return given.get(name, UNKNOWN_VALUE)
-    return UNKNOWN_VALUE
 
 
 _PLAIN_CALLS = frozenset(

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensortrail.analyzer.facts import known
 from tensortrail.analyzer.values import calls, containers, narrowing, uses
+from tensortrail.analyzer.values.elements import element_of
 from tensortrail.analyzer.values.evaluating import Binding, World
 from tensortrail.analyzer.values.narrowing import index_text, path_of
 from tensortrail.analyzer.values.state import State, join_values
@@ -250,7 +251,7 @@ class Evaluator:
         value = self.value(item, state)
         if not isinstance(item, ast.Starred):
             return value
-        return containers.as_value(calls.element_of(self, item.value, state))
+        return containers.as_value(element_of(self, item.value, state))
 
     def _lambda(self, node: ast.Lambda, state: State) -> Value:
         inner = state.copy()
@@ -324,7 +325,7 @@ class Evaluator:
     def bind_element(self, target: ast.expr, source: ast.expr, state: State) -> None:
         """Bind a loop variable to what iterating over `source` gives."""
         self.value(source, state)
-        self._bind_shape(target, calls.element_of(self, source, state), source, state)
+        self._bind_shape(target, element_of(self, source, state), source, state)
 
     def _bind_shape(
         self, target: ast.expr, shape: containers.Element, source: ast.expr, state: State
