@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import receiver
+from tensortrail.rules.shared.origins import behind
+
+_WITHOUT_WEIGHTS = re.compile(
+    r"ReLU|ELU|GELU|SiLU|GLU|Mish|Tanh|Sigmoid|Softm|Softplus|Softsign|Hard|Threshold|Identity"
+    r"|latten|Dropout|Pool|Upsample|Pad|Fold|Shuffle|Shrink|Loss|Metric|Similarity|Distance"
+)
+"""Layers of torch that `.to()` has nothing to move in."""
+_BOUND = re.compile(rb"[^\n#]*?\bself\.\w+[ \t]*(?::[^=\n]*)?=[ \t\\\r\n(]*(?:[\[{(]|\S+,)")
+"""A container, or several values."""
+_REGISTERS = re.compile(r"ModuleList|ModuleDict|Sequential|add_module|register_|setattr")
+
+
+class ModulesInPlainContainer(Rule):
+    """Modules are kept in a list or dict, where their module does not find them.
+
+    ## What it does
+    Flags `self.layers = [nn.Linear(n, n) for _ in range(3)]` in a module, the same with a tuple
+    or a dict, and `self.layers.append(nn.Linear(n, n))` where `self.layers` is a list. The modules
+    are made there, have parameters or buffers, and another method uses the container. A module
+    that was made elsewhere and is put into a list is left alone: that is how one hides it on
+    purpose.
+
+    ## Why is this bad?
+    A module looks for others in its attributes only. Those in the list stay on the CPU when the
+    model is moved, `parameters()` does not give them to the optimizer, and `state_dict()` does not
+    save them.
+
+    ## Fix safety
+    The fix puts `nn.ModuleList` around the list. It is unsafe: checkpoints that were written
+    before lack the weights, and a `ModuleList` has not all methods of a list.
+
+    ## References
+    - pytorch documentation, `torch.nn.ModuleList`
+    """
+
+    code = "DEV544"
+    name = "modules-in-plain-container"
+    severity = Severity.ERROR
+    triggers = (Near("self.", _BOUND, ("torch", "class ")),)
+
+    bad = (
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.layers = [nn.Linear(n, n) for _ in range(3)]
+        self.heads = {"a": nn.Linear(n, 1)}
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return self.heads["a"](x)
+""",
+            lines=(7, 8),
+            fixed="""\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(n, n) for _ in range(3)])
+        self.heads = nn.ModuleDict({"a": nn.Linear(n, 1)})
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return self.heads["a"](x)
+""",
+        ),
+        Bad(
+            """\
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.proj = nn.Linear(n, n)
+
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.blocks = []
+        for _ in range(4):
+            self.blocks.append(Block(n))
+
+    def forward(self, x):
+        return self.blocks[0](x)
+""",
+            lines=(13,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, n, teacher):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(n, n)])
+        self.teacher = [teacher]
+        self.acts = [nn.ReLU(), nn.GELU()]
+        self.parts = [nn.Linear(n, n)]
+        self.net = nn.Sequential(*self.parts)
+
+    def forward(self, x):
+        return self.acts[0](self.net(self.layers[0](x)) - self.teacher[0](x))
+"""
+        ),
+        Good(
+            """\
+from torch import nn
+
+class Zoo:
+    def __init__(self, n):
+        self.nets = [nn.Linear(n, n)]
+
+    def run(self, x):
+        return self.nets[0](x)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for cls in module.nodes(ast.ClassDef):
+            facts = module.class_facts(cls)
+            if facts is None or not facts.is_module:
+                continue
+            for name, holder, made in _kept(module, cls):
+                if _is_read(module, cls, name, holder) and not _is_registered(module, cls, name):
+                    yield self._reported(module, name, holder, made)
+
+    def _reported(self, module: Module, name: str, holder: ast.expr, made: ast.Call) -> Finding:
+        return self.finding(
+            module,
+            holder,
+            f"`self.{name}` is no container of modules: `.to()` leaves `{module.text(made.func)}` "
+            "behind, no optimizer gets its parameters, and it is not saved",
+            trail=[(made, "the module is made here")],
+            fixes=[_wrapped(module, holder, made)],
+        )
+
+
+def _kept(module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr, ast.Call]]:
+    """Plain containers of the class: the attribute, what it is bound to or the call that adds to
+    it, and the first module made in there."""
+    lists: set[str] = set()
+    for target, value in _assigned(module, cls):
+        made = next((each for each in _members(value) if _has_weights(module, each)), None)
+        if isinstance(made, ast.Call):
+            yield target.attr, value, made
+        elif ast.unparse(value) in ("[]", "list()"):
+            lists.add(target.attr)
+    for call in module.calls("append", inside=cls):
+        holder, given = receiver(call), call.args[0] if call.args else None
+        own = isinstance(holder, ast.Attribute) and module.text(holder.value) == "self"
+        if not own or not isinstance(holder, ast.Attribute) or holder.attr not in lists:
+            continue
+        made = behind(module, given) if given is not None else None
+        if isinstance(made, ast.Call) and _has_weights(module, made):
+            yield holder.attr, call, made
+
+
+def _assigned(module: Module, cls: ast.ClassDef) -> Iterator[tuple[ast.Attribute, ast.expr]]:
+    """Attributes of `self`, each with what it is bound to."""
+    plain = [(each.targets[0], each.value) for each in module.nodes(ast.Assign, cls)]
+    typed = [(each.target, each.value) for each in module.nodes(ast.AnnAssign, cls)]
+    for target, value in (*plain, *typed):
+        own = isinstance(target, ast.Attribute) and module.text(target.value) == "self"
+        if own and isinstance(target, ast.Attribute) and value is not None:
+            yield target, value
+
+
+def _members(value: ast.expr) -> list[ast.expr]:
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return value.elts
+    if isinstance(value, ast.Dict):
+        return value.values
+    if isinstance(value, ast.ListComp):
+        return [value.elt]
+    return [value.value] if isinstance(value, ast.DictComp) else []
+
+
+def _has_weights(module: Module, node: ast.expr) -> bool:
+    """A call that makes a module with parameters or buffers."""
+    if not isinstance(node, ast.Call):
+        return False
+    owner, _, last = module.qualified(node.func).rpartition(".")
+    if owner.startswith("torch.nn") and "functional" not in owner:
+        return last[:1].isupper() and not _WITHOUT_WEIGHTS.search(last)
+    value = module.value_of(node)
+    facts = module.class_facts(value.cls) if value.kind is Kind.MODULE and value.cls else None
+    named = value.cls.rpartition(".")[2]
+    return facts is not None and bool(facts.fields) and not _WITHOUT_WEIGHTS.search(named)
+
+
+def _is_read(module: Module, cls: ast.ClassDef, name: str, holder: ast.expr) -> bool:
+    """Another method uses the container."""
+    made_in = module.function_of(holder)
+    return any(
+        each.attr == name
+        and isinstance(each.ctx, ast.Load)
+        and module.text(each.value) == "self"
+        and module.function_of(each) is not made_in
+        for each in module.nodes(ast.Attribute, cls)
+    )
+
+
+def _is_registered(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """The class makes them known in another way, or moves them itself."""
+    for call in module.nodes(ast.Call, cls):
+        if _REGISTERS.search(module.text(call.func)):
+            around = [call, *module.ancestors(call)]
+            loops = [each.iter for each in around if isinstance(each, ast.For)]
+            if any(f"self.{name}" in module.text(each) for each in (call, *loops)):
+                return True
+    own = {each.name for each in cls.body if isinstance(each, ast.FunctionDef)}
+    return not own.isdisjoint({"to", "_apply", "parameters", "cuda"})
+
+
+def _wrapped(module: Module, holder: ast.expr, made: ast.Call) -> Fix | None:
+    shown, _, last = module.text(made.func).rpartition(".")
+    if module.qualified(made.func) != f"torch.nn.{last}" or not shown:
+        return None
+    if last == "Parameter":
+        return None
+    container = "ModuleDict" if isinstance(holder, (ast.Dict, ast.DictComp)) else "ModuleList"
+    if isinstance(holder, ast.Call):
+        return None
+    edit = module.replace(holder, f"{shown}.{container}({module.text(holder)})")
+    return module.fix(f"keep them in a `{container}`", Safety.UNSAFE, edit)

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.sentences import one_line
+
+_WRITTEN_CPU = re.compile(r"""^(torch\.device\()?["'](cpu|meta)["']""")
+
+
+class OptimizerBeforeMove(Rule):
+    """The state of an optimizer is loaded, and its model is moved to a GPU afterwards.
+
+    ## What it does
+    Flags `optimizer.load_state_dict(...)` where the optimizer was made of the parameters of a
+    model, and the model is moved further down: `model.to(device)`, `model.cuda()`. The same holds
+    for whatever else was made of `model.parameters()` and loads a state, as moving averages.
+    Nothing is reported where the model was moved before as well, or the state is moved by hand.
+
+    ## Why is this bad?
+    An optimizer puts the state that it loads where its parameters are at that time. A model that
+    moves takes its parameters along and leaves the state on the CPU: the first step on a GPU stops
+    with "Expected all tensors to be on the same device". On the CPU, and as long as nothing is
+    resumed, all goes well.
+
+    ## Fix safety
+    No fix is offered: the move belongs before the line that makes the optimizer.
+
+    ## References
+    - pytorch documentation, `torch.optim`: move a model before its optimizer is made
+    - coqui-ai/TTS, training of vocoders; pytorch/pytorch issue 2830
+    """
+
+    code = "DEV543"
+    name = "optimizer-before-move"
+    severity = Severity.ERROR
+    triggers = (
+        ("load_state_dict(", "parameters(", ".to("),
+        ("load_state_dict(", "parameters(", ".cuda("),
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def main(args, model, checkpoint):
+    optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
+    if args.resume:
+        model.load_state_dict(checkpoint["model"])
+        optimizer.load_state_dict(checkpoint["optimizer"])
+    if args.cuda:
+        model.cuda()
+    return optimizer
+""",
+            lines=(7,),
+            instead="""\
+import torch
+
+def main(args, model, checkpoint):
+    if args.cuda:
+        model.cuda()
+    optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
+    if args.resume:
+        model.load_state_dict(checkpoint["model"])
+        optimizer.load_state_dict(checkpoint["optimizer"])
+    return optimizer
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def resumed(net, average, path, device):
+    kept = average(net.parameters(), decay=0.99)
+    kept.load_state_dict(torch.load(path, map_location="cpu"))
+    net = net.to(device)
+    return net, kept
+""",
+            lines=(5,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def main(model, other, checkpoint, device):
+    model.to(device)
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.load_state_dict(checkpoint)
+    model = model.to(device)
+    other.to(device)
+    return optimizer
+
+def by_hand(model, checkpoint, device):
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.load_state_dict(checkpoint)
+    model.to(device)
+    for state in optimizer.state.values():
+        state["exp_avg"] = state["exp_avg"].to(device)
+
+def saved(model, checkpoint):
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.load_state_dict(checkpoint)
+    model.to("cpu")
+    model.to(torch.bfloat16)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for load in module.calls("load_state_dict"):
+            owner = receiver(load)
+            made = _made_of_parameters(module, load, owner) if owner is not None else None
+            if made is None or owner is None or _is_moved_by_hand(module, load, owner):
+                continue
+            move = _moved_after(module, made, load)
+            if move is not None:
+                yield self.finding(
+                    module,
+                    load,
+                    f"the state is put where `{made.model}` is now, and line {move.lineno} moves "
+                    f"`{made.model}` away from it",
+                    trail=[
+                        (made.call, f"`{module.text(owner)}` is made of its parameters"),
+                        (load, "the state is loaded"),
+                        (move, f"`{one_line(module, move)}` leaves the state behind"),
+                    ],
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was made of the parameters of a model."""
+
+    call: ast.Call
+    model: str
+
+
+def _made_of_parameters(module: Module, load: ast.Call, owner: ast.expr) -> Made | None:
+    """`torch.optim.Adam(model.parameters())` for the optimizer, bound before in the function."""
+    name = module.text(owner)
+    for assign in module.earlier(load, ast.Assign):
+        if name not in map(module.text, assign.targets):
+            continue
+        call = assign.value
+        model = _model_of(module, call) if isinstance(call, ast.Call) else ""
+        return Made(call, model) if model and isinstance(call, ast.Call) else None
+    return None
+
+
+def _model_of(module: Module, made: ast.Call) -> str:
+    """`model` of `Adam(model.parameters())`, the groups of parameters included."""
+    for argument in (behind(module, each) for each in given(made)):
+        calls = [argument] if isinstance(argument, ast.Call) else []
+        for call in (*calls, *module.nodes(ast.Call, argument)):
+            owner = receiver(call)
+            if owner is not None and called(call) in ("parameters", "named_parameters"):
+                return module.text(owner)
+    return ""
+
+
+def _moved_after(module: Module, made: Made, load: ast.Call) -> ast.Call | None:
+    """The first move of the model after the load, if none came before."""
+    before = (call for call in module.earlier(load, ast.Call) if _moves(module, call, made.model))
+    if next(before, None) is not None:
+        return None
+    later = (call for call in module.later(load, ast.Call) if _moves(module, call, made.model))
+    return next(later, None)
+
+
+def _moves(module: Module, call: ast.Call, model: str) -> bool:
+    """To another device than the CPU."""
+    owner = receiver(call)
+    if owner is None or module.text(owner) != model:
+        return False
+    return called(call) == "cuda" or (called(call) == "to" and _is_device(module, call))
+
+
+def _is_device(module: Module, call: ast.Call) -> bool:
+    said = next((each.value for each in call.keywords if each.arg == "device"), None)
+    said = said or (call.args[0] if call.args else None)
+    said = behind(module, said) if said is not None else None
+    if said is None or _WRITTEN_CPU.search(module.text(said)):
+        return False
+    if module.value_of(said).constant in ("cpu", "meta"):
+        return False
+    is_type = isinstance(said, ast.Attribute) and module.qualified(said).startswith("torch.")
+    return not is_type and "dtype" not in module.text(said)
+
+
+def _is_moved_by_hand(module: Module, load: ast.Call, owner: ast.expr) -> bool:
+    """The function reaches for `optimizer.state`, or moves the optimizer."""
+    function, name = module.function_of(load), module.text(owner)
+    for node in module.nodes(ast.Attribute, function):
+        if module.text(node.value) == name and node.attr in ("state", "to", "cuda"):
+            return True
+    return False

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._dropped import moves_bytes
+from tensortrail.rules.shared.objects import called, keyword, receiver
+from tensortrail.rules.shared.sentences import one_line
+
+_MAKERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+_GIVE_ANOTHER = ("to", "cuda", "cpu", "half", "bfloat16", "double", "type")
+_ATOMS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
+
+
+class ParameterLostByMove(Rule):
+    """A parameter is moved before the module gets it: what the module keeps is no parameter.
+
+    ## What it does
+    Flags `self.weight = nn.Parameter(...).to(device)` in a module, also with `.cuda()`, `.half()`
+    and the like, or where the parameter has a name first. Nothing is reported for methods that
+    give back the parameter itself, as `requires_grad_()`, nor for a tensor that was made on the
+    same device already.
+
+    ## Why is this bad?
+    `nn.Parameter(t).to(device)` gives a plain tensor with a history, unless nothing has to be
+    moved. On the CPU the module has its parameter, and every test passes. On a GPU
+    `parameters()` lacks it: no optimizer trains it, `.to()` leaves it behind, and `state_dict()`
+    saves nothing of it.
+
+    ## Fix safety
+    The fix moves the tensor before it becomes a parameter. It is unsafe: checkpoints that were
+    written without the parameter lack it.
+
+    ## References
+    - pytorch documentation, `torch.nn.parameter.Parameter`
+    - pytorch/pytorch issue 7844
+    """
+
+    code = "DEV545"
+    name = "parameter-lost-by-move"
+    severity = Severity.ERROR
+    triggers = tuple(("Parameter(", f".{name}(") for name in _GIVE_ANOTHER)
+
+    bad = (
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def __init__(self, n, device):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(n)).to(device)
+        shift = nn.Parameter(torch.zeros(n), requires_grad=True)
+        self.shift = shift.cuda()
+
+    def forward(self, x):
+        return x * self.scale + self.shift
+""",
+            lines=(7, 9),
+            fixed="""\
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def __init__(self, n, device):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(n).to(device))
+        shift = nn.Parameter(torch.zeros(n), requires_grad=True)
+        self.shift = shift.cuda()
+
+    def forward(self, x):
+        return x * self.scale + self.shift
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def __init__(self, n, device):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(n).to(device))
+        self.shift = nn.Parameter(torch.zeros(n, device=device)).to(device)
+        self.frozen = nn.Parameter(torch.zeros(n)).requires_grad_(False)
+        self.shape = nn.Parameter(torch.zeros(n)).to(device).shape
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Probe:
+    def __init__(self, n, device):
+        self.start = torch.nn.Parameter(torch.ones(n)).to(device)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for assign in module.nodes(ast.Assign):
+            call = assign.value
+            if not isinstance(call, ast.Call) or called(call) not in _GIVE_ANOTHER:
+                continue
+            owner = receiver(call)
+            made = _parameter(module, owner) if owner is not None else None
+            if made is None or not _is_kept(module, assign) or _is_there(module, made, call):
+                continue
+            device = moves_bytes(module, call)
+            yield self.finding(
+                module,
+                call,
+                f"`{one_line(module, call)}` gives a tensor that is no parameter"
+                f"{', unless nothing has to be moved' if device else ', unless it has that type'}: "
+                f"`{module.text(assign.targets[0])}` is neither trained, moved nor saved",
+                severity=None if device else Severity.WARNING,
+                trail=[(made, "the parameter is made here"), (call, "and another tensor here")],
+                fixes=[_moved_inside(module, call, made)],
+            )
+
+
+def _parameter(module: Module, node: ast.expr) -> ast.Call | None:
+    """The call of `nn.Parameter` that the expression is, or was bound to."""
+    origins = module.value_of(node).origins
+    found = [node] if isinstance(node, ast.Call) else list(origins)
+    if len(found) != 1 or not isinstance(found[0], ast.Call):
+        return None
+    return found[0] if module.qualified(found[0].func) in _MAKERS else None
+
+
+def _is_kept(module: Module, assign: ast.Assign) -> bool:
+    """As an attribute of a module."""
+    target = assign.targets[0]
+    cls = module.class_of(assign)
+    facts = module.class_facts(cls) if cls is not None else None
+    own = isinstance(target, ast.Attribute) and module.text(target.value) == "self"
+    return own and facts is not None and facts.is_module
+
+
+def _is_there(module: Module, made: ast.Call, call: ast.Call) -> bool:
+    """The tensor inside was made on the device to which the parameter is moved."""
+    data = made.args[0] if made.args else None
+    device = keyword(data, "device") if isinstance(data, ast.Call) else None
+    asked = [*call.args, *(each.value for each in call.keywords)]
+    return device is not None and module.text(device) in map(module.text, asked)
+
+
+def _moved_inside(module: Module, call: ast.Call, made: ast.Call) -> Fix | None:
+    data = made.args[0] if made.args else None
+    if receiver(call) is not made or not isinstance(data, _ATOMS):
+        return None
+    shown, inner = module.text(made), module.text(data)
+    how = module.text(call)[len(shown) :]
+    edit = module.replace(call, shown.replace(inner, inner + how, 1))
+    return module.fix("move the tensor, then make it a parameter", Safety.UNSAFE, edit)
