@@ -31,7 +31,7 @@ def run(options: Namespace) -> int:
     if package := lacking("editor"):
         fail(f"{package} is not installed here", f"the server needs it: {install('editor')}")
         return FAILED
-    from tensortrail.editor.server import made
+    from tensortrail.editor.answers import made
 
     if sys.stdin.isatty():
         say("tensortrail: the language server waits for an editor on standard input")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.util import find_spec
@@ -32,6 +32,23 @@ class Run:
     findings: tuple[Finding, ...] = ()
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """What a run knows of one file."""
+
+    path: str
+    facts: FileFacts
+    run: Run
+
+    def findings(self) -> list[Finding]:
+        """Those in the file, if the run is of its text."""
+        if self.facts.changed:
+            return []
+        real = os.path.realpath(self.path)
+        here = [each for each in self.run.findings if os.path.realpath(each.site.file) == real]
+        return [_in_buffer(each, self.path, self.run.began) for each in here]
+
+
 class LastRuns:
     """By the folder `.tensortrail` they lie in; read again when a newer run is there."""
 
@@ -39,24 +56,16 @@ class LastRuns:
         self._runs: dict[Path, Run] = {}
         self._reading = threading.Lock()
 
-    def facts(self, path: str, program: bytes) -> FileFacts | None:
-        """What the run knows of the file, with no lines where it is of another text."""
+    def of(self, path: str, program: bytes) -> Recorded | None:
+        """What the run knows of the file; nothing of its lines where it is of another text."""
         run = self._near(path)
         facts = run.files.get(os.path.realpath(path)) if run is not None else None
-        if facts is None:
+        if run is None or facts is None:
             return None
         if sha256(program).hexdigest() == facts.digest:
-            return replace(facts, changed="")
-        return replace(facts, changed=facts.changed or "it changed since the run", lines={})
-
-    def findings(self, path: str, program: bytes) -> list[Finding]:
-        """What the run found in the file, if it is of this text."""
-        facts, run = self.facts(path, program), self._near(path)
-        if run is None or facts is None or facts.changed:
-            return []
-        real = os.path.realpath(path)
-        here = [each for each in run.findings if os.path.realpath(each.site.file) == real]
-        return [_in_buffer(each, path, run.began) for each in here]
+            return Recorded(path, replace(facts, changed=""), run)
+        changed = facts.changed or "it changed since the run"
+        return Recorded(path, replace(facts, changed=changed, lines={}), run)
 
     def _near(self, path: str) -> Run | None:
         if not os.path.isabs(path):
@@ -136,7 +145,7 @@ def _in_buffer(finding: Finding, path: str, began: str) -> Finding:
 
 
 def beside(
-    static: list[Finding], of_run: list[Finding], wanted: Callable[[Finding], bool]
+    static: Sequence[Finding], of_run: Sequence[Finding], wanted: Callable[[Finding], bool]
 ) -> list[Finding]:
     """What only the run shows joins what the code shows."""
     known = {(each.code, each.site.line) for each in static}

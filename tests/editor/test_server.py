@@ -14,7 +14,7 @@ from lsprotocol import types as lsp
 
 from tensortrail.cli import main
 from tensortrail.cli.server import requested
-from tensortrail.editor.server import made
+from tensortrail.editor.answers import made
 from tests.editor.client import Client, applied
 
 pytestmark = pytest.mark.xdist_group("server")  # what they share is made once
