@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from lsprotocol import types as lsp
 from pygls import uris
@@ -105,5 +106,7 @@ class OpenDocuments:
 
 def name_of(uri: str) -> str:
     """The path of its file; what was never saved has a name only."""
-    path = uris.to_fs_path(uri) if uri.startswith("file:") else None
+    path = None
+    with suppress(ValueError):  # no address at all
+        path = uris.to_fs_path(uri) if uri.startswith("file:") else None
     return path or uri.rpartition(":")[2].strip("/") or "untitled.py"

@@ -43,6 +43,7 @@ class Projects:
             each.forget(path)
 
     def check(self, name: str, program: bytes) -> Sequence[Finding]:
+        _stand_somewhere()
         request = self._request(os.path.dirname(name))
         if request is None or _excluded(request, name):
             return ()
@@ -78,6 +79,14 @@ class Projects:
             if request is not None and request.baseline is not None:
                 files.add(request.baseline.path)
         return sorted(files)
+
+
+def _stand_somewhere() -> None:
+    """The folder that the editor started the server in may be gone: no path could be made whole."""
+    try:
+        os.getcwd()
+    except OSError:
+        os.chdir(os.sep)
 
 
 def _excluded(request: CheckRequest, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
+from tensortrail.analyzer.choosing.own import CRASHED, own_finding
 from tensortrail.analyzer.judging.suppress import silenced, suppressions_in
 from tensortrail.editor import diagnostics
 from tensortrail.editor.buffers import Buffer, File
@@ -106,6 +108,14 @@ class Server(LanguageServer):
         return (buffer, known.facts) if known is not None else None
 
     def _checked(self, name: str, program: bytes) -> tuple[Sequence[Finding], Sequence[Site]]:
+        try:
+            return self._found(name, program)
+        except Exception as error:
+            traceback.print_exc()  # the editor's log shows it
+            told = f"the check failed: {type(error).__name__}: {error}"
+            return [own_finding(CRASHED, told, Site(name, 1))], ()
+
+    def _found(self, name: str, program: bytes) -> tuple[Sequence[Finding], Sequence[Site]]:
         static, recorded = self.projects.check(name, program), self.runs.of(name, program)
         if recorded is None:
             return static, ()

@@ -20,11 +20,14 @@ T = TypeVar("T")
 class Client:
     """Each method waits for the answer; a text is known by its uri and has the newest version."""
 
-    def __init__(self, *folders: Path, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, *folders: Path, settings: Mapping[str, Any] | None = None, cwd: Path | None = None
+    ) -> None:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         self._client = LanguageClient("tests", "1")
-        self._versions: dict[str, int] = {}
+        self.versions: dict[str, int] = {}
+        """By document: of the newest text that the server was told."""
         self.published: dict[str, lsp.PublishDiagnosticsParams] = {}
         self.messages: list[str] = []
         self._news = asyncio.Condition()
@@ -41,12 +44,12 @@ class Client:
 
         feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(received)
         feature(lsp.WINDOW_SHOW_MESSAGE)(shown)
-        self.capabilities = self._wait(self._start(folders, settings)).capabilities
+        self.capabilities = self._wait(self._start(folders, settings, cwd)).capabilities
 
     async def _start(
-        self, folders: Sequence[Path], settings: Mapping[str, Any] | None
+        self, folders: Sequence[Path], settings: Mapping[str, Any] | None, cwd: Path | None
     ) -> lsp.InitializeResult:
-        await self._client.start_io(sys.executable, "-m", "tensortrail", "server")
+        await self._client.start_io(sys.executable, "-m", "tensortrail", "server", cwd=cwd)
         roots = [lsp.WorkspaceFolder(each.as_uri(), each.name) for each in folders]
         told = lsp.InitializeParams(
             lsp.ClientCapabilities(), workspace_folders=roots, initialization_options=settings
@@ -62,13 +65,13 @@ class Client:
         return server.pid
 
     def open(self, uri: str, text: str, language: str = "python") -> None:
-        version = self._versions[uri] = self._versions.get(uri, 0) + 1
+        version = self.versions[uri] = self.versions.get(uri, 0) + 1
         item = lsp.TextDocumentItem(uri, language, version, text)
         self._do(self._client.text_document_did_open, lsp.DidOpenTextDocumentParams(item))
 
     def change(self, uri: str, *changes: lsp.TextDocumentContentChangeEvent) -> None:
-        self._versions[uri] += 1
-        changed = lsp.VersionedTextDocumentIdentifier(uri=uri, version=self._versions[uri])
+        self.versions[uri] += 1
+        changed = lsp.VersionedTextDocumentIdentifier(uri=uri, version=self.versions[uri])
         params = lsp.DidChangeTextDocumentParams(changed, changes)
         self._do(self._client.text_document_did_change, params)
 
@@ -94,7 +97,7 @@ class Client:
 
     def diagnostics(self, uri: str) -> Sequence[lsp.Diagnostic]:
         """Those of the newest version, once they came."""
-        wanted = self._versions[uri]
+        wanted = self.versions[uri]
 
         async def waited() -> Sequence[lsp.Diagnostic]:
             async with self._news:
@@ -118,7 +121,7 @@ class Client:
     def actions(
         self, uri: str, where: lsp.Range, *only: str | lsp.CodeActionKind
     ) -> Sequence[lsp.CodeAction]:
-        self.diagnostics(uri) if uri in self._versions else None
+        self.diagnostics(uri) if uri in self.versions else None
         context = lsp.CodeActionContext([], only=only or None)
         params = lsp.CodeActionParams(lsp.TextDocumentIdentifier(uri), where, context)
         found: Sequence[lsp.CodeAction] = self.ask(lsp.TEXT_DOCUMENT_CODE_ACTION, params)

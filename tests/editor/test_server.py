@@ -271,6 +271,18 @@ def test_settings_of_the_client(client: Client, folder: Path) -> None:
     client.tell(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, lsp.DidChangeConfigurationParams({}))
 
 
+def test_a_check_that_fails_is_a_finding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It left the findings of an earlier text beside this one."""
+    server = made(requested, "1")
+    monkeypatch.setattr(server.runs, "of", lambda name, program: {}["no such run"])
+    (found,), _ = server._checked("/a.py", RISKY.encode())
+    assert (found.code, found.site.line) == ("TTR003", 1)
+    assert found.message == "the check failed: KeyError: 'no such run'"
+    assert "Traceback" in capsys.readouterr().err
+
+
 def test_it_publishes_nothing_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that ended late wrote to the closed pipe, and pygls reported that error to it."""
     server = made(requested, "1")
