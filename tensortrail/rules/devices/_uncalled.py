@@ -1,0 +1,154 @@
+"""Functions and methods that are named where their answer is meant: `if cuda.is_available:`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.rules.devices._dropped import is_provoked
+from tensortrail.rules.view import Module
+
+_QUESTION = re.compile(
+    r"torch(\.\w+)*\.(is_available|is_initialized|is_built|is_bf16_supported|is_nccl_available"
+    r"|is_gloo_available|is_scripting|is_tracing|is_compiling|is_grad_enabled)"
+)
+_FLAGS = frozenset("pin_memory non_blocking enabled use_cuda use_gpu cuda gpu use_amp".split())
+_SKIPS = frozenset(
+    "pytest.mark.skipif pytest.mark.xfail unittest.skipIf unittest.skipUnless".split()
+)
+_MOVES = frozenset({"cuda", "cpu", "to", "xpu", "npu"})
+_JOBS = re.compile(
+    r"torch\.(cuda|xpu|mps|npu)\.(empty_cache|synchronize|reset_\w+_stats|ipc_collect)"
+)
+_SETTINGS = re.compile(r"(^|[._])(args|opts?|cfg|conf\w*|settings|params|hparams|flags)$")
+
+
+def questions_taken_for_answers(module: Module) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Functions of torch that answer yes or no, and where each is taken for its answer."""
+    for node in (*module.nodes(ast.Attribute), *module.nodes(ast.Name)):
+        if not isinstance(node.ctx, ast.Load) or not _QUESTION.fullmatch(module.qualified(node)):
+            continue
+        if isinstance(node, ast.Name) and _is_bound_inside(module, node):
+            continue
+        place = node if is_condition(module, node) else _condition_by_name(module, node)
+        if place is not None and not _asked_beside(module, node):
+            yield node, place
+
+
+def _is_bound_inside(module: Module, node: ast.Name) -> bool:
+    """A function around it has an argument or a variable of that name."""
+    function = module.function_of(node)
+    while function is not None:
+        given = any(each.arg == node.id for each in module.nodes(ast.arg, function))
+        if given or any(
+            each.id == node.id and isinstance(each.ctx, ast.Store)
+            for each in module.nodes(ast.Name, function)
+        ):
+            return True
+        function = module.function_of(function)
+    return False
+
+
+def is_condition(module: Module, node: ast.expr) -> bool:
+    """Only whether the value is true is asked of it, or it stands for a flag."""
+    up = module.parent(node)
+    if isinstance(up, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+        return up.test is node
+    if isinstance(up, ast.BoolOp):
+        if up.values[-1] is not node or isinstance(up.op, ast.And):
+            return True
+        return is_condition(module, up)
+    if isinstance(up, ast.Compare):
+        return is_compared_with_bool(up)
+    if isinstance(up, ast.keyword):
+        return up.arg in _FLAGS
+    if isinstance(up, ast.Call):
+        return node in up.args[:1] and module.qualified(up.func) in _SKIPS | {"bool"}
+    return (isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not)) or (
+        isinstance(up, ast.comprehension) and node in up.ifs
+    )
+
+
+def is_compared_with_bool(compare: ast.Compare) -> bool:
+    return any(
+        isinstance(each, ast.Constant) and isinstance(each.value, bool)
+        for each in (compare.left, *compare.comparators)
+    )
+
+
+def _condition_by_name(module: Module, node: ast.expr) -> ast.expr | None:
+    """`gpu = torch.cuda.is_available`: where `gpu` is a condition, if it is never called."""
+    stored = module.parent(node)
+    if not isinstance(stored, ast.Assign) or len(stored.targets) != 1:
+        return None
+    name, around = module.text(stored.targets[0]), module.function_of(node)
+    kind = type(stored.targets[0])
+    if not issubclass(kind, (ast.Name, ast.Attribute)):
+        return None
+    reads: list[ast.expr] = [
+        each
+        for each in module.nodes(kind, around)
+        if isinstance(each.ctx, ast.Load) and module.text(each) == name  # type: ignore[attr-defined]
+    ]
+    if any(_is_called(module, each) for each in reads):
+        return None
+    return next((each for each in reads if is_condition(module, each)), None)
+
+
+def _is_called(module: Module, node: ast.expr) -> bool:
+    up = module.parent(node)
+    return isinstance(up, ast.Call) and up.func is node
+
+
+def _asked_beside(module: Module, node: ast.expr) -> bool:
+    """`torch.xpu.is_available and torch.xpu.is_available()`: the first asks if there is such a
+    function."""
+    text = module.text(node)
+    whole = next((up for up in module.ancestors(node) if isinstance(up, ast.stmt)), None)
+    return whole is not None and any(
+        module.text(call.func) == text for call in module.nodes(ast.Call, whole)
+    )
+
+
+def moves_not_made(module: Module) -> Iterator[ast.Attribute]:
+    """`model.cuda` as a statement, `x = x.cuda`, `x = x.cuda if gpu else x`; and
+    `torch.cuda.empty_cache` as a statement."""
+    for node in module.nodes(ast.Attribute):
+        statement = module.parent(node)
+        if isinstance(statement, ast.Expr):
+            job = _JOBS.fullmatch(module.qualified(node))
+            if (job or _is_move(module, node)) and not is_provoked(module, statement):
+                yield node
+        elif _is_move(module, node) and _is_stored_as_itself(module, node):
+            yield node
+
+
+def _is_move(module: Module, node: ast.Attribute) -> bool:
+    if node.attr not in _MOVES or _SETTINGS.search(module.text(node.value).lower()):
+        return False
+    first = module.qualified(node).partition(".")[0]
+    return first not in _imported(module)
+
+
+def _imported(module: Module) -> set[str]:
+    names = [
+        each
+        for kind in (ast.Import, ast.ImportFrom)
+        for node in module.nodes(kind)
+        for each in node.names
+    ]
+    roots = [(node.module or "") for node in module.nodes(ast.ImportFrom)]
+    return {
+        *(each.name.partition(".")[0] for each in names),
+        *(each.partition(".")[0] for each in roots),
+    }
+
+
+def _is_stored_as_itself(module: Module, node: ast.Attribute) -> bool:
+    """`x = x.cuda`, also as one of two choices of which the other is `x` itself."""
+    owner, up = module.text(node.value), module.parent(node)
+    if isinstance(up, ast.IfExp):
+        other = up.orelse if up.body is node else up.body
+        return up.test is not node and module.text(other) == owner
+    return isinstance(up, ast.Assign) and any(module.text(each) == owner for each in up.targets)

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Near, Rule
+from tensortrail.rules.devices._uncalled import (
+    is_compared_with_bool,
+    moves_not_made,
+    questions_taken_for_answers,
+)
+from tensortrail.rules.shared.sentences import one_line
+
+_QUESTIONS = (
+    "is_available is_initialized is_built is_bf16_supported is_nccl_available is_gloo_available "
+    "is_scripting is_tracing is_compiling is_grad_enabled"
+).split()
+_JOBS = ("empty_cache", "synchronize", "_stats", "ipc_collect")
+_MOVES = ("cuda", "cpu", "to", "xpu", "npu")
+
+
+def _uncalled(word: str) -> re.Pattern[bytes]:
+    return re.compile(rb"[^\n#]*\b" + word.encode() + rb"(?![\w(\"'])")
+
+
+def _statement(word: str) -> re.Pattern[bytes]:
+    return re.compile(
+        rb"(?!\s*(?:from|import)\b)[^\n#]*\w" + word.encode() + rb"[ \t]*(?:[\r\n;#]|$)"
+    )
+
+
+def _move(word: str) -> re.Pattern[bytes]:
+    return re.compile(rb"[^\n]*[\w)\]]\." + word.encode() + rb"[ \t]*(?:[\r\n;#)]|$|if\b|else\b)")
+
+
+class IsAvailableNotCalled(Rule):
+    """`torch.cuda.is_available` is a condition and is not called: it is always true.
+
+    ## What it does
+    Flags functions of torch that answer yes or no (`torch.cuda.is_available`,
+    `torch.backends.mps.is_available`, `torch.distributed.is_initialized` and the like) where they
+    are a condition, or a flag such as `pin_memory`, without being called. Also flags moves that
+    are only named: `model.cuda` as a statement, `x = x.cuda`, and `torch.cuda.empty_cache` as a
+    statement. A function that is passed on, kept to be put back, or called later is not flagged.
+
+    ## Why is this bad?
+    A function is always true: a machine without a GPU takes the branch for one, and stops at the
+    first move. A method that is only named does nothing, and `x` is then a method, not a tensor.
+
+    ## What you may see
+    ```
+    RuntimeError: Found no NVIDIA driver on your system.
+    ```
+
+    ## Fix safety
+    Safe for a function that is asked where it stands; unsafe for a name that is a condition
+    elsewhere, and for a move, which then is made.
+
+    ## References
+    - deepspeedai/DeepSpeed pull request 2661
+    - Lightning-AI/lightning-thunder pull request 2602
+    - masadcv/FastGeodis issue 7
+    """
+
+    code = "DEV546"
+    name = "is-available-not-called"
+    severity = Severity.ERROR
+    triggers = (
+        *((Near(word, _uncalled(word), ("torch",))) for word in _QUESTIONS),
+        *((Near(word, _statement(word), ("torch",))) for word in _JOBS),
+        *((Near(f".{word}", _move(word), ("torch",))) for word in _MOVES),
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+device = "cuda" if torch.cuda.is_available else "cpu"
+""",
+            lines=(3,),
+            fixed="""\
+import torch
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+""",
+        ),
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+from torch.backends import mps
+
+def place(model, wanted):
+    use_cuda = wanted and torch.cuda.is_available
+    if use_cuda:
+        return model.cuda()
+    if not mps.is_available:
+        return model
+    if dist.is_available() and dist.is_initialized:
+        dist.barrier()
+    return model.to("mps")
+
+def loader(data):
+    return torch.utils.data.DataLoader(data, pin_memory=torch.cuda.is_available)
+""",
+            lines=(6, 9, 11, 16),
+            fixed="""\
+import torch
+import torch.distributed as dist
+from torch.backends import mps
+
+def place(model, wanted):
+    use_cuda = wanted and torch.cuda.is_available()
+    if use_cuda:
+        return model.cuda()
+    if not mps.is_available():
+        return model
+    if dist.is_available() and dist.is_initialized():
+        dist.barrier()
+    return model.to("mps")
+
+def loader(data):
+    return torch.utils.data.DataLoader(data, pin_memory=torch.cuda.is_available())
+""",
+        ),
+        Bad(
+            """\
+import unittest
+
+import torch
+
+class Steps(unittest.TestCase):
+    @unittest.skipUnless(torch.cuda.is_available, "needs a GPU")
+    def test_step(self):
+        gpu = torch.cuda.is_available
+        x = torch.ones(2)
+        if gpu:
+            x = x.cuda()
+        while torch.cuda.is_available == True:
+            break
+""",
+            lines=(6, 8, 12),
+            fixed="""\
+import unittest
+
+import torch
+
+class Steps(unittest.TestCase):
+    @unittest.skipUnless(torch.cuda.is_available(), "needs a GPU")
+    def test_step(self):
+        gpu = torch.cuda.is_available()
+        x = torch.ones(2)
+        if gpu:
+            x = x.cuda()
+        while torch.cuda.is_available() == True:
+            break
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def run(model, x, gpu):
+    model.cuda
+    x = x.cuda if gpu else x
+    y = model(x)
+    torch.cuda.empty_cache
+    y = y.cpu
+    return y
+""",
+            lines=(4, 5, 7, 8),
+            fixed="""\
+import torch
+
+def run(model, x, gpu):
+    model.cuda()
+    x = x.cuda() if gpu else x
+    y = model(x)
+    torch.cuda.empty_cache()
+    y = y.cpu()
+    return y
+""",
+        ),
+    )
+    good = (
+        Good("import torch\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\n"),
+        Good(
+            """\
+import torch
+
+def test_without(monkeypatch, wait_for, skipif):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    kept = torch.cuda.is_available
+    torch.cuda.is_available = lambda: True
+    wait_for(torch.cuda.is_available)
+    skipif(torch.cuda.is_available)
+    torch.cuda.is_available = kept
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def places(ask=None):
+    ask = ask or torch.cuda.is_available
+    asked = torch.cuda.is_available
+    if asked and asked():
+        return "cuda"
+    if torch.xpu.is_available and torch.xpu.is_available():
+        return "xpu"
+    return "cuda" if ask() else "cpu"
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def move(parameter, args, library):
+    bring = parameter.cpu
+    args = args.cuda
+    version = torch.version.cuda
+    try:
+        torch.cuda
+        library.cuda
+    except AttributeError:
+        return None
+    return bring()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for node, place in questions_taken_for_answers(module):
+            yield self._question(module, node, place)
+        for move in moves_not_made(module):
+            edit = module.insert_after(move, "()")
+            yield self.finding(
+                module,
+                move,
+                f"`{one_line(module, move)}` is not called: nothing is done",
+                fixes=[module.fix("call it", Safety.UNSAFE, edit)],
+            )
+
+    def _question(self, module: Module, node: ast.expr, place: ast.expr) -> Finding:
+        up = module.parent(place)
+        compared = isinstance(up, ast.Compare) and is_compared_with_bool(up)
+        says = "is never equal to True or False" if compared else "is always true"
+        where = "" if place is node else f", the condition in line {place.lineno}"
+        safety = Safety.SAFE if place is node else Safety.UNSAFE
+        return self.finding(
+            module,
+            node,
+            f"`{one_line(module, node)}` is a function that is not called{where}: it {says}",
+            fixes=[module.fix("call it", safety, module.insert_after(node, "()"))],
+        )
