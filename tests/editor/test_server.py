@@ -276,10 +276,11 @@ def test_a_check_that_fails_is_a_finding(
 ) -> None:
     """It left the findings of an earlier text beside this one."""
     server = made(requested, "1")
-    monkeypatch.setattr(server.runs, "of", lambda name, program: {}["no such run"])
+    known: dict[str, None] = {}
+    monkeypatch.setattr(server.runs, "of", lambda name, program: known[name])
     (found,), _ = server._checked("/a.py", RISKY.encode())
     assert (found.code, found.site.line) == ("TTR003", 1)
-    assert found.message == "the check failed: KeyError: 'no such run'"
+    assert found.message == "the check failed: KeyError: '/a.py'"
     assert "Traceback" in capsys.readouterr().err
 
 
