@@ -120,11 +120,15 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         first = called.first or UNKNOWN_HELD
         places = place if place is not None else first.places
         return Held(What.TENSOR, frozenset(places), rank=first.rank)
+    if dotted in names("follows", "first"):
+        return called.first or UNKNOWN_HELD
     if dotted in names("returns_leaf_input", "on_device"):
         place = device_given(world_of, called, env)
         if place is None and len(called.args) < _DEVICE_OF_RANDN:
             place = _without_device(world_of, called, env)
         return Held(What.TENSOR, place or frozenset())
+    if dotted in names("modules", "wrappers"):
+        return UNKNOWN_HELD
     if dotted.startswith("torch.nn.") and dotted.rpartition(".")[2][:1].isupper():
         return _of_torch_class(world_of, called, env)
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):

@@ -118,9 +118,21 @@ def moved(world_of: Evaluating, called: Called, name: str, base: Held, env: Envi
     if "device" in called.nodes:
         places = device_places(world_of, called.nodes["device"], node, env)
         return replace(base, places=places, moved=node)
-    if not node.args or name == "type":
+    if name == "type":
+        return _typed_like(world_of, base, node, env)
+    if not node.args:
         return base
     return _moved_to(world_of, called, base, node.args[0], env)
+
+
+def _typed_like(world_of: Evaluating, base: Held, node: ast.Call, env: Environment) -> Held:
+    """`x.type(y.type())`: the name of a type says the device too."""
+    asked = node.args[0] if node.args else None
+    if not isinstance(asked, ast.Call) or not isinstance(asked.func, ast.Attribute):
+        return base
+    if asked.func.attr != "type" or asked.args:
+        return base
+    return replace(base, places=world_of.value(asked.func.value, env).places, moved=node)
 
 
 def _moved_to(

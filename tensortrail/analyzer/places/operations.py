@@ -91,7 +91,7 @@ class Meetings:
 
     def index(self, node: ast.expr, base: Held, by: Held, env: Environment) -> None:
         """What lies on the CPU cannot be indexed from elsewhere; the other way round it can."""
-        if not self.quiet and base.places and by.places and by.rank != 0:
+        if not self.quiet and base.places and by.places and not by.may_be_scalar:
             self._add(node, INDEX, base, by, env, False, len(self._found))
 
     def _add(

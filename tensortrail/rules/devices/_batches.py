@@ -32,6 +32,12 @@ class Batch:
     """Of the names that are moved, the first call that does it."""
 
     @property
+    def is_zipped(self) -> bool:
+        """Its parts come from sequences of their own: `for x, y in zip(rows, others)`."""
+        over = self.scope.iter if isinstance(self.scope, ast.For) else None
+        return isinstance(over, ast.Call) and called(over) == "zip"
+
+    @property
     def left(self) -> Sequence[str]:
         return [each for each in self.names if each not in self.moves]
 

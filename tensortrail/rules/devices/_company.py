@@ -142,7 +142,7 @@ def whose_dtype(places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
 
 def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
     """`x` of `x.shape` or `x.size()` among the sizes, if it is a tensor."""
-    for argument in made.args:
+    for argument in _sizes(made):
         for node in (argument, *module.nodes(ast.Attribute, argument)):
             asked = isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
             if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
@@ -153,7 +153,7 @@ def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.e
 def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
     """`x` of `rows = x.size(0)` or `n, rows = x.shape`, if `rows` is among the sizes."""
     names = [
-        each for argument in made.args for each in (argument, *module.nodes(ast.Name, argument))
+        each for argument in _sizes(made) for each in (argument, *module.nodes(ast.Name, argument))
     ]
     for name in names:
         origins = module.value_of(name).origins if isinstance(name, ast.Name) else ()
@@ -163,6 +163,13 @@ def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.ex
                 if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
                     return node.value
     return None
+
+
+def _sizes(made: ast.Call) -> Sequence[ast.expr]:
+    """Its arguments, if they say how large it is, and not what is in it."""
+    func = made.func
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return () if name in ("tensor", "as_tensor", "asarray") else made.args
 
 
 def _is_tensor(places: FunctionPlaces, node: ast.expr) -> bool:
@@ -181,6 +188,33 @@ def is_returned(
         if any(each is not None and each.only and each.only.by is made for each in held):
             return module.function_of(statement) is function
     return False
+
+
+def is_filled(module: Module, function: FunctionNode, made: ast.Call) -> bool:
+    """`out[i] = value`: something is written into it that is no number, and not made here."""
+    seen = module.places(function).seen
+    for statement in module.nodes(ast.Assign, function):
+        target = statement.targets[0]
+        if not isinstance(target, ast.Subscript):
+            continue
+        base, value = seen.get(target.value), seen.get(statement.value)
+        is_it = base is not None and base.only is not None and base.only.by is made
+        if is_it and value is not None and value.what is not What.NUMBER and not _is_fresh(value):
+            return True
+    return False
+
+
+def _is_fresh(held: Held) -> bool:
+    return bool(held.places) and all(each.where is Where.DEFAULT for each in held.places)
+
+
+def is_one_of_many(module: Module, function: FunctionNode, made: ast.Call) -> bool:
+    """Other factories of the function are given no device either: it may be meant for the CPU."""
+    return any(
+        each is not made and may_be_given_a_device(module, each)
+        for each in module.calls(*MAKERS, inside=function)
+        if is_factory_of_torch(module, each)
+    )
 
 
 def may_be_given_a_device(module: Module, call: ast.Call) -> bool:

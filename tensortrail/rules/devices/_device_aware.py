@@ -35,10 +35,15 @@ def is_of_module(module: Module, function: FunctionNode) -> bool:
     cls = module.parent(function)
     if not isinstance(cls, ast.ClassDef) or function.decorator_list:
         return False
-    if is_for(module, function, _prepares):
+    if prepares(module, function):
         return False
     facts = module.class_facts(cls)
     return facts is not None and facts.is_module
+
+
+def prepares(module: Module, function: FunctionNode) -> bool:
+    """The function, or all callers of the method in the file, work on data that is moved later."""
+    return is_for(module, function, _prepares)
 
 
 def is_for(
@@ -122,7 +127,10 @@ def is_of_answer(module: Module, function: FunctionNode, name: str) -> bool:
     """The device is the one of the answer, `return out.to(output_device)`; the work is done where
     the object is."""
     answers = [each.value for each in module.nodes(ast.Return, function) if each.value is not None]
-    returned = {each.id for each in answers if isinstance(each, ast.Name)}
+    parts = [
+        each for one in answers for each in (one.elts if isinstance(one, ast.Tuple) else [one])
+    ]
+    returned = {each.id for each in parts if isinstance(each, ast.Name)}
     for call, said in devices_said(module, function):
         statement = module.statement_of(call)
         bound = (
@@ -133,6 +141,13 @@ def is_of_answer(module: Module, function: FunctionNode, name: str) -> bool:
         if module.text(said) == name and (isinstance(statement, ast.Return) or bound & returned):
             return True
     return False
+
+
+def answers_elsewhere(module: Module, function: FunctionNode) -> bool:
+    """It is given a device, and what it gives back is moved there at the end: the arguments may
+    come from the CPU."""
+    device = device_parameter(module, function)
+    return device is not None and is_of_answer(module, function, device.arg)
 
 
 def _makes_on_devices(module: Module, function: FunctionNode) -> bool:

@@ -14,6 +14,7 @@ from tensortrail.rules.devices._device_aware import (
     is_in_a_file_of_devices,
     is_of_module,
     makes_on_devices,
+    prepares,
 )
 from tensortrail.rules.places import (
     KERNEL,
@@ -80,6 +81,15 @@ def _sets_up(module: Module, function: FunctionNode) -> bool:
 def is_index_of_what_follows(meeting: Meeting, odd: Held) -> bool:
     """An index on the CPU into a tensor anywhere is legal; the other way round it is not."""
     return meeting.operation == INDEX and odd is meeting.right
+
+
+def is_empty(place: Place) -> bool:
+    """`torch.empty(0)` or `torch.tensor([])`, which stands for no tensor."""
+    size = place.by.args if isinstance(place.by, ast.Call) else []
+    if len(size) != 1:
+        return False
+    none = isinstance(size[0], ast.List) and not size[0].elts
+    return none or (isinstance(size[0], ast.Constant) and size[0].value == 0)
 
 
 def is_legal(meeting: Meeting, odd: Held) -> bool:
@@ -161,6 +171,8 @@ def goes_along(
     """Callers pass what lies on a device of their choice, as far as can be seen."""
     if _is_forward(module, function) or _asks_for_the_device(module, function, subject):
         return True
+    if prepares(module, function):
+        return False
     meant = is_of_module(module, function) and not sets_up(function)
     meant = meant or makes_on_devices(module, function)
     meant = meant or (not strict and is_in_a_file_of_devices(module, function))

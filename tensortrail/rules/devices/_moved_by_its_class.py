@@ -80,14 +80,21 @@ def _parameter(function: ast.FunctionDef, call: ast.Call, node: ast.expr) -> str
 
 
 def _methods_on(module: Module, node: ast.expr) -> Iterator[str]:
-    """`unsqueeze` and `to` of `self.ids.unsqueeze(0).to(x)`."""
-    above = module.parent(node)
-    while isinstance(above, ast.Attribute):
-        yield above.attr
-        call = module.parent(above)
-        if not isinstance(call, ast.Call) or call.func is not above:
+    """`unsqueeze` and `to` of `self.ids[:n].unsqueeze(0).to(x)`."""
+    below: ast.AST = node
+    above = module.parent(below)
+    while isinstance(above, (ast.Attribute, ast.Subscript)):
+        if isinstance(above, ast.Attribute):
+            yield above.attr
+            call = module.parent(above)
+            if not isinstance(call, ast.Call) or call.func is not above:
+                return
+            below = call
+        elif above.value is below:
+            below = above
+        else:
             return
-        above = module.parent(call)
+        above = module.parent(below)
 
 
 def _is_compared(module: Module, node: ast.AST | None) -> bool:

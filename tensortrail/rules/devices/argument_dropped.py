@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, parameters
+from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
@@ -39,12 +40,12 @@ class ArgumentDropped(Rule):
     passed on to it by their names, one of them of this sort. `x.to(device=device)` is reported
     where the function is given a `dtype` too, and the other way round.
 
-    It is a note for a call of code that is not known, unless that is the `__init__` of a base and
-    is given one of `device` and `dtype`. It is a note where the parameter may be there for the
-    sake of a common signature: in a function with a decorator, in a method of a class with bases,
-    where this function is passed on as a value, and where another one of the file has the same
-    name and does not read the parameter either. Where all others of that name read it, this one
-    departs from them.
+    A variable is a note. So is a call of code that is not known, unless that is the `__init__` of
+    a base and is given one of `device` and `dtype`. It is a note where the parameter may be there
+    for the sake of a common signature: in a function with a decorator, in a method of a class with
+    bases, where this function is passed on as a value, and where another one of the file has the
+    same name and does not read the parameter either. Where all others of that name read it, this
+    one departs from them.
     Nothing is reported for a `dtype` where the call is given one, or its result is cast.
 
     ## Why is this bad?
@@ -177,6 +178,10 @@ def _has_bases(module: Module, function: FunctionNode) -> bool:
 
 def _is_meant(module: Module, function: FunctionNode, name: str) -> bool:
     """The parameter may not be its own choice: the function is called in place of others."""
+    if not any(each.arg == name for each in parameters(function)):
+        return True  # a variable: nobody asked for it
+    if is_beforehand(module, function):
+        return True
     if function.name == "__init__" and not _is_registered(function):
         return False
     if _is_registered(function) or _is_a_value(module, function.name):

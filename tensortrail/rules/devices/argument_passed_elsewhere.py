@@ -76,7 +76,8 @@ class ArgumentPassedElsewhere(Rule):
     same at hand, if at least four others pass it and hardly any does not.
 
     Nothing is reported where the result is moved, for methods, and for names that stand for
-    several functions. It is a note for a `dtype`, which is often left out on purpose.
+    several functions. It is a note for a `dtype`, which is often left out on purpose,
+    and for what is loaded from a file.
 
     ## Why is this bad?
     The default of the argument is right for other programs than this one, or nobody would pass it.
@@ -131,7 +132,7 @@ class ArgumentPassedElsewhere(Rule):
             call,
             f"{count} of {custom.all} calls of `{module.text(call.func)}` pass `{name}` and this "
             f"one does not, see {places}; `{said}` is at hand",
-            severity=Severity.NOTE if "dtype" in name else None,
+            severity=Severity.NOTE if "dtype" in name or _reads_files(module, call) else None,
             fixes=(_fix(module, call, name, said),),
         )
 
@@ -139,6 +140,12 @@ class ArgumentPassedElsewhere(Rule):
 def _is_explained(module: Module, call: ast.Call) -> bool:
     """What it gives is moved, at once or by the name that it is bound to."""
     return is_followed_by(module, call, _MOVES) or is_explained(module, call)
+
+
+def _reads_files(module: Module, call: ast.Call) -> bool:
+    """`load_weights(path)`: what is read may be moved with the model that takes it."""
+    name = module.text(call.func).rpartition(".")[2]
+    return name.lstrip("_").startswith(("load", "read", "open", "download"))
 
 
 def _at_hand(module: Module, function: FunctionNode) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import certainly, described, follows, is_legal, sets_up
+from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._lying import (
+    certainly,
+    described,
+    follows,
+    is_empty,
+    is_legal,
+    sets_up,
+)
 from tensortrail.rules.devices._makers import FACTORIES, made_without_device, makers_and_callers
 from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.buffers import registration
@@ -24,6 +32,7 @@ class AttributeLeftBehind(Rule):
 
     Nothing is reported if the attribute is set again elsewhere, if `to` or `_apply` of the class
     takes it along, if it is moved on the way to the operation, or if it has no dimension.
+    It is a note in a class or file that works on the CPU, such as an export.
 
     ## Why is this bad?
     `module.to(device)` moves parameters, buffers and submodules, and nothing else. The tensor
@@ -146,6 +155,7 @@ class Weighted(nn.Module):
                 (at, "kept as a plain attribute, on the default device"),
                 (meets, f"meets a tensor {there}"),
             ),
+            severity=Severity.NOTE if is_beforehand(module, at) else None,
             fixes=[_as_buffers(module, at, [each.name for each in found])],
         )
 
@@ -193,7 +203,7 @@ def _with_members(held: Held) -> Iterator[Held]:
 def _left_behind(module: Module, function: FunctionNode, meeting: Meeting) -> _Left | None:
     for odd, other in meeting.pairs:
         kept = certainly(odd, function, Where.STAYS)
-        if kept is None or kept.given or is_legal(meeting, odd):
+        if kept is None or kept.given or is_legal(meeting, odd) or is_empty(kept):
             continue
         there = follows(module, function, other)
         if there is not None:

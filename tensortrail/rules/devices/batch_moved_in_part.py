@@ -27,7 +27,8 @@ class BatchMovedInPart(Rule):
     a device in the loop and one is not. Reports an operation, a loss of torch or a module that
     takes the part that was not moved together with what was computed from a moved one.
 
-    Nothing is reported if the part is bound again in the loop, if the result was brought to the CPU
+    Parts of sequences of their own (`for x, y in zip(rows, others)`) are a note. Nothing is
+    reported if the part is bound again in the loop, if the result was brought to the CPU
     before, if nothing says that the part is a tensor, or if the file prepares its loaders with
     accelerate, which moves all parts itself.
 
@@ -214,6 +215,7 @@ def train(model, loader):
             f"`{name}` is not moved, and what it meets here was computed from `{moved}`, which "
             f"line {call.lineno} moves to a device",
             trail=((call, f"`{moved}` is moved, and `{name}` of the same batch is not"),),
+            severity=Severity.NOTE if batch.is_zipped else None,
             fixes=(_fix(module, name, moved, call),),
         )
 
@@ -270,11 +272,23 @@ def _meets(
         return is_tensor and by_value and any(there.holds(each) for each in sides if each != odd)
     if not isinstance(around, ast.Call) or odd not in given(around):
         return False
-    others = any(there.holds(each) for each in given(around) if each is not odd)
+    others = any(
+        there.holds(each) and not _comes_to(module, each, odd)
+        for each in given(around)
+        if each is not odd
+    )
     owner = receiver(around)
     if owner is not None and there.holds(owner):
         return is_tensor and called(around) in _PAIRS
     return others and (_is_loss(module, around) or (is_tensor and keeps_device(module, around)))
+
+
+def _comes_to(module: Module, node: ast.expr, odd: ast.expr) -> bool:
+    """`x.to(y.device)` beside `y`."""
+    return any(
+        each.attr == "device" and module.text(each.value) == module.text(odd)
+        for each in module.nodes(ast.Attribute, node)
+    )
 
 
 def _is_loss(module: Module, call: ast.Call) -> bool:

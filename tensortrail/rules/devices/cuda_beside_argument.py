@@ -6,7 +6,8 @@ from typing import TypeGuard
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import at_hand_in, is_cuda_literal
+from tensortrail.rules.devices._at_hand import at_hand_in, device_read, is_cuda_literal
+from tensortrail.rules.devices._beforehand import is_example
 from tensortrail.rules.devices._device_aware import is_of_module
 from tensortrail.rules.devices._lying import (
     described,
@@ -35,6 +36,9 @@ class CudaBesideArgument(Rule):
     anywhere. A test of `torch.cuda.is_available()` changes nothing: a machine with a GPU can be
     asked for the CPU. Nor does one of `x.is_cuda`: `.cuda()` is the current GPU, and `x` may be on
     another.
+
+    It is a note in a file that asks no tensor for its device: all of it may be for the one current
+    GPU. After `x.is_cuda` it is a note in an example.
 
     Files that import Triton or CUDA bindings are left alone: they run on GPUs only.
 
@@ -164,6 +168,7 @@ class CudaBesideArgument(Rule):
                 put,
                 f"`{owner}` may be on another GPU than the current one, where this is put: "
                 f"`{owner}.device` is the one that is meant",
+                severity=Severity.NOTE if is_example(module) else None,
                 trail=[(put, "put on the current GPU")],
                 fixes=[_fix(module, put, f"{owner}.device")],
             )
@@ -174,7 +179,7 @@ class CudaBesideArgument(Rule):
     def _meetings(
         self, module: Module, function: FunctionNode, reported: set[ast.AST]
     ) -> Iterator[Finding]:
-        places = module.places(function)
+        places, lines = module.places(function), set[int]()
         for meeting in places.meetings:
             found = out_of_place(module, function, meeting, Where.LITERAL)
             if found is None or found[1].where not in (Where.SELF, Where.OF):
@@ -187,6 +192,9 @@ class CudaBesideArgument(Rule):
             if decided(module, put.by, "device") or is_only_believed(module, function, there):
                 continue
             reported.add(put.by)
+            if put.by.lineno in lines:
+                continue  # `(x.cuda() + y).cuda()`
+            lines.add(put.by.lineno)
             yield self._reported(module, function, places, put.by, meeting.node, there)
 
     def _reported(
@@ -203,6 +211,7 @@ class CudaBesideArgument(Rule):
             put,
             f"this is on the current GPU, and line {met.lineno} takes it together with a tensor "
             f"{described(there)}",
+            severity=None if _asks_tensors(module, function) else Severity.NOTE,
             trail=((put, "put on the current GPU"), (met, f"meets a tensor {described(there)}")),
             fixes=[_fix(module, put, device_expression(places, there, function, put))],
         )
@@ -215,6 +224,12 @@ def _is_for_gpus(module: Module) -> bool:
     if any(each.partition(".")[0] in _FOR_GPUS for each in names):
         return True
     return any("cuda" in module.text(each.test) for each in module.nodes(ast.Assert))
+
+
+def _asks_tensors(module: Module, function: FunctionNode) -> bool:
+    """Some code of the file works where its tensors are: all of it is meant to."""
+    *_, file = module.ancestors(function)
+    return any(True for _ in device_read(module, file))
 
 
 def _has_another_say(module: Module, function: FunctionNode) -> bool:
@@ -254,7 +269,8 @@ def _under_is_cuda(module: Module) -> Iterator[tuple[ast.Call, str]]:
         for test in tests:
             if isinstance(test, ast.Attribute) and test.attr == "is_cuda":
                 owner = module.text(test.value)
-                if not _is_of(module, call, owner):
+                dropped = isinstance(module.parent(call), ast.Expr)
+                if owner != "self" and not dropped and not _is_of(module, call, owner):
                     yield call, owner
                     break
 

@@ -107,7 +107,7 @@ def table(rows: int, device="cuda"):
         if in_tests(module):
             return
         for function in functions(module):
-            defaults = _default_devices(function)
+            defaults = _default_devices(module, function)
             if not defaults or sets_up(function) or module.function_of(function) is not None:
                 continue
             reported: set[ast.AST] = set()
@@ -142,14 +142,21 @@ def table(rows: int, device="cuda"):
         )
 
 
-def _default_devices(function: FunctionNode) -> dict[str, ast.Constant]:
-    """Parameters with the name of a device as their default."""
+def _default_devices(module: Module, function: FunctionNode) -> dict[str, ast.Constant]:
+    """Parameters with the name of a device as their default, of which callers may make use: text
+    has no `type` and no `index`."""
+    asked = {
+        node.value.id
+        for node in module.nodes(ast.Attribute, function)
+        if isinstance(node.value, ast.Name) and node.attr in ("type", "index")
+    }
     return {
         each.arg: default
         for each, default in with_defaults(function.args)
         if isinstance(default, ast.Constant)
         and isinstance(default.value, str)
         and default.value.partition(":")[0] in _DEVICES
+        and each.arg not in asked
     }
 
 

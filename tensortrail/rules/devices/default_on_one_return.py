@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._lying import (
     described,
     follows,
@@ -32,8 +33,8 @@ class DefaultOnOneReturn(Rule):
     the module or on a device that was passed. A tensor without a dimension is a note: it may stand
     beside a tensor of any device, but not in `torch.stack`, in `torch.cat` or in a collective.
 
-    Nothing is reported while an object is set up, nor where a condition about devices leads to the
-    `return`.
+    Nothing is reported while an object is set up, where a condition about devices leads to the
+    `return`, nor for an empty list, of which nobody knows the device.
 
     ## Why is this bad?
     The odd path is mostly the rare one: an empty batch, a missing label. On a GPU the caller gets
@@ -157,6 +158,7 @@ def dropped(self, x: torch.Tensor = None, shape=None):
     ) -> Finding:
         line = getattr(other, "lineno", 0)
         plain = held.may_be_scalar or is_only_believed(module, function, there)
+        plain = plain or is_beforehand(module, function)
         return self.finding(
             module,
             made,
@@ -253,11 +255,15 @@ def _is_chosen(module: Module, node: ast.expr) -> bool:
 
 
 def _has_none_of(module: Module, node: ast.expr, place: Place) -> bool:
-    """The tensor that the other answer follows is None where this one is given."""
+    """The tensor that the other answer follows is None where this one is given, or the list that
+    holds it is empty."""
     return any(
-        isinstance(each.test, ast.Compare)
-        and isinstance(each.test.ops[0], ast.Is if each.holds else ast.IsNot)
-        and module.text(each.test.left) == place.subject
+        (
+            isinstance(each.test, ast.Compare)
+            and isinstance(each.test.ops[0], ast.Is if each.holds else ast.IsNot)
+            and module.text(each.test.left) == place.subject
+        )
+        or each.text == f"not {place.subject}"
         for each in module.guards_of(node)
     )
 

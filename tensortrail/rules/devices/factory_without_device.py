@@ -9,7 +9,6 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import (
     described,
     is_module,
-    is_only_believed,
     made_there,
     out_of_place,
     sets_up,
@@ -21,6 +20,7 @@ from tensortrail.rules.devices._makers import (
     made_without_device,
     makers_and_callers,
 )
+from tensortrail.rules.devices._meant import may_be_meant
 from tensortrail.rules.places import KERNEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -41,7 +41,10 @@ class FactoryWithoutDevice(Rule):
     Triton or Numba, launched as `kernel[grid]`, which has to be on a GPU. The tensor may have come
     through variables, containers and functions of the project. Where nothing says that an argument
     may be on a GPU but that the file asks other tensors for their device, it is a note; so it is
-    where another file of the package makes a GPU the default device.
+    where another file of the package makes a GPU the default device, in a branch for tracing, in a
+    class or file that works on the CPU (a data set, a collator, an export, a tool), in a function
+    that reads an argument into numpy, and beside an argument of a function that moves its result
+    to another device at the end.
 
     Tensors without a dimension are left alone where a number could stand, and so are indices:
     both are legal from the CPU. A place that depends on a condition is reported only if that is a
@@ -348,7 +351,7 @@ if __name__ == "__main__":
         assert made.by is not None
         line = getattr(meeting.node, "lineno", 0)
         severity = Severity.ERROR if there.where is Where.LITERAL else None
-        if meeting.operation != KERNEL and is_only_believed(module, function, there):
+        if meeting.operation != KERNEL and may_be_meant(module, function, meeting, there):
             severity = Severity.NOTE
         elsewhere = module.gpu_made_default()
         if elsewhere is not None:
@@ -368,9 +371,13 @@ if __name__ == "__main__":
 
 
 def _stands_for_nothing(module: Module, made: Place) -> bool:
-    """`torch.empty(0)` of one branch is there so that a name is bound."""
+    """`torch.empty(0)` or `torch.tensor([0])` of one branch is there so that a name is bound."""
     data = made.by.args if isinstance(made.by, ast.Call) else []
     if not made.given or len(data) != 1:
         return False
     size = data[0]
-    return module.value_of(size).constant == 0 or (isinstance(size, ast.List) and not size.elts)
+    return module.value_of(size).constant == 0 or (
+        isinstance(size, ast.List)
+        and len(size.elts) <= 1
+        and all(isinstance(each, ast.Constant) for each in size.elts)
+    )

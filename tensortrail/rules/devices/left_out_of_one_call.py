@@ -44,7 +44,8 @@ class LeftOutOfOneCall(Rule):
 
     It is a note unless another call of the same function or factory is given it (and the factory
     is not `torch.tensor`, and nothing is moved to the device later), or a constructor makes some
-    of the layers and tensors of a module on the device, and this one elsewhere.
+    of the layers and tensors of a module on the device, and this one elsewhere. A buffer that is
+    not saved is a note: nothing would fill it, if it were made on meta with the others.
 
     Nothing is reported for a result that is moved, an index, read out or without a dimension, for
     a call whose callee has a device of its own choice as the default, where other calls of that
@@ -161,6 +162,7 @@ class LeftOutOfOneCall(Rule):
                 is_sure = _is_alike(module, call, given, left) or (
                     name == "device" and _is_part_of_a_module(module, function, call, given)
                 )
+                is_sure = is_sure and not _is_not_saved(module, call)
                 if is_sure or name == "device":
                     yield self._reported(module, call, name, given, is_sure)
 
@@ -224,6 +226,16 @@ def _is_alike(
     callee = module.text(call.func)
     same = [each for each in given if module.text(each.func) == callee]
     return bool(same) and sum(module.text(each.func) == callee for each in left) == 1
+
+
+def _is_not_saved(module: Module, call: ast.Call) -> bool:
+    """Nothing would fill a buffer that is not saved, if it were made on meta with the others."""
+    return any(
+        each.arg == "persistent" and isinstance(each.value, ast.Constant) and not each.value.value
+        for above in module.ancestors(call)
+        if isinstance(above, ast.Call) and called(above) == "register_buffer"
+        for each in above.keywords
+    )
 
 
 def _is_part_of_a_module(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._lying import described, out_of_place, sets_up
 from tensortrail.rules.devices._makers import makers_and_callers
 from tensortrail.rules.places import Meeting, Place, Where
@@ -24,6 +25,8 @@ class LibraryResultNotMoved(Rule):
 
     A model counts if the code moves it, or if it is an argument or a component of an object whose
     code handles devices. A model that is spread by a `device_map` moves its own input.
+    It is a note in a class or file that works on the CPU, such as an export, and in a function that
+    reads an argument into numpy.
 
     ## Why is this bad?
     With everything on the CPU it works. On a GPU the call stops with "Expected all tensors to be
@@ -171,6 +174,7 @@ class Painter:
             module,
             meeting.node,
             f"what `{source}` gave on line {line} is on the CPU, and meets {meets} {where}",
+            severity=Severity.NOTE if is_beforehand(module, meeting.node) else None,
             trail=(
                 (made.by, f"`{source}` always answers on the CPU"),
                 (meeting.node, f"meets {meets} {where}"),

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._company import (
     Beside,
     given_a_device,
+    is_filled,
+    is_one_of_many,
     is_operation,
     is_returned,
     may_be_given_a_device,
@@ -19,6 +22,7 @@ from tensortrail.rules.devices._company import (
     whose_size,
 )
 from tensortrail.rules.devices._customs import is_explained
+from tensortrail.rules.devices._device_aware import answers_elsewhere
 from tensortrail.rules.devices._lying import described, goes_along, sets_up
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.places import Where
@@ -28,6 +32,7 @@ from tensortrail.rules.view import FunctionNode
 
 _CHOSEN = re.compile(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
 """Words of conditions under which the CPU is meant, or there is no tensor beside it."""
+_INDEX = re.compile(r"(^|_)(index|indexes|indices|idx)\d*$")
 _ENOUGH = 2
 """Other factories that are given a device, for one whose tensor is only passed on."""
 
@@ -57,8 +62,10 @@ class MadeBesideOthers(Rule):
     (`torch.ops.own.fill(x, out)`, `apply` of an autograd function), or two other factories are
     given a device, or one is and the other tensor was put on a device. It is one too where it has
     the dtype or shape of such a tensor, no other factory is given a device, no operation of torch
-    takes it together with the one whose dtype it has, and nothing says that callers pass tensors
-    of a GPU.
+    takes it together with the one whose dtype it has, or other factories are given none either,
+    and nothing says that callers pass tensors of a GPU; where it is returned and holds nothing
+    that was computed from such a tensor; and in what prepares data (a data set, a collator),
+    exports or converts.
 
     Nothing is reported for a tensor without a dimension or one that is an index, is moved or is
     copied later, where a condition about devices or types leads to the factory, and while an
@@ -159,7 +166,7 @@ class MadeBesideOthers(Rule):
             module,
             call,
             f"this is on the default device, and {_use(why)}; {_reason(module, why)}",
-            severity=None if _is_sure(module, function, why) else Severity.NOTE,
+            severity=None if _is_sure(module, function, call, why) else Severity.NOTE,
             trail=(
                 (call, "made without a device"),
                 *((each, "given a device") for each in why.others[:2]),
@@ -199,18 +206,33 @@ def _follows(module: Module, function: FunctionNode, like: ast.expr | None) -> b
     return like is not None and goes_along(module, function, module.text(like), strict=True)
 
 
-def _is_sure(module: Module, function: FunctionNode, why: Evidence) -> bool:
+def _is_sure(module: Module, function: FunctionNode, call: ast.Call, why: Evidence) -> bool:
     """Something beside the one tensor says that the function works on other devices too, or
     torch takes the two together. A function that is passed both may move one: there it takes two
     other factories, or one and a tensor that was put on a device."""
+    if is_beforehand(module, function):
+        return False
+    if why.beside is not None and answers_elsewhere(module, function):
+        return False
     if _is_only_passed(module, function, why):
+        if _is_an_index(module, call):
+            return False
         placed = why.beside is not None and why.beside[1].where is Where.DEVICE
         return len(why.others) >= (1 if placed else _ENOUGH)
-    return (
-        bool(why.others)
-        or _follows(module, function, why.model)
-        or _meets_its_model(module, function, why)
+    if why.others:
+        return True
+    if why.beside is None and not why.is_typed and not is_filled(module, function, call):
+        return False
+    return _follows(module, function, why.model) or (
+        _meets_its_model(module, function, why) and not is_one_of_many(module, function, call)
     )
+
+
+def _is_an_index(module: Module, call: ast.Call) -> bool:
+    """By the name it is bound to: an index may lie on the CPU."""
+    statement = module.statement_of(call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return isinstance(target, ast.Name) and bool(_INDEX.search(target.id))
 
 
 def _is_only_passed(module: Module, function: FunctionNode, why: Evidence) -> bool:

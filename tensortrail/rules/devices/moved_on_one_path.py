@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from tensortrail.findings import Finding, Severity
@@ -94,10 +94,13 @@ def noise(sigmas: torch.Tensor, smooth: bool, n: int, device: torch.device):
             return
         reported: set[ast.AST] = set()
         for function in outermost(module, _moves_in_branches(module)):
-            for meeting in module.places(function).meetings:
+            places = module.places(function)
+            for meeting in places.meetings:
                 for held, other in meeting.pairs:
                     found = _moved_somewhere(meeting, held, other)
                     if found is None or found[0].by is None or found[0].by in reported:
+                        continue
+                    if _is_taken_too(meeting, places.meetings, found[1]):
                         continue
                     reported.add(found[0].by)
                     yield self._reported(module, meeting, *found)
@@ -115,6 +118,16 @@ def noise(sigmas: torch.Tensor, smooth: bool, n: int, device: torch.device):
                 (meeting.node, f"used with a tensor {described(moved)} on every path"),
             ),
         )
+
+
+def _is_taken_too(meeting: Meeting, others: Sequence[Meeting], left: Place) -> bool:
+    """The same call takes the other tensor as it is: the two lie together anyway."""
+    return any(
+        held.only is not None and same(held.only, left) and not held.only.given
+        for each in others
+        if each.node is meeting.node
+        for held in (each.left, each.right)
+    )
 
 
 def _moves_in_branches(module: Module) -> Iterator[ast.Call]:
@@ -137,6 +150,8 @@ def _moved_somewhere(meeting: Meeting, held: Held, other: Held) -> tuple[Place, 
         return None
     for moved, left in (held.in_order, held.in_order[::-1]):
         if not same(moved, there) or same(left, there) or not _is_a_move(moved.by):
+            continue
+        if _is_a_move(left.by):
             continue
         if left.where not in (Where.OF, Where.DEFAULT, Where.HOST) or not _conditional(moved):
             continue

@@ -5,10 +5,14 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._device_aware import prepares
+from tensortrail.rules.devices._lying import is_empty, sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.places import Held, What, Where
+from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
 _ASKED = frozenset({"device", "shape", "dtype", "size", "item"})
@@ -22,9 +26,11 @@ class PlainBesideBuffers(Rule):
     Reports `self.name = tensor` where an `nn.Module` is set up, if another method reads the
     attribute and nothing in the class moves it or compares its device. The message counts the
     tensors of the class that are buffers. A tensor that was put on a device, or came from the
-    caller, is a note unless most of the class are buffers: the module may never move.
+    caller, is a note unless most of the class are buffers: the module may never move. So is one
+    that is made on a device after the module was built, and one that is only passed to functions
+    of other files.
 
-    A parameter, also one of another module, a tensor without a dimension, and
+    A parameter, also one of another module, a tensor without a dimension, an index, and
     what another method sets to None or to something else are left alone.
 
     ## Why is this bad?
@@ -145,6 +151,8 @@ class Counted(nn.Module):
         usual = 0 < len(plain) <= len(buffers)
         for name, kept in plain:
             sure = usual or all(_is_made_here(module, each) for each in kept)
+            if is_beforehand(module, cls) or _may_follow(module, cls, name, kept):
+                sure = False
             yield self._reported(module, kept[0], name, buffers, None if sure else Severity.NOTE)
 
     def _reported(
@@ -164,6 +172,37 @@ class Counted(nn.Module):
             severity=severity,
             trail=tuple((each, "registered as a buffer") for each in buffers[:2]),
         )
+
+
+def _may_follow(
+    module: Module, cls: ast.ClassDef, name: str, kept: Sequence[ast.Attribute]
+) -> bool:
+    """It is made where the parameters already are, after the module was built; or it is only
+    handed to functions of other files, which may move it or index with it."""
+    if all(_is_made_beside(module, each) for each in kept):
+        return True
+    return all(
+        _is_handed_away(module, node)
+        for node in module.nodes(ast.Attribute, cls)
+        if node.attr == name and isinstance(node.ctx, ast.Load)
+    )
+
+
+def _is_made_beside(module: Module, store: ast.Attribute) -> bool:
+    function, held = module.function_of(store), _held(module, store)
+    later = function is not None and function.name != "__init__"
+    beside = held is not None and all(each.where is Where.DEVICE for each in held.places)
+    return later and beside
+
+
+def _is_handed_away(module: Module, node: ast.Attribute) -> bool:
+    above = module.parent(node)
+    call = module.parent(above) if isinstance(above, ast.keyword) else above
+    if not isinstance(call, ast.Call) or call.func is node:
+        return False
+    own = {each.name for each in functions(module)} | {"self"}
+    name = module.qualified(call.func)
+    return not name.startswith("torch.") and own.isdisjoint({*name.split("."), called(call)})
 
 
 def _plain(
@@ -220,6 +259,8 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
     if _is_of_another_module(module, store):
         return False
     registered = {"parameter", "buffer"} if held.path else {"parameter"}  # itself, or made of it
+    if all(is_empty(each) for each in held.places):
+        return False
     return all(each.where in _MADE and each.subject not in registered for each in held.places)
 
 
@@ -267,15 +308,31 @@ def _is_used(module: Module, cls: ast.ClassDef, name: str, stores: Sequence[ast.
     return any(
         node.attr == name
         and isinstance(node.ctx, ast.Load)
-        and _outside(module.function_of(node), makers)
+        and _outside(module, module.function_of(node), makers)
         and not _asks_for_form(module, node)
         and not _is_an_index(module, node)
+        and not _is_taken_apart(module, node)
         for node in module.nodes(ast.Attribute, cls)
     )
 
 
-def _outside(function: FunctionNode | None, makers: set[FunctionNode | None]) -> bool:
-    return function is not None and function not in makers and function.name != "extra_repr"
+def _outside(
+    module: Module, function: FunctionNode | None, makers: set[FunctionNode | None]
+) -> bool:
+    """Another method, that works where the module is."""
+    if function is None or function in makers or function.name == "extra_repr":
+        return False
+    return not prepares(module, function)
+
+
+def _is_taken_apart(module: Module, node: ast.Attribute) -> bool:
+    """`for each in self.steps`: what it gives has no dimension; or it is compared with None, or
+    says how often an index is drawn."""
+    above = module.parent(node)
+    if isinstance(above, ast.Call):
+        return module.text(above.func) == "torch.multinomial"
+    looped = isinstance(above, (ast.For, ast.comprehension)) and above.iter is node
+    return looped or isinstance(above, ast.Compare)
 
 
 def _is_an_index(module: Module, node: ast.Attribute) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._customs import is_explained
 from tensortrail.rules.devices._twins import (
     device_of,
@@ -119,12 +120,13 @@ class TwinWithoutDevice(Rule):
     def _reported(self, module: Module, call: ast.Call, twin: ast.Call) -> Finding:
         device = device_of(twin)
         said = module.text(device) if device is not None else ""
+        plain = is_beforehand(module, call) or is_moved_there_later(module, call, said)
         return self.finding(
             module,
             call,
             f"this is given no device; line {twin.lineno} makes the same kind of call with "
             f"`device={said}`",
-            severity=Severity.NOTE if is_moved_there_later(module, call, said) else None,
+            severity=Severity.NOTE if plain else None,
             trail=((twin, "given a device"),),
             fixes=(_fix(module, call, said),),
         )

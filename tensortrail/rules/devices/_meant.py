@@ -1,0 +1,27 @@
+"""Whether a tensor that was given no device may be meant for the CPU, by what it meets."""
+
+from __future__ import annotations
+
+import re
+
+from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._customs import is_followed_by
+from tensortrail.rules.devices._device_aware import answers_elsewhere, is_of_module
+from tensortrail.rules.devices._lying import is_only_believed
+from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.view import FunctionNode, Module
+
+_MOVES = frozenset({"to", "cuda"})
+_TRACED = re.compile(r"proxy|trac(ing|ed)|onnx|export")
+"""Words of conditions under which no tensor is computed with, or on the CPU."""
+
+
+def may_be_meant(module: Module, function: FunctionNode, meeting: Meeting, there: Place) -> bool:
+    """What it meets may be on the CPU too, by what the code around says."""
+    if is_only_believed(module, function, there) or is_beforehand(module, function):
+        return True
+    if any(_TRACED.search(each) for each in meeting.conditions):
+        return True
+    if there.where is not Where.OF or is_of_module(module, function):
+        return False
+    return answers_elsewhere(module, function) or is_followed_by(module, meeting.node, _MOVES)
