@@ -7,6 +7,6 @@ if sys.argv[1:2] != ["trace"] and sys.path[:1] == [os.getcwd()]:
     # Python puts the working folder first: a checkout with a `rich.py` would be run.
     del sys.path[0]
 
-from tensortrail.cli import main
+from tensortrail.cli import program
 
-sys.exit(main())
+program()

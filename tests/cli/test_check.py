@@ -257,3 +257,14 @@ def test_what_a_diff_leaves_is_named(
     assert "  SHD409 at one.py:3: its patch needs --unsafe-fixes" in capsys.readouterr().err
     main(["check", "--diff", "--isolated", "--unsafe-fixes", "one.py"])
     assert "SHD409" not in capsys.readouterr().err
+
+
+def test_the_process_ends_with_all_that_was_said_and_its_handlers_run(tmp_path: Path) -> None:
+    source = tmp_path / "risky.py"
+    source.write_text(BAD * 200)
+    ends = "import atexit; atexit.register(print, 'handled'); from tensortrail.cli import program; "
+    run = [sys.executable, "-c", ends + "program()", "check", "risky.py", "--output-format", "json"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    told, _, after = done.stdout.rpartition("handled")
+    assert (done.returncode, after, done.stderr) == (1, "\n", "")
+    assert len(json.loads(told)) == 200

@@ -16,4 +16,6 @@ def put_off() -> Iterator[None]:
         yield
     finally:
         if collecting:
+            gc.freeze()  # what was made meanwhile counts as old: nobody goes through it now
+            gc.unfreeze()
             gc.enable()
