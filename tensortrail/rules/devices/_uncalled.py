@@ -26,7 +26,8 @@ _SETTINGS = re.compile(r"(^|[._])(args|opts?|cfg|conf\w*|settings|params|hparams
 
 def questions_taken_for_answers(module: Module) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Functions of torch that answer yes or no, and where each is taken for its answer."""
-    for node in (*module.nodes(ast.Attribute), *module.nodes(ast.Name)):
+    names: list[ast.Attribute | ast.Name] = [*module.nodes(ast.Attribute), *module.nodes(ast.Name)]
+    for node in names:
         if not isinstance(node.ctx, ast.Load) or not _QUESTION.fullmatch(module.qualified(node)):
             continue
         if isinstance(node, ast.Name) and _is_bound_inside(module, node):
@@ -83,13 +84,15 @@ def _condition_by_name(module: Module, node: ast.expr) -> ast.expr | None:
     if not isinstance(stored, ast.Assign) or len(stored.targets) != 1:
         return None
     name, around = module.text(stored.targets[0]), module.function_of(node)
-    kind = type(stored.targets[0])
-    if not issubclass(kind, (ast.Name, ast.Attribute)):
+    if not isinstance(stored.targets[0], (ast.Name, ast.Attribute)):
         return None
-    reads: list[ast.expr] = [
+    named = [*module.nodes(ast.Name, around), *module.nodes(ast.Attribute, around)]
+    reads = [
         each
-        for each in module.nodes(kind, around)
-        if isinstance(each.ctx, ast.Load) and module.text(each) == name  # type: ignore[attr-defined]
+        for each in named
+        if isinstance(each, (ast.Name, ast.Attribute))
+        and isinstance(each.ctx, ast.Load)
+        and module.text(each) == name
     ]
     if any(_is_called(module, each) for each in reads):
         return None
@@ -132,17 +135,10 @@ def _is_move(module: Module, node: ast.Attribute) -> bool:
 
 
 def _imported(module: Module) -> set[str]:
-    names = [
-        each
-        for kind in (ast.Import, ast.ImportFrom)
-        for node in module.nodes(kind)
-        for each in node.names
-    ]
-    roots = [(node.module or "") for node in module.nodes(ast.ImportFrom)]
-    return {
-        *(each.name.partition(".")[0] for each in names),
-        *(each.partition(".")[0] for each in roots),
-    }
+    whole = {each.name for node in module.nodes(ast.Import) for each in node.names}
+    parts = {node.module or "" for node in module.nodes(ast.ImportFrom)}
+    names = {each.name for node in module.nodes(ast.ImportFrom) for each in node.names}
+    return {each.partition(".")[0] for each in whole | parts | names}
 
 
 def _is_stored_as_itself(module: Module, node: ast.Attribute) -> bool:

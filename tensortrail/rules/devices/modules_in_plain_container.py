@@ -117,9 +117,15 @@ class Net(nn.Module):
         self.acts = [nn.ReLU(), nn.GELU()]
         self.parts = [nn.Linear(n, n)]
         self.net = nn.Sequential(*self.parts)
+        self.heads = []
+        for index in range(2):
+            head = nn.Linear(n, 1)
+            self.add_module(f"head{index}", head)
+            self.heads.append(head)
 
     def forward(self, x):
-        return self.acts[0](self.net(self.layers[0](x)) - self.teacher[0](x))
+        x = self.net(self.layers[0](x)) - self.teacher[0](x)
+        return self.acts[0](self.heads[0](x))
 """
         ),
         Good(
@@ -144,7 +150,9 @@ class Zoo:
             if facts is None or not facts.is_module:
                 continue
             for name, holder, made in _kept(module, cls):
-                if _is_read(module, cls, name, holder) and not _is_registered(module, cls, name):
+                if _is_read(module, cls, name, holder) and not _is_registered(
+                    module, cls, name, holder
+                ):
                     yield self._reported(module, name, holder, made)
 
     def _reported(self, module: Module, name: str, holder: ast.expr, made: ast.Call) -> Finding:
@@ -223,13 +231,16 @@ def _is_read(module: Module, cls: ast.ClassDef, name: str, holder: ast.expr) -> 
     )
 
 
-def _is_registered(module: Module, cls: ast.ClassDef, name: str) -> bool:
+def _is_registered(module: Module, cls: ast.ClassDef, name: str, holder: ast.expr) -> bool:
     """The class makes them known in another way, or moves them itself."""
+    added = {module.text(each) for each in (holder.args if isinstance(holder, ast.Call) else [])}
     for call in module.nodes(ast.Call, cls):
         if _REGISTERS.search(module.text(call.func)):
             around = [call, *module.ancestors(call)]
             loops = [each.iter for each in around if isinstance(each, ast.For)]
             if any(f"self.{name}" in module.text(each) for each in (call, *loops)):
+                return True
+            if not added.isdisjoint(map(module.text, call.args)):
                 return True
     own = {each.name for each in cls.body if isinstance(each, ast.FunctionDef)}
     return not own.isdisjoint({"to", "_apply", "parameters", "cuda"})

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.optimizers import model_behind
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 
@@ -154,29 +155,18 @@ def _made_of_parameters(module: Module, load: ast.Call, owner: ast.expr) -> Made
         if name not in map(module.text, assign.targets):
             continue
         call = assign.value
-        model = _model_of(module, call) if isinstance(call, ast.Call) else ""
+        model = model_behind(module, call) if isinstance(call, ast.Call) else ""
         return Made(call, model) if model and isinstance(call, ast.Call) else None
     return None
 
 
-def _model_of(module: Module, made: ast.Call) -> str:
-    """`model` of `Adam(model.parameters())`, the groups of parameters included."""
-    for argument in (behind(module, each) for each in given(made)):
-        calls = [argument] if isinstance(argument, ast.Call) else []
-        for call in (*calls, *module.nodes(ast.Call, argument)):
-            owner = receiver(call)
-            if owner is not None and called(call) in ("parameters", "named_parameters"):
-                return module.text(owner)
-    return ""
-
-
 def _moved_after(module: Module, made: Made, load: ast.Call) -> ast.Call | None:
     """The first move of the model after the load, if none came before."""
-    before = (call for call in module.earlier(load, ast.Call) if _moves(module, call, made.model))
-    if next(before, None) is not None:
+    if any(_moves(module, call, made.model) for call in module.earlier(load, ast.Call)):
         return None
-    later = (call for call in module.later(load, ast.Call) if _moves(module, call, made.model))
-    return next(later, None)
+    function = module.function_of(load)
+    later = (call for call in module.later(load, ast.Call) if module.function_of(call) is function)
+    return next((call for call in later if _moves(module, call, made.model)), None)
 
 
 def _moves(module: Module, call: ast.Call, model: str) -> bool:

@@ -53,13 +53,11 @@ class Scale(nn.Module):
     def __init__(self, n, device):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(n)).to(device)
-        shift = nn.Parameter(torch.zeros(n), requires_grad=True)
-        self.shift = shift.cuda()
 
     def forward(self, x):
-        return x * self.scale + self.shift
+        return x * self.scale
 """,
-            lines=(7, 9),
+            lines=(7,),
             fixed="""\
 import torch
 from torch import nn
@@ -68,11 +66,40 @@ class Scale(nn.Module):
     def __init__(self, n, device):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(n).to(device))
-        shift = nn.Parameter(torch.zeros(n), requires_grad=True)
-        self.shift = shift.cuda()
 
     def forward(self, x):
-        return x * self.scale + self.shift
+        return x * self.scale
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Shift(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        shift = nn.Parameter(torch.zeros(n), requires_grad=True)
+        self.shift = shift.cuda()
+        self.rate = nn.Parameter(torch.ones(1)).half()
+
+    def forward(self, x):
+        return x + self.shift * self.rate
+""",
+            lines=(8, 9),
+            fixed="""\
+import torch
+from torch import nn
+
+class Shift(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        shift = nn.Parameter(torch.zeros(n), requires_grad=True)
+        self.shift = shift.cuda()
+        self.rate = nn.Parameter(torch.ones(1).half())
+
+    def forward(self, x):
+        return x + self.shift * self.rate
 """,
         ),
     )

@@ -1,0 +1,80 @@
+"""Calls that every process of a run has to make, and conditions that hold for some of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.rules.shared.objects import keyword, receiver
+from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.view import Module
+
+_COLLECTIVES = (
+    "all_reduce all_gather all_gather_into_tensor all_gather_object all_to_all all_to_all_single "
+    "barrier broadcast broadcast_object_list gather gather_object monitored_barrier reduce "
+    "reduce_scatter reduce_scatter_tensor scatter scatter_object_list"
+).split()
+_OF_ACCELERATORS = frozenset(
+    "save_state load_state gather gather_for_metrics reduce wait_for_everyone get_state_dict "
+    "pad_across_processes".split()
+)
+_CHECKPOINTS = (
+    "torch.distributed.checkpoint.save",
+    "torch.distributed.checkpoint.load",
+    "torch.distributed.checkpoint.async_save",
+)
+_FSDP = "FullyShardedDataParallel"
+_RANK = re.compile(
+    r"\b(?:(?:self|args|cfg|config|dist|torch\.distributed|\w+)\.)*"
+    r"(?:global_rank|rank|get_rank\(\)|process_index|local_process_index|local_rank|node_rank"
+    r"|get_local_rank\(\)|get_global_rank\(\))\s*(?:(?:==|!=)\s*(?!-|None)|in [\[(]-1, 0)"
+    r"|\bis_(?:main|local_main|global_main|last|world|global|rank)_?(?:process|rank|zero|master)"
+    r"(?:_zero)?\b|\bis_(?:master|rank0|rank_0|main)\b"
+)
+"""`rank == 0` and the names that stand for it."""
+
+
+def made_by_all(module: Module) -> Iterator[ast.Call]:
+    """Calls in which each process waits for all others."""
+    for name in _COLLECTIVES:
+        for call in module.calls(f"torch.distributed.{name}"):
+            if keyword(call, "group") is None:
+                yield call
+    yield from module.calls(*_CHECKPOINTS)
+    yield from (each for each in module.calls(*_OF_ACCELERATORS) if is_of_accelerator(module, each))
+    for call in module.calls("state_dict"):
+        owner = receiver(call)
+        if owner is not None and _is_sharded(module, owner):
+            yield call
+
+
+def asks_for_rank(module: Module, test: ast.expr) -> bool:
+    """The condition is true for some of the processes and false for others."""
+    asked = behind(module, test)
+    while isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
+        asked = behind(module, asked.operand)
+    if isinstance(asked, ast.BoolOp):
+        return isinstance(asked.op, ast.And) and any(
+            asks_for_rank(module, each) for each in asked.values
+        )
+    return bool(_RANK.search(ast.unparse(asked)))
+
+
+def is_of_accelerator(module: Module, call: ast.Call) -> bool:
+    owner = receiver(call)
+    named = module.value_of(owner).cls if owner is not None else ""
+    return named.rpartition(".")[2] == "Accelerator"
+
+
+def mentions_sharding(module: Module) -> bool:
+    """The file names what shards models over processes."""
+    names = [each.id for each in module.nodes(ast.Name)]
+    names += [each.attr for each in module.nodes(ast.Attribute)]
+    return any("deepspeed" in each.lower() or "fsdp" in each.lower() for each in names)
+
+
+def _is_sharded(module: Module, owner: ast.expr) -> bool:
+    """The function has wrapped the model in FSDP."""
+    made = behind(module, owner)
+    return isinstance(made, ast.Call) and module.qualified(made.func).endswith(f".{_FSDP}")

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Guard, Module, Rule
+from tensortrail.rules.shards._of_all_ranks import (
+    asks_for_rank,
+    is_of_accelerator,
+    made_by_all,
+    mentions_sharding,
+)
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+
+
+class CollectiveOnSomeRanks(Rule):
+    """A call that all processes have to make is made by some of them only.
+
+    ## What it does
+    Flags collectives of `torch.distributed` (`all_reduce`, `barrier`, `broadcast`, `all_gather` and
+    the like), saving and loading of distributed checkpoints, and `save_state`, `gather`, `reduce`
+    and `wait_for_everyone` of an Accelerator, under a condition about the rank (`if rank == 0:`,
+    `if accelerator.is_main_process:`), or behind a `return` of the other ranks. The same holds for
+    `state_dict()` of a model that the function has wrapped in FSDP. Nothing is reported where the
+    other branch makes the same call, where the condition occurs with the opposite answer too (one
+    process first, then the others), and where a group is passed. Calls of an Accelerator wait only
+    with FSDP and DeepSpeed: they are a warning where the file names one of these, else a note.
+
+    ## Why is this bad?
+    Each process waits in such a call for all others. Those that do not come there let it wait
+    until the timeout, half an hour by default; or they pair it with the next call that they
+    make, and exchange the wrong tensors. With one process nothing happens.
+
+    ## Fix safety
+    No fix is offered: all processes have to make the call, and which of the lines around it are for
+    one of them is yours to say.
+
+    ## References
+    - pytorch documentation, `torch.distributed`: collective functions
+    - huggingface/accelerate documentation: `save_state` is called on every process
+    """
+
+    code = "SHD431"
+    name = "collective-on-some-ranks"
+    severity = Severity.ERROR
+    confidence = Confidence.MEDIUM
+    notes = False
+    triggers = (("distributed", "rank"), ("distributed", "is_main"), ("ccelerat", "process"))
+
+    bad = (
+        Bad(
+            """\
+import torch.distributed as dist
+
+def report(loss, rank):
+    if rank == 0:
+        dist.all_reduce(loss)
+        print(loss / dist.get_world_size())
+""",
+            lines=(5,),
+            instead="""\
+import torch.distributed as dist
+
+def report(loss, rank):
+    dist.all_reduce(loss)
+    if rank == 0:
+        print(loss / dist.get_world_size())
+""",
+        ),
+        Bad(
+            """\
+from accelerate import Accelerator
+
+def keep(accelerator: Accelerator, folder):
+    if not accelerator.is_main_process:
+        return
+    accelerator.save_state(folder)
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+
+def train(model, path):
+    model = FSDP(model)
+    is_first = dist.get_rank() == 0
+    if is_first:
+        torch.save(model.state_dict(), path)
+""",
+            lines=(9,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def first(make, rank):
+    if rank != 0:
+        dist.barrier()
+    data = make()
+    if rank == 0:
+        dist.barrier()
+    return data
+
+def sent(tensor, rank, group, local_rank):
+    if rank == 0:
+        dist.broadcast(tensor, src=0)
+    else:
+        tensor = torch.empty_like(tensor)
+        dist.broadcast(tensor, src=0)
+    if rank in (0, 1):
+        dist.all_reduce(tensor, group=group)
+    if dist.get_world_size() > 1 and rank is not None:
+        dist.all_reduce(tensor)
+    if local_rank >= 0:
+        dist.barrier()
+    if rank == 0:
+        print(tensor)
+    return tensor
+"""
+        ),
+        Good(
+            """\
+from accelerate import Accelerator
+
+def keep(accelerator: Accelerator, model, folder):
+    accelerator.wait_for_everyone()
+    weights = accelerator.get_state_dict(model)
+    if accelerator.is_main_process:
+        accelerator.unwrap_model(model).save_pretrained(folder, state_dict=weights)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in made_by_all(module):
+            guard = _of_some_ranks(module, call)
+            if guard is not None:
+                yield self._reported(module, call, guard)
+
+    def _reported(self, module: Module, call: ast.Call, guard: Guard) -> Finding:
+        of_accelerator = is_of_accelerator(module, call)
+        sharded = not of_accelerator or mentions_sharding(module)
+        when = " with FSDP and DeepSpeed" if of_accelerator else ""
+        return self.finding(
+            module,
+            call,
+            f"all processes have to call `{one_line(module, call.func)}`{when}, and only those "
+            f"with `{one_line(module, guard.test)}` {_answer(guard)} do: they wait for others",
+            severity=_SEVERITY[of_accelerator, sharded],
+            trail=[(guard.test, "asks for the rank"), (call, "waits for all")],
+        )
+
+
+_SEVERITY = {
+    (False, True): Severity.ERROR,
+    (True, True): Severity.WARNING,
+    (True, False): Severity.NOTE,
+}
+"""By whether an Accelerator is called, and whether the file knows of sharded models."""
+
+
+def _answer(guard: Guard) -> str:
+    return "true" if guard.holds else "false"
+
+
+def _of_some_ranks(module: Module, call: ast.Call) -> Guard | None:
+    """The condition about the rank under which the call stands, unless others make it as well."""
+    name = module.text(call.func)
+    twins = [each for each in module.nodes(ast.Call, module.function_of(call)) if each is not call]
+    others = [each for each in twins if module.text(each.func) == name]
+    for guard in module.guards_of(call):
+        if not asks_for_rank(module, guard.test):
+            continue
+        opposite = any(_answers_otherwise(module, each, guard) for each in others)
+        return None if opposite or _is_in_another_case(module, call, others) else guard
+    return None
+
+
+def _is_in_another_case(module: Module, call: ast.Call, others: list[ast.Call]) -> bool:
+    """The same call stands in another `case` of the same `match`."""
+    own = [each for each in module.ancestors(call) if isinstance(each, ast.match_case)]
+    matches = {module.parent(each) for each in own}
+    return any(
+        up not in own and module.parent(up) in matches
+        for other in others
+        for up in module.ancestors(other)
+        if isinstance(up, ast.match_case)
+    )
+
+
+def _answers_otherwise(module: Module, call: ast.Call, guard: Guard) -> bool:
+    """The same call stands under another condition about the rank."""
+    return any(
+        asks_for_rank(module, each.test)
+        and (each.holds != guard.holds or module.text(each.test) != module.text(guard.test))
+        for each in module.guards_of(call)
+    )

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.optimizers import model_behind
+from tensortrail.rules.shared.sentences import one_line
+
+_REPLACE = ("FullyShardedDataParallel", "fully_shard", "parallelize_module")
+"""They give the model other parameters."""
+
+
+class OptimizerBeforeSharding(Rule):
+    """An optimizer is made of the parameters of a model, and the model is sharded afterwards.
+
+    ## What it does
+    Flags `torch.optim.AdamW(model.parameters())` where the same function passes the model to
+    `FullyShardedDataParallel`, `fully_shard` or `parallelize_module` further down, and makes no
+    other optimizer after that.
+
+    ## Why is this bad?
+    Sharding replaces the parameters of the model. The optimizer keeps those of before: it holds the
+    memory of the whole model, gets no gradients, and the weights that are trained never change.
+    Nothing fails.
+
+    ## Fix safety
+    No fix is offered: the optimizer belongs behind the last line that wraps the model.
+
+    ## References
+    - pytorch documentation, `FullyShardedDataParallel`: the optimizer must be initialized after
+    - pytorch documentation, `torch.distributed.fsdp.fully_shard`
+    """
+
+    code = "SHD432"
+    name = "optimizer-before-sharding"
+    severity = Severity.ERROR
+    triggers = tuple(("parameters(", f"{name}") for name in _REPLACE)
+
+    bad = (
+        Bad(
+            """\
+import torch
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+
+def prepared(model):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    model = FSDP(model)
+    return model, optimizer
+""",
+            lines=(5,),
+            instead="""\
+import torch
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+
+def prepared(model):
+    model = FSDP(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    return model, optimizer
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch.distributed.fsdp import fully_shard
+
+def prepared(model, mesh):
+    groups = [{"params": [p for n, p in model.named_parameters() if "bias" not in n]}]
+    optimizer = torch.optim.SGD(groups, lr=0.1)
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return optimizer
+""",
+            lines=(6,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, fully_shard
+
+def again(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    warm_up(model, optimizer)
+    model = FSDP(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    return model, optimizer
+
+def other(model, teacher, whole):
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    fully_shard(teacher)
+    if whole:
+        return optimizer
+    return None
+
+def one_of_two(model, sharded):
+    if sharded:
+        model = FSDP(model)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        return model, optimizer
+    return model, torch.optim.SGD(model.parameters(), lr=1.0)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for assign in module.nodes(ast.Assign):
+            made = assign.value
+            model = _trained_by(module, assign, made) if isinstance(made, ast.Call) else ""
+            wrap = _sharded_after(module, assign, model) if model else None
+            if wrap is not None:
+                yield self.finding(
+                    module,
+                    made,
+                    f"line {wrap.lineno} gives `{model}` other parameters: this optimizer keeps "
+                    "those of before, and trains nothing",
+                    trail=[
+                        (made, f"takes the parameters of `{model}`"),
+                        (wrap, f"`{one_line(module, wrap)}` replaces them"),
+                    ],
+                )
+
+
+def _trained_by(module: Module, assign: ast.Assign, made: ast.Call) -> str:
+    """The model that an optimizer of torch trains, or whatever else makes steps."""
+    model = model_behind(module, made)
+    if not model or module.qualified(made.func).startswith("torch.optim."):
+        return model
+    name = module.text(assign.targets[0])
+    steps = module.calls("step", inside=module.function_of(assign))
+    return model if any(module.text(each.func) == f"{name}.step" for each in steps) else ""
+
+
+def _sharded_after(module: Module, assign: ast.Assign, model: str) -> ast.Call | None:
+    """The call that shards the model, if no other optimizer is made after it."""
+    wraps = [
+        call
+        for call in module.later(assign, ast.Call)
+        if module.qualified(call.func).rpartition(".")[2] in _REPLACE
+        and call.args
+        and module.text(call.args[0]) == model
+        and module.function_of(call) is module.function_of(assign)
+    ]
+    if not wraps:
+        return None
+    target = module.text(assign.targets[0])
+    again = any(
+        target in map(module.text, each.targets) for each in module.later(wraps[0], ast.Assign)
+    )
+    return None if again else wraps[0]
