@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import os
 import sys
@@ -14,8 +15,11 @@ from tensortrail.cli.exit_codes import CLEAN, FAILED, INTERRUPTED
 
 def program() -> NoReturn:
     """The whole process: `main`, and its end."""
+    checks = sys.argv[1:2] == ["check"]
+    if checks:
+        gc.disable()  # its trees need none, and it ends soon
     code = main()
-    if sys.argv[1:2] == ["check"] and not (sys.getprofile() or sys.gettrace()):
+    if checks and not (sys.getprofile() or sys.gettrace()):
         _end(code)
     sys.exit(code)
 

@@ -126,7 +126,8 @@ def _with_siblings(
     if findings and request.siblings:
         from tensortrail.analyzer.judging.siblings import with_siblings
 
-        return tuple(with_siblings(findings, files))
+        with collection.put_off():
+            return tuple(with_siblings(findings, files))
     return tuple(findings)
 
 
