@@ -31,6 +31,39 @@ def arbitrary(module: Module) -> Iterator[ast.expr]:
             yield call
 
 
+def only_on_gpu(module: Module) -> Iterator[ast.expr]:
+    """`next(d for d in device_map.values() if d not in ("cpu", "disk"))`, without a default."""
+    for call in module.calls("next"):
+        if (
+            len(call.args) == 1
+            and _takes_gpus(module, call.args[0])
+            and not _ruled_out(module, call)
+        ):
+            yield call
+    for element in module.nodes(ast.Subscript):
+        first = module.value_of(element.slice).constant == 0
+        if first and _takes_gpus(module, element.value) and not _ruled_out(module, element):
+            yield element
+
+
+def _takes_gpus(module: Module, node: ast.expr) -> bool:
+    """The devices of a map that are not the CPU."""
+    taken = behind(module, node)
+    if not isinstance(taken, (ast.GeneratorExp, ast.ListComp)) or len(taken.generators) > 1:
+        return False
+    loop = taken.generators[0]
+    tests = [text_behind(module, each) for each in loop.ifs]
+    left_out = any("cpu" in each and ("not in" in each or "!=" in each) for each in tests)
+    return left_out and _one_of_map(module, loop.iter)
+
+
+def _ruled_out(module: Module, node: ast.AST) -> bool:
+    """A condition knows of the CPU or counts what is left, or what is raised is caught."""
+    texts = [text_behind(module, guard.test) for guard in module.guards_of(node)]
+    known = any("cpu" in each or "len(" in each or "device" in each for each in texts)
+    return known or any(isinstance(each, ast.Try) for each in module.ancestors(node))
+
+
 def without_disk(module: Module) -> Iterator[tuple[ast.stmt, ast.Compare]]:
     """`devices = set(device_map.values()) - {"disk"}`, and the test that takes one for all."""
     for assign in module.nodes(ast.Assign):

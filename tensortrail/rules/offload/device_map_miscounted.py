@@ -5,7 +5,12 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.offload._maps import arbitrary, entries_counted, without_disk
+from tensortrail.rules.offload._maps import (
+    arbitrary,
+    entries_counted,
+    only_on_gpu,
+    without_disk,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 
@@ -14,15 +19,17 @@ class DeviceMapMiscounted(Rule):
     """The devices of a device map are counted, or one is picked, in a way that misses some.
 
     ## What it does
-    Flags three ways to ask a device map: `len(device_map.values()) > 1`, which counts modules;
-    `list(set(device_map.values()))[0]`, which may be any of them; and a set
-    without `"disk"` that is then taken for all devices because it has one member.
+    Flags four ways to ask a device map: `len(device_map.values()) > 1`, which counts modules;
+    `list(set(device_map.values()))[0]`, which may be any of them; a set
+    without `"disk"` that is then taken for all devices because it has one member; and the first
+    device that is not the CPU, where no condition says that there is one.
 
     ## Why is this bad?
     A map with two modules on one GPU is taken for one over several devices. A head is put on
     whichever GPU comes first in a set, not where the layer before it is; with names of devices, the
     order changes from process to process. A model
     that lies on a GPU and on disk is loaded into the GPU as a whole, which was to be avoided.
+    A model that is wholly on the CPU has a map too: `next` raises StopIteration for it.
 
     ## Fix safety
     Unsafe, and only for the count of entries: the condition changes its answer.
@@ -78,6 +85,14 @@ def load(file, device_map):
 """,
             lines=(4,),
         ),
+        Bad(
+            """\
+def by_layer(model):
+    main = next(each for each in model.hf_device_map.values() if each not in ("cpu", "disk"))
+    return {name: main if each == "cpu" else each for name, each in model.hf_device_map.items()}
+""",
+            lines=(2,),
+        ),
     )
     good = (
         Good(
@@ -105,6 +120,20 @@ def used(device_map):
         ),
         Good(
             """\
+def main_device(device_map):
+    if set(device_map.values()) == {"cpu"}:
+        return "cpu"
+    return [each for each in device_map.values() if each != "cpu"][0]
+"""
+        ),
+        Good(
+            """\
+def main_device(device_map):
+    return next((each for each in device_map.values() if each != "cpu"), "cpu")
+"""
+        ),
+        Good(
+            """\
 def known(device_map):
     if len(device_map.values()) == 0:
         raise ValueError("the device map is empty")
@@ -128,6 +157,12 @@ def known(device_map):
                 module,
                 pick,
                 f"`{one_line(module, pick)}` is any device of the map: a set has no order",
+            )
+        for first in only_on_gpu(module):
+            yield self.finding(
+                module,
+                first,
+                "a model that is wholly on the CPU has no such device: this raises for its map",
             )
         for left, test in without_disk(module):
             yield self.finding(

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
-from tensortrail.rules.shards._snapshots import Snapshot, snapshot_of
+from tensortrail.rules.shards._snapshots import Snapshot, is_shallow, snapshot_of
 from tensortrail.rules.shared.objects import called, given, name_of, receiver, within
 
 Loop = ast.For | ast.While
@@ -77,7 +77,7 @@ def is_filled(module: Module, assign: ast.Assign, name: str) -> bool:
     return any(
         (each.lineno, each.col_offset) > at and module.text(each.targets[0]) == name
         for each in module.nodes(ast.Assign, function)
-        if each is not assign
+        if each is not assign and not is_shallow(module, each.value, name)
     )
 
 

@@ -40,6 +40,13 @@ def snapshot_of(module: Module, node: ast.expr) -> Snapshot | None:
     return None
 
 
+def is_shallow(module: Module, value: ast.expr, name: str) -> bool:
+    """`OrderedDict(name)`: another dict of the same tensors."""
+    if not isinstance(value, ast.Call) or len(value.args) != 1:
+        return False
+    return module.qualified(value.func) in _SHALLOW and module.text(value.args[0]) == name
+
+
 def _of_copy(module: Module, call: ast.Call) -> Snapshot | None:
     """`dict(m.state_dict())`, `m.state_dict().copy()`: another dict of the same tensors."""
     inner = receiver(call) if called(call) == "copy" and not call.args else None
