@@ -34,7 +34,7 @@ class FirstOfSeveral(Rule):
     - huggingface/diffusers: `DiffusionPipeline.device` was the device of the first component
     """
 
-    code = "DEV543"
+    code = "DEV549"
     name = "first-of-several"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
