@@ -89,6 +89,32 @@ def test_the_documented_workflow_is_one_and_checks_a_push_too() -> None:
     assert base.startswith("${{ github.base_ref && "), "a push has no base: all is checked"
 
 
+@pytest.mark.parametrize(
+    ("service", "file"),
+    [
+        ("vendor.github-actions", "action.yml"),
+        ("vendor.github-workflows", "docs/ci.md"),
+        ("vendor.gitlab-ci", "ci/gitlab.yml"),
+    ],
+)
+def test_the_services_know_our_files(service: str, file: str, tmp_path: Path) -> None:
+    pytest.importorskip("check_jsonschema")
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if file.endswith(".md"):
+        text = text.split("```yaml\n")[1].split("```")[0]
+    (tmp_path / "given.yml").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", service, "given.yml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_hooks_are_a_manifest_that_pre_commit_takes() -> None:
+    pytest.importorskip("pre_commit")
+    command = [sys.executable, "-m", "pre_commit", "validate-manifest", ".pre-commit-hooks.yaml"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_job_of_gitlab_reports_and_fails(project: Path) -> None:
     (job,) = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text(encoding="utf-8")).values()
     done = bash("\n".join(job["script"]), project, **job["variables"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -88,6 +89,8 @@ RDJSON = {
     },
 }
 """reviewdog's proto/rdf/reviewdog.proto (DiagnosticResult), in other words."""
+OFFICIAL = "TENSORTRAIL_RDJSON_SCHEMA"
+"""Environment variable: a copy of its jsonschema/DiagnosticResult.json, to be held against too."""
 IN_A_CELL = replace(
     finding(), site=replace(site(), file="nb.ipynb", cell=2, file_line=40, file_end_line=40)
 )
@@ -103,6 +106,9 @@ def gitlab(*findings: Finding) -> list[dict[str, Any]]:
 def rdjson(*findings: Finding) -> list[dict[str, Any]]:
     result: dict[str, Any] = json.loads(render("rdjson", report(*findings)))
     jsonschema.validate(result, RDJSON)
+    if OFFICIAL in os.environ:
+        schema = json.loads(Path(os.environ[OFFICIAL]).read_text(encoding="utf-8"))
+        jsonschema.Draft4Validator(schema).validate(result)
     found: list[dict[str, Any]] = result["diagnostics"]
     return found
 

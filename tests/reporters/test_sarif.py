@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,10 @@ import jsonschema
 import pytest
 from sarif_pydantic import Sarif  # type: ignore[import-untyped]
 
+from tensortrail.cli import main
 from tensortrail.findings import Edit, Finding, Setting, Site
-from tensortrail.reporters import render
+from tensortrail.reporters import render, sarif
+from tensortrail.rules import all_rules
 
 from .samples import finding, full_finding, report, site
 
@@ -61,11 +65,38 @@ def test_rules_and_levels() -> None:
     (result,) = run["results"]
     rule = run["tool"]["driver"]["rules"][result["ruleIndex"]]
     assert (rule["id"], rule["name"]) == ("OFF101", "unguarded-deallocate")
+    assert rule["fullDescription"] == {"text": "The caller's module is moved."}
     assert rule["help"]["markdown"] == "# unguarded-deallocate (OFF101)\n"
     assert rule["defaultConfiguration"] == {"level": "error"}
     assert result["level"] == "error"
     assert result["properties"]["confidence"] == "medium"
     assert run["columnKind"] == "unicodeCodePoints"
+
+
+def test_a_rule_is_described_by_its_page() -> None:
+    info = all_rules()["OFF101"].info()
+    log = json.loads(sarif.render(replace(report(full_finding()), rules={"OFF101": info})))
+    validate(log)
+    (rule,) = log["runs"][0]["tool"]["driver"]["rules"]
+    told = rule["fullDescription"]["text"]
+    assert told.startswith("Flags `deallocate_module(x)`")
+    assert told.endswith("although the setting says no.")
+
+
+@pytest.mark.complete
+def test_what_code_scanning_asks_for(tmp_path: Path) -> None:
+    """By the validator of SARIF's makers: npm install @microsoft/sarif-multitool."""
+    validator = shutil.which("sarif-multitool")
+    if validator is None:
+        pytest.skip("sarif-multitool is not on PATH")
+    examples = str(Path(__file__).parents[2] / "examples")
+    check = ["check", examples, "--output-format", "sarif", "--output-file"]
+    assert main([*check, str(tmp_path / "found.sarif"), "--exit-zero", "--no-cache"]) == 0
+    command = [validator, "validate", "found.sarif", "--rule-kind", "Sarif;Ghas"]
+    env = {**os.environ, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert "Analysis completed successfully" in done.stdout
+    assert " error " not in done.stdout
 
 
 def test_a_rule_nobody_describes() -> None:
