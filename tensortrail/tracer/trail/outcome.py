@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tensortrail.tracer.trail.reader import Part
+if TYPE_CHECKING:  # the command asks before it is known that trails can be read here
+    from tensortrail.tracer.trail.reader import Part
 
 
 def outcome(parts: Sequence[Part]) -> str:
