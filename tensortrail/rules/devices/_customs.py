@@ -112,7 +112,8 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
         if isinstance(above, (ast.If, ast.While, ast.Assert, ast.Match)):
             return True  # read as a truth value
         if isinstance(above, ast.stmt):
-            return isinstance(above, ast.Assign) and any(map(_is_copied_to, above.targets))
+            copied = isinstance(above, ast.Assign) and any(map(_is_copied_to, above.targets))
+            return copied and not _is_a_layer(module, node)
         if isinstance(above, ast.Attribute) and above.attr in _MOVES | _ENDS | {"shape", "dtype"}:
             return True
         if isinstance(above, ast.Subscript) and above.slice is below:
@@ -135,6 +136,12 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
                 return False  # kept by an object
         below = above
     return False
+
+
+def _is_a_layer(module: Module, node: ast.expr) -> bool:
+    """`self.layers[name] = nn.Linear(...)` keeps the layer itself."""
+    owner, _, last = module.qualified(getattr(node, "func", node)).rpartition(".")
+    return owner == "torch.nn" and last[:1].isupper() and last not in _KEEPERS
 
 
 def _is_built_on_a_device(module: Module, node: ast.expr) -> bool:

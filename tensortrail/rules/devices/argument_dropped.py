@@ -18,6 +18,7 @@ _PASSED_ON = re.compile("device|dtype|map_location|offload")
 
 
 _CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
+_OF_VALUES = frozenset({"tensor", "as_tensor"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
 """Factories that make indices and counts as seldom as the function that calls them."""
 _PLAIN_BASES = frozenset({"object", "torch.nn.Module"})
@@ -40,12 +41,12 @@ class ArgumentDropped(Rule):
     passed on to it by their names, one of them of this sort. `x.to(device=device)` is reported
     where the function is given a `dtype` too, and the other way round.
 
-    A variable is a note. So is a call of code that is not known, unless that is the `__init__` of
-    a base and is given one of `device` and `dtype`. It is a note where the parameter may be there
-    for the sake of a common signature: in a function with a decorator, in a method of a class with
-    bases, where this function is passed on as a value, and where another one of the file has the
-    same name and does not read the parameter either. Where all others of that name read it, this
-    one departs from them.
+    A variable beside `x.to(dtype=dtype)` is a note. So is a call of code that is not known, unless
+    that is the `__init__` of a base and is given one of `device` and `dtype`. It is a note where
+    the parameter may be there for the sake of a common signature: in a function with a decorator,
+    in a method of a class with bases, where this function is passed on as a value, and where
+    another one of the file has the same name and does not read the parameter either. Where all
+    others of that name read it, this one departs from them.
     Nothing is reported for a `dtype` where the call is given one, or its result is cast.
 
     ## Why is this bad?
@@ -137,7 +138,9 @@ class ArgumentDropped(Rule):
                     continue
                 halves = _moved_without(module, function, name)
                 if halves is not None:
-                    severity = Severity.NOTE if _is_meant(module, function, name) else None
+                    asked_for = any(each.arg == name for each in parameters(function))
+                    sure = asked_for and not _is_meant(module, function, name)
+                    severity = None if sure else Severity.NOTE
                     what = f"passes `{_PAIR[name]}` on"
                     yield self._reported(module, halves, name, what, severity)
                     continue
@@ -178,8 +181,6 @@ def _has_bases(module: Module, function: FunctionNode) -> bool:
 
 def _is_meant(module: Module, function: FunctionNode, name: str) -> bool:
     """The parameter may not be its own choice: the function is called in place of others."""
-    if not any(each.arg == name for each in parameters(function)):
-        return True  # a variable: nobody asked for it
     if is_beforehand(module, function):
         return True
     if function.name == "__init__" and not _is_registered(function):
@@ -215,7 +216,7 @@ def _is_typed(module: Module, call: ast.Call) -> bool:
     above = module.parent(call)
     cast = isinstance(above, ast.Attribute) and above.attr in _CASTS
     name = module.qualified(call.func).rpartition(".")[2]
-    typed = "dtype" in named(call) or name not in _OF_NUMBERS
+    typed = "dtype" in named(call) or name not in _OF_NUMBERS | _OF_VALUES
     return cast or (is_maker(module, call) and typed)
 
 

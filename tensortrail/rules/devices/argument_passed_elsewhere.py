@@ -142,10 +142,12 @@ def _is_explained(module: Module, call: ast.Call) -> bool:
     return is_followed_by(module, call, _MOVES) or is_explained(module, call)
 
 
+_OF_FILES = re.compile(r"^_*(load|read|open|get)_\w*(weight|state|file|checkpoint|tensor|json)")
+
+
 def _reads_files(module: Module, call: ast.Call) -> bool:
     """`load_weights(path)`: what is read may be moved with the model that takes it."""
-    name = module.text(call.func).rpartition(".")[2]
-    return name.lstrip("_").startswith(("load", "read", "open", "download"))
+    return bool(_OF_FILES.search(module.text(call.func).rpartition(".")[2]))
 
 
 def _at_hand(module: Module, function: FunctionNode) -> Iterator[tuple[str, str]]:

@@ -40,7 +40,8 @@ class LeftOutOfOneCall(Rule):
     call that would take it and is not: a factory of torch, a layer of `torch.nn` with weights, or
     a function or class of the project. Two or more calls without it are reported if twice as many
     have it. A `dtype` that is left out is reported only where another call of the same function,
-    layer or factory is given it.
+    layer or factory is given it, or where this call is given the `device` of the function and
+    another one its `device` and its `dtype`.
 
     It is a note unless another call of the same function or factory is given it (and the factory
     is not `torch.tensor`, and nothing is moved to the device later), or a constructor makes some
@@ -154,17 +155,19 @@ class LeftOutOfOneCall(Rule):
             and called(each) not in _MOVES
             and module.function_of(each) is function
         ]
-        if not given:
+        pairs = list(_given_both(module, function)) if name == "dtype" else []
+        if not given and not pairs:
             return
         left = [each for each in _left_out(module, function, name) if _is_open(each)]
-        if len(left) == 1 or _OTHERS_FOR_EACH * len(left) <= len(given):
+        if len(left) == 1 or _OTHERS_FOR_EACH * len(left) <= len(given or pairs):
             for call in left:
                 is_sure = _is_alike(module, call, given, left) or (
                     name == "device" and _is_part_of_a_module(module, function, call, given)
                 )
+                is_sure = is_sure or _is_half_of_a_pair(module, call, pairs)
                 is_sure = is_sure and not _is_not_saved(module, call)
                 if is_sure or name == "device":
-                    yield self._reported(module, call, name, given, is_sure)
+                    yield self._reported(module, call, name, given or pairs, is_sure)
 
     def _reported(
         self, module: Module, call: ast.Call, name: str, given: Sequence[ast.Call], is_sure: bool
@@ -226,6 +229,26 @@ def _is_alike(
     callee = module.text(call.func)
     same = [each for each in given if module.text(each.func) == callee]
     return bool(same) and sum(module.text(each.func) == callee for each in left) == 1
+
+
+def _given_both(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    """Calls that are given the `device` and the `dtype` of the function, moves too."""
+    if {"device", "dtype"} <= {each.arg for each in parameters(function)}:
+        for call in module.nodes(ast.Call, function):
+            both = passes_on(call, "device") and passes_on(call, "dtype")
+            if both and module.function_of(call) is function:
+                yield call
+
+
+def _is_half_of_a_pair(module: Module, call: ast.Call, pairs: Sequence[ast.Call]) -> bool:
+    """It is given the device; others of the function are given the device and the dtype. A norm
+    is often computed in full precision, and of a comparison the dtype is lost."""
+    if not pairs or called(call).endswith("Norm") or isinstance(module.parent(call), ast.Compare):
+        return False
+    return any(
+        each.arg == "device" and isinstance(each.value, ast.Name) and each.value.id == "device"
+        for each in call.keywords
+    )
 
 
 def _is_not_saved(module: Module, call: ast.Call) -> bool:

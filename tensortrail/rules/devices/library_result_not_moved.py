@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._asked_for import left_where_asked_for
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._lying import described, out_of_place, sets_up
 from tensortrail.rules.devices._makers import makers_and_callers
@@ -22,6 +23,9 @@ class LibraryResultNotMoved(Rule):
     `return_tensors="pt"`, `torch.from_numpy`, a `DataLoader`, `torch.load` with
     `map_location="cpu"`. Reports such a tensor that nobody moves before a model computes with it,
     or before an operation takes it together with a tensor that lies on a device.
+
+    So is what a tokenizer gives and a model takes in a function with a device among its arguments,
+    if nothing of it is moved.
 
     A model counts if the code moves it, or if it is an argument or a component of an object whose
     code handles devices. A model that is spread by a `device_map` moves its own input.
@@ -49,6 +53,12 @@ class LibraryResultNotMoved(Rule):
         *(("torch", each) for each in _ALWAYS_ON_CPU),
     )
     bad = (
+        Bad(
+            "import torch\n\n\ndef encode(tokenizer, text_encoder, prompt, device: torch.device):\n"
+            "    ids = tokenizer(prompt, return_tensors='pt').input_ids\n"
+            "    found = text_encoder(ids)[0]\n    return found.to(device)\n",
+            lines=(6,),
+        ),
         Bad(
             "import torch\nfrom transformers import CLIPTextModel\n\n\nclass Painter:\n"
             "    def __init__(self, tokenizer, text_encoder: CLIPTextModel):\n"
@@ -108,6 +118,11 @@ class Painter:
     )
     good = (
         Good(
+            "import torch\n\n\ndef encode(tokenizer, text_encoder, prompt, device: torch.device):\n"
+            "    ids = tokenizer(prompt, return_tensors='pt').input_ids\n"
+            "    found = text_encoder(ids.to(device))[0]\n    return found.to(device)\n"
+        ),
+        Good(
             "import torch\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"
             "def answer(name: str, question: str):\n"
             "    tokenizer = AutoTokenizer.from_pretrained(name)\n"
@@ -164,6 +179,9 @@ class Painter:
                 if made is not None and made.by is not None and made.by not in reported:
                     reported.add(made.by)
                     yield self._left(module, meeting, made)
+        for asked, taken, device in left_where_asked_for(module):
+            if asked not in reported:
+                yield self._asked(module, asked, taken, device)
 
     def _reported(self, module: Module, meeting: Meeting, made: Place, there: Place) -> Finding:
         source = module.qualified(getattr(made.by, "func", meeting.node)) or "the library"
@@ -179,6 +197,17 @@ class Painter:
                 (made.by, f"`{source}` always answers on the CPU"),
                 (meeting.node, f"meets {meets} {where}"),
             ),
+        )
+
+    def _asked(self, module: Module, asked: ast.Call, taken: ast.Call, device: str) -> Finding:
+        source = module.text(asked.func)
+        return self.finding(
+            module,
+            taken,
+            f"what `{source}` gave on line {asked.lineno} is on the CPU, and the function is given "
+            f"`{device}`, where nothing of it is moved",
+            severity=Severity.NOTE if is_beforehand(module, asked) else None,
+            trail=((asked, f"`{source}` answers on the CPU"), (taken, "taken by a model")),
         )
 
     def _left(self, module: Module, meeting: Meeting, made: Place) -> Finding:

@@ -5,9 +5,13 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._moved_alike import left_of_its_kind
 from tensortrail.rules.devices._moved_beside import LeftAlone, left_beside, moved_to
 from tensortrail.rules.shared.in_tests import in_tests
+
+_ENOUGH = 3
+"""Others that are moved, for one that should be."""
 
 
 class MovedExceptOne(Rule):
@@ -18,6 +22,10 @@ class MovedExceptOne(Rule):
     that were bound together, if it is left where it was and the others of its form beside it are
     moved to one device. Also notes the one result of a function of torch that is not moved, where
     the others in the same function are.
+
+    It is a warning if three others or more are moved to one device, and all are what one method
+    gives of several tensors (`x.reshape(-1).to(device)`), or layers of torch; other code than an
+    export moves these for a reason.
 
     ## Why is this bad?
     What comes together is mostly used together. The one that stays behind is on the CPU when it
@@ -32,9 +40,9 @@ class MovedExceptOne(Rule):
 
     code = "DEV529"
     name = "moved-except-one"
-    severity = Severity.NOTE
+    severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    default = False
+    notes = False
     triggers = (".to(",)
     bad = (
         Bad(
@@ -100,5 +108,26 @@ def batches(batch, device):
             module,
             left.node,
             f"this is not moved, and {others} moved to `{left.device}`, see {lines}",
+            severity=None if _is_sure(module, left) else Severity.NOTE,
             trail=tuple((each, "moved") for each in shown),
         )
+
+
+def _is_sure(module: Module, left: LeftAlone) -> bool:
+    if len(left.moved) < _ENOUGH or is_beforehand(module, left.node):
+        return False
+    return isinstance(left.node, ast.Call) and (
+        _is_a_layer(module, left.node) or _is_of_a_tensor(module, left.node)
+    )
+
+
+def _is_a_layer(module: Module, call: ast.Call) -> bool:
+    owner, _, last = module.qualified(call.func).rpartition(".")
+    return owner == "torch.nn" and last[:1].isupper()
+
+
+def _is_of_a_tensor(module: Module, call: ast.Call) -> bool:
+    """`x.reshape(-1)`, not a function of a library."""
+    return isinstance(call.func, ast.Attribute) and not module.qualified(call.func).startswith(
+        "torch"
+    )

@@ -54,4 +54,4 @@ def test_what_departs_from_a_custom(said: str, source: str) -> None:
 def test_every_example_is_read() -> None:
     assert len(examples(CAUGHT)) == 9
     assert len(examples(NOT_CAUGHT)) == 5
-    assert len(examples(CUSTOMS)) == 8
+    assert len(examples(CUSTOMS)) == 9
