@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
-from tensortrail.rules.shared.objects import called, unpacks
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.recursion import options_left_out
 from tensortrail.rules.view import FunctionNode
 
 _PLACES = re.compile(r"hook|offload|onload|dispatch|align")
@@ -21,7 +22,7 @@ def dropped_options(module: Module) -> Iterator[tuple[ast.Call, tuple[str, ...]]
             continue
         for call in module.nodes(ast.Call, function):
             if called(call) == function.name and _is_for_children(module, call, function):
-                left_out = _left_out(module, call, function)
+                left_out = options_left_out(module, call, function)
                 if left_out:
                     yield call, left_out
 
@@ -31,17 +32,3 @@ def _is_for_children(module: Module, call: ast.Call, function: FunctionNode) -> 
     return module.function_of(call) is function and any(
         _OVER_CHILDREN.search(module.text(loop.iter)) for loop in loops
     )
-
-
-def _left_out(module: Module, call: ast.Call, function: FunctionNode) -> tuple[str, ...]:
-    if unpacks(call):
-        return ()
-    arguments = function.args
-    positional = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
-    if positional[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
-        positional = positional[1:]
-    optional = positional[len(positional) - len(arguments.defaults) :]
-    optional += [each.arg for each in arguments.kwonlyargs]
-    given = {*positional[: len(call.args)], *(each.arg for each in call.keywords)}
-    read = {each.id for each in module.nodes(ast.Name, function) if isinstance(each.ctx, ast.Load)}
-    return tuple(name for name in optional if name not in given and name in read)

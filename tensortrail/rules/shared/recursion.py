@@ -1,0 +1,46 @@
+"""Functions that call themselves, and what they leave out then."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.shared.objects import unpacks
+from tensortrail.rules.view import FunctionNode, Module
+
+
+def options_left_out(module: Module, call: ast.Call, function: FunctionNode) -> tuple[str, ...]:
+    """Options that the function was given and reads, and that this call of itself leaves out."""
+    if unpacks(call):
+        return ()
+    arguments = function.args
+    positional = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+    if positional[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
+        positional = positional[1:]
+    optional = positional[max(0, len(positional) - len(arguments.defaults)) :]
+    optional += [each.arg for each in arguments.kwonlyargs]
+    given = {*positional[: len(call.args)], *(each.arg for each in call.keywords)}
+    read = {each.id for each in module.nodes(ast.Name, function) if isinstance(each.ctx, ast.Load)}
+    return tuple(name for name in optional if name not in given and name in read)
+
+
+def calls_itself(module: Module, call: ast.Call, function: FunctionNode) -> bool:
+    """The call is of the function around it: by its name, by `self`, by its class, or as the
+    method of an object that was asked to be of the same class."""
+    func, cls = call.func, module.parent(function)
+    if not isinstance(cls, ast.ClassDef):
+        return isinstance(func, ast.Name) and func.id == function.name
+    if not isinstance(func, ast.Attribute) or func.attr != function.name:
+        return False
+    owner = module.text(func.value)
+    if owner in ("self", "cls"):
+        return True
+    own = {cls.name, "type(self)", "self.__class__", "cls"}
+    return any(
+        isinstance(guard.test, ast.Call)
+        and guard.holds
+        and module.qualified(guard.test.func) == "isinstance"
+        and len(guard.test.args) == 2
+        and ast.unparse(guard.test.args[0]) == owner
+        and ast.unparse(guard.test.args[1]) in own
+        for guard in module.guards_of(call)
+    )
