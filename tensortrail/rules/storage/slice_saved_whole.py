@@ -4,11 +4,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Storage, Timeline
+from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Storage, Timeline
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sizes import MB, size
+from tensortrail.rules.storage._parts import parts_saved
 
 _WRITES_STORAGES = "torch.save"
 """Other writers write the elements of a tensor, not the storage it lies in."""
@@ -33,26 +35,19 @@ class SliceSavedWhole(Rule):
     """A view is saved, and the whole storage it looks into is written with it.
 
     ## What it does
-    Reports a `torch.save` that writes a storage at least twice as large as all parts of it that
-    belong into the file, if at least 1 MB is written for nothing. Found in recorded runs only.
+    In code: flags `torch.save` of a piece that `chunk`, `split`, `unbind` or `narrow` gave, by
+    itself or in a dict, without `.clone()`. In a recorded run: reports a `torch.save` that writes
+    a storage at least twice as large as all parts of it that belong into the file, if at least
+    1 MB is written for nothing.
 
     ## Why is this bad?
     `torch.save` writes storages, so that views of one storage are still views of one after
     `torch.load`. Ten rows of an embedding table make a file as large as the table, and after
     loading the ten rows hold all of it in memory.
 
-    ## Example
-    ```python
-    torch.save(embedding.weight[:10], "rows.pt")
-    ```
-    Use instead:
-    ```python
-    torch.save(embedding.weight[:10].clone(), "rows.pt")
-    ```
-
     ## Fix safety
-    Safe where the view is the only part of its storage in the file; unsafe where several parts
-    are: they would no longer share memory after loading.
+    Safe where a run shows that the view is the only part of its storage in the file; otherwise
+    unsafe: parts of one storage would no longer share memory after loading.
 
     ## References
     - pytorch/pytorch notes, "Serialization semantics", "Saving and loading tensors preserves views"
@@ -62,6 +57,97 @@ class SliceSavedWhole(Rule):
     name = "slice-saved-whole"
     since = "0.2.0"
     severity = Severity.WARNING
+    triggers = tuple(("save(", f"{each}(") for each in ("chunk", "split", "unbind", "narrow"))
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def write_shards(weight, ranks):
+    for rank, piece in enumerate(weight.chunk(ranks)):
+        torch.save(piece, f"shard-{rank}.pt")
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+def write_shards(weight, ranks):
+    for rank, piece in enumerate(weight.chunk(ranks)):
+        torch.save(piece.clone(), f"shard-{rank}.pt")
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def write_rank(state, rank, ranks):
+    mine = {}
+    for name, value in state.items():
+        mine[name] = torch.split(value, value.shape[0] // ranks)[rank]
+    torch.save(mine, f"rank-{rank}.pt")
+""",
+            lines=(7,),
+            fixed="""\
+import torch
+
+def write_rank(state, rank, ranks):
+    mine = {}
+    for name, value in state.items():
+        mine[name] = torch.split(value, value.shape[0] // ranks)[rank].clone()
+    torch.save(mine, f"rank-{rank}.pt")
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def write_shards(weight, ranks):
+    for rank, piece in enumerate(weight.chunk(ranks)):
+        torch.save(piece.clone(), f"shard-{rank}.pt")
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def write(names, weights):
+    first = names.split(",")[0]
+    torch.save({"name": first, "weights": weights}, f"{first}.pt")
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def write_all(weight, ranks):
+    pieces = weight.chunk(ranks)
+    torch.save(pieces, "all.pt")
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        said: set[ast.Call] = set()
+        for save, part in parts_saved(module):
+            if save in said:
+                continue
+            said.add(save)
+            text = module.text(part)
+            edit = module.insert_after(part, ".clone()")
+            yield self.finding(
+                module,
+                save,
+                f"`{text}` is a part of a larger tensor, and `torch.save` writes all of the "
+                "storage it lies in: each file is as large as the whole",
+                confidence=Confidence.MEDIUM,
+                trail=[(part, "a view of something larger")],
+                fixes=[module.fix("save a copy of the part", Safety.UNSAFE, edit)],
+            )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         parts = {id(part.event): part for part in _parts(timeline)}

@@ -1,0 +1,89 @@
+"""Parts of a tensor that are saved one by one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules import Module
+from tensortrail.rules.shared.objects import called, receiver
+
+_PIECES = ("chunk", "split", "tensor_split", "unbind")
+_OF_TORCH = tuple(f"torch.{each}" for each in _PIECES)
+_DEPTH = 3
+
+
+def parts_saved(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """`torch.save(pieces[rank], path)`, and the part that is given, by itself or in a dict."""
+    for save in module.calls("torch.save"):
+        saved = module.argument(save, 0, "obj")
+        for value in _values(module, saved) if saved is not None else ():
+            if _is_part(module, value):
+                yield save, value
+
+
+def _values(module: Module, saved: ast.expr) -> Iterator[ast.expr]:
+    """What is written: the argument, or the values of a dict that is shown here."""
+    shown = [saved, *module.value_of(saved).origins] if isinstance(saved, ast.Name) else [saved]
+    for each in shown:
+        if isinstance(each, ast.Dict):
+            yield from each.values
+        elif isinstance(each, ast.DictComp):
+            yield each.value
+        elif each is saved:
+            yield each
+    if isinstance(saved, ast.Name):
+        yield from _put_into(module, saved)
+
+
+def _put_into(module: Module, name: ast.Name) -> Iterator[ast.expr]:
+    """`value` of `name[key] = value`."""
+    for assign in module.nodes(ast.Assign, module.function_of(name)):
+        target = assign.targets[0]
+        owner = target.value if isinstance(target, ast.Subscript) else None
+        if isinstance(owner, ast.Name) and owner.id == name.id:
+            yield assign.value
+
+
+def _is_part(module: Module, value: ast.expr, depth: int = _DEPTH) -> bool:
+    """A view of something larger: a piece of a split, a `narrow`."""
+    if isinstance(value, ast.Subscript):
+        return _are_pieces(module, value.value)
+    if isinstance(value, ast.Call):
+        return called(value) == "narrow" and receiver(value) is not None
+    if not isinstance(value, ast.Name) or not depth:
+        return False
+    origins = module.value_of(value).origins
+    bound = any(_is_part(module, each, depth - 1) for each in origins if each is not value)
+    return bound or _is_one_of_pieces(module, value)
+
+
+def _is_one_of_pieces(module: Module, name: ast.Name) -> bool:
+    """What a loop over the pieces gives."""
+    for loop in (up for up in module.ancestors(name) if isinstance(up, ast.For)):
+        bound = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+        over = loop.iter
+        if isinstance(over, ast.Call) and called(over) in ("enumerate", "zip") and over.args:
+            over = over.args[-1]
+            target = loop.target
+            last = target.elts[-1] if isinstance(target, ast.Tuple) else target
+            bound = {last.id} if isinstance(last, ast.Name) else set()
+        if name.id in bound:
+            return _are_pieces(module, over)
+    return False
+
+
+def _are_pieces(module: Module, node: ast.expr) -> bool:
+    """`x.chunk(4)`, `torch.split(x, sizes)`, and names of them."""
+    origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    return any(_splits(module, each) for each in origins)
+
+
+def _splits(module: Module, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call) or called(node) not in _PIECES:
+        return False
+    if module.qualified(node.func) in _OF_TORCH:
+        return True
+    owner = receiver(node)
+    texts = [each for each in node.args if isinstance(module.value_of(each).constant, str)]
+    return owner is not None and not texts and bool(node.args or node.keywords)
