@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from tensortrail.cli import main
 from tensortrail.tracer.reading.timeline import open_run
 from tests import warm
 from tests.editor.client import Client, applied
+from tests.editor.test_odd_requests import ask, change
 
 PROGRAM = """\
 import torch
@@ -122,6 +125,40 @@ def test_functions_without_records_are_faded_where_asked_for(client: Client, fol
     assert faded.tags == (lsp.DiagnosticTag.Unnecessary,)
     assert (faded.severity, faded.range.start.line) == (lsp.DiagnosticSeverity.Hint, 12)
     assert "never_called" in faded.message
+
+
+def test_any_place_of_a_recorded_file(client: Client, folder: Path) -> None:
+    chance, uri = random.Random(4), (folder / "train.py").as_uri()
+    for _ in range(80):
+        client.replace(uri, PROGRAM)
+        ask(client, uri, chance)
+        client.change(uri, change(chance))
+        ask(client, uri, chance)
+    client.replace(uri, PROGRAM)
+    assert len(lenses(client, uri)) == 3
+    assert client.messages == []
+
+
+def test_a_damaged_run_is_no_trouble(folder: Path, tmp_path: Path) -> None:
+    chance = random.Random(5)
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (trail,) = (tmp_path / ".tensortrail").glob("*/*.trail")
+    whole, uri = trail.read_bytes(), (tmp_path / "train.py").as_uri()
+    client = Client(tmp_path, settings={"inlayHints": True, "fadeUnrecorded": True})
+    for number in range(12):
+        damaged = bytearray(whole[: chance.randrange(len(whole))] if number % 3 else whole)
+        for _ in range(number):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        trail.write_bytes(damaged)
+        os.utime(trail, (1e9, 1e9 + number))  # of a run that is over
+        client.open(uri, PROGRAM)
+        ask(client, uri, chance)
+        assert "TTR003" not in [each.code for each in client.diagnostics(uri)]
+    shutil.rmtree(tmp_path / ".tensortrail")
+    client.replace(uri, PROGRAM)
+    ask(client, uri, chance)
+    assert client.messages == []
+    assert client.stop() == 0
 
 
 def test_content_decides_and_not_the_time_of_the_last_change(folder: Path) -> None:
