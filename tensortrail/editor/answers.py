@@ -54,6 +54,7 @@ def _synchronizes(server: Server) -> None:
         if buffer is not None:  # other files may rely on what stands in it
             server.projects.forget(buffer.name)
             server.check_all()
+            server.check(buffer)  # the last that is asked for is the first to be checked
 
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
     def opened_notebook(params: lsp.DidOpenNotebookDocumentParams) -> None:

@@ -1,4 +1,5 @@
-"""Checks of open buffers, one after another in a thread of their own: the newest text wins."""
+"""Checks of open buffers, one after another in a thread of their own: the newest text wins, and
+goes before the texts that wait to be checked again."""
 
 from __future__ import annotations
 
@@ -29,6 +30,7 @@ class Checks:
         self._texts: dict[str, int] = {}
         """By document: a number that grows with each text."""
         self._asked: dict[str, Future[Checked | None]] = {}
+        self._waiting: list[tuple[Future[Checked | None], Callable[[], Checked | None]]] = []
         self.made = 0
         """Checks that no newer text overtook before they began."""
 
@@ -45,8 +47,19 @@ class Checks:
             findings, unrecorded = self._check(name, program)
             return Checked(version, program, tuple(findings), tuple(unrecorded))
 
-        self._asked[uri] = self._worker.submit(check)
-        return self._asked[uri]
+        asked = self._asked[uri] = Future()
+        self._waiting.append((asked, check))
+        self._worker.submit(self._make_next)
+        return asked
+
+    def _make_next(self) -> None:
+        asked, check = self._waiting.pop()
+        if not asked.set_running_or_notify_cancel():
+            return
+        try:
+            asked.set_result(check())
+        except Exception as error:
+            asked.set_exception(error)
 
     def newest(self, uri: str) -> Future[Checked | None] | None:
         return self._asked.get(uri)
@@ -57,3 +70,5 @@ class Checks:
 
     def stop(self) -> None:
         self._worker.shutdown(wait=False, cancel_futures=True)
+        for asked, _ in self._waiting:
+            asked.cancel()
