@@ -44,7 +44,7 @@ def with_entry_point(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     def entry_points(group: str) -> list[EntryPoint]:
         return [EntryPoint("ext", f"{__name__}:NoSleep", group)]
 
-    monkeypatch.setattr(rules, "entry_points", entry_points)
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
     rules.all_rules.cache_clear()
     yield "EXT101"
     rules.all_rules.cache_clear()
