@@ -28,7 +28,7 @@ _FSDP = "FullyShardedDataParallel"
 _RANK = re.compile(
     r"\b(?:(?:self|args|cfg|config|dist|torch\.distributed|\w+)\.)*"
     r"(?:global_rank|rank|get_rank\(\)|process_index|local_process_index|local_rank|node_rank"
-    r"|get_local_rank\(\)|get_global_rank\(\))\s*(?:(?:==|!=)\s*(?!-|None)|in [\[(]-1, 0)"
+    r"|get_local_rank\(\)|get_global_rank\(\))\s*(?:(?:==|!=)\s*(?!-|None)|(?:not )?in [\[(]-1, 0)"
     r"|\bis_(?:main|local_main|global_main|last|world|global|rank)_?(?:process|rank|zero|master)"
     r"(?:_zero)?\b|\bis_(?:master|rank0|rank_0|main)\b"
 )
@@ -59,6 +59,11 @@ def asks_for_rank(module: Module, test: ast.expr) -> bool:
             asks_for_rank(module, each) for each in asked.values
         )
     return bool(_RANK.search(ast.unparse(asked)))
+
+
+def mentions_rank(test: ast.expr) -> bool:
+    """Another way to ask for the rank, together with other questions."""
+    return bool(_RANK.search(ast.unparse(test)))
 
 
 def is_of_accelerator(module: Module, call: ast.Call) -> bool:

@@ -9,6 +9,7 @@ from tensortrail.rules.shards._of_all_ranks import (
     asks_for_rank,
     is_of_accelerator,
     made_by_all,
+    mentions_rank,
     mentions_sharding,
 )
 from tensortrail.rules.shared.in_tests import in_tests
@@ -109,6 +110,14 @@ def first(make, rank):
         dist.barrier()
     return data
 
+def cached(make, local_rank):
+    if local_rank not in [-1, 0]:
+        dist.barrier()
+    data = make()
+    if not dist.is_initialized() or local_rank == 0:
+        dist.barrier()
+    return data
+
 def sent(tensor, rank, group, local_rank):
     if rank == 0:
         dist.broadcast(tensor, src=0)
@@ -201,7 +210,7 @@ def _is_in_another_case(module: Module, call: ast.Call, others: list[ast.Call]) 
 def _answers_otherwise(module: Module, call: ast.Call, guard: Guard) -> bool:
     """The same call stands under another condition about the rank."""
     return any(
-        asks_for_rank(module, each.test)
+        (asks_for_rank(module, each.test) or mentions_rank(each.test))
         and (each.holds != guard.holds or module.text(each.test) != module.text(guard.test))
         for each in module.guards_of(call)
     )

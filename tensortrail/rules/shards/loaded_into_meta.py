@@ -114,11 +114,16 @@ def filled(make, fill, weights, device):
     fill(model, weights)
     return model.to(device)
 
-def typed(make):
+def typed(make, weight, device, wide):
+    weight_dtype = torch.float32 if wide else None
     with init_empty_weights():
         model = make()
         model.to(torch.bfloat16)
-    return model
+        model.to(weight_dtype)
+    with torch.device("meta"):
+        layer = make()
+    layer.weight = weight
+    return model, layer.to(device)
 """
         ),
     )
@@ -180,7 +185,7 @@ def _first_use(module: Module, made: ast.Assign, name: str) -> ast.Call | None:
         above = module.parent(node)
         call = module.parent(above) if isinstance(above, ast.Attribute) else None
         if not isinstance(call, ast.Call) or call.func is not above:
-            if isinstance(above, ast.Attribute):
+            if isinstance(above, ast.Attribute) and isinstance(above.ctx, ast.Load):
                 continue
             return None  # bound again, or given to somebody who may fill it
         if _needs_memory(module, call):
@@ -198,9 +203,17 @@ def _needs_memory(module: Module, call: ast.Call) -> bool:
     said = keyword(call, "device") or (call.args[0] if call.args else None)
     if said is None or module.value_of(said).constant == "meta":
         return False
-    said = behind(module, said)
-    is_type = isinstance(said, ast.Attribute) and module.qualified(said).startswith("torch.")
-    return not is_type and "dtype" not in module.text(said)
+    return not _names_a_type(module, said)
+
+
+def _names_a_type(module: Module, said: ast.expr) -> bool:
+    """`torch.float16`, or a variable that is one or None."""
+    if "dtype" in module.text(said):
+        return True
+    names = [each for each in ast.walk(behind(module, said)) if isinstance(each, ast.Attribute)]
+    return any(
+        module.qualified(each).startswith("torch.") and each.attr != "device" for each in names
+    )
 
 
 def _assigned(module: Module, call: ast.Call) -> Fix | None:
