@@ -116,6 +116,8 @@ def batches(batch, device):
 def _is_sure(module: Module, left: LeftAlone) -> bool:
     if len(left.moved) < _ENOUGH or is_beforehand(module, left.node):
         return False
+    if any(moved_to(module, each) for each in module.nodes(ast.Call, left.node)):
+        return False  # what it is made of was moved
     return isinstance(left.node, ast.Call) and (
         _is_a_layer(module, left.node) or _is_of_a_tensor(module, left.node)
     )

@@ -98,3 +98,5 @@ def test_the_fourth_of_four_that_are_moved() -> None:
     assert found("DEV529", source) == [(6, Severity.WARNING)]
     fewer = source.replace("        b = b.reshape(-1).to(device)\n", "")
     assert found("DEV529", fewer) == [(5, Severity.NOTE)]
+    inside = source.replace("d.reshape(-1)", "(d.to(device) + 1).reshape(-1)")
+    assert all(severity is Severity.NOTE for _, severity in found("DEV529", inside))
