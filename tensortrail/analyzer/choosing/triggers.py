@@ -47,8 +47,9 @@ class Filter(NamedTuple):
     triggers: tuple[Trigger, ...]
     shape: tuple[Pattern, ...]
 
-    def has_shape(self, data: bytes) -> bool:
-        return not self.shape or any(each.compiled.search(data) for each in self.shape)
+    def has_shape(self, data: bytes, searched: dict[bytes, bool]) -> bool:
+        """`searched` keeps what was found in the data: rules have patterns in common."""
+        return not self.shape or any(_is_found(each, data, searched) for each in self.shape)
 
     def to_data(self) -> Any:
         triggers = [
@@ -99,7 +100,8 @@ class Triggers(Generic[R]):
                 if number not in passing and _fits(trigger, data, present):
                     passing.add(number)
         rules = [self._rules[number] for number in sorted(passing)]
-        return [rule for rule, each in rules if each.has_shape(data)]
+        searched: dict[bytes, bool] = {}
+        return [rule for rule, each in rules if each.has_shape(data, searched)]
 
 
 def may_flag(rule: type[Rule], data: bytes) -> bool:
@@ -121,6 +123,13 @@ def _fits(trigger: Trigger, data: bytes, present: set[bytes]) -> bool:
     if not present.issuperset(trigger.words):
         return False
     return trigger.near is None or _is_near(trigger.near, trigger.words[0], data)
+
+
+def _is_found(pattern: Pattern, data: bytes, searched: dict[bytes, bool]) -> bool:
+    key = b"%d %b" % (pattern.flags, pattern.text)
+    if key not in searched:
+        searched[key] = bool(pattern.compiled.search(data))
+    return searched[key]
 
 
 def _is_near(pattern: Pattern, word: bytes, data: bytes) -> bool:
