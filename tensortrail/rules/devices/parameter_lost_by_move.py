@@ -145,10 +145,17 @@ class Probe:
                 f"`{one_line(module, call)}` gives a tensor that is no parameter"
                 f"{', unless nothing has to be moved' if device else ', unless it has that type'}: "
                 f"`{module.text(assign.targets[0])}` is neither trained, moved nor saved",
-                severity=None if device else Severity.WARNING,
+                severity=None if device else _weight(module, call),
                 trail=[(made, "the parameter is made here"), (call, "and another tensor here")],
                 fixes=[_moved_inside(module, call, made)],
             )
+
+
+def _weight(module: Module, call: ast.Call) -> Severity:
+    """A type that is written here is mostly another one; a setting mostly leaves it as it is."""
+    said = call.args[0] if call.args else None
+    is_setting = said is not None and not module.qualified(said).startswith("torch.")
+    return Severity.NOTE if is_setting else Severity.WARNING
 
 
 def _parameter(module: Module, node: ast.expr) -> ast.Call | None:
