@@ -149,6 +149,44 @@ layer(torch.ones(1, 4))
     assert "scale" in watched(tmp_path, source, "NEW306").only.message
 
 
+RELOADED = """\
+import torch
+class Mixer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        for name in ("A", "D", "dt_bias"):
+            setattr(self, name, torch.nn.Parameter(torch.ones(8, dtype=torch.bfloat16), False))
+    def forward(self, x):
+        return x * self.A + x * self.D + self.dt_bias
+mixer = Mixer()
+weights = {name: each.clone() for name, each in mixer.state_dict().items()}
+mixer.to("meta")
+buffered = [(name, value) for name, value in weights.items() if name not in dropped]
+for name, each in list(mixer.named_parameters()):
+    memory = torch.empty_strided(each.shape, each.stride(), dtype=each.dtype)
+    setattr(mixer, name, torch.nn.Parameter(memory, False))
+for name, value in buffered:
+    mixer.get_parameter(name).data.copy_(value)
+mixer(torch.ones(8, dtype=torch.bfloat16))
+"""
+
+
+def test_a_reload_layer_by_layer_drops_a_load(tmp_path: Path) -> None:
+    """prime-rl#2714: all weights of a layer get new memory, and one of the loads kept for them
+    is not replayed."""
+    line = "        return x * self.A + x * self.D + self.dt_bias\n"
+    marked = RELOADED.replace(line, f"{line.rstrip()}  {MARK}\n", 1)
+    finding = watched(tmp_path, 'dropped = {"D"}\n' + marked, "NEW306").only
+    assert "`Mixer.D`" in finding.message
+    assert "since `torch.empty_strided` at program.py:15" in finding.message
+
+
+def test_a_reload_layer_by_layer_that_replays_all(tmp_path: Path) -> None:
+    _, timeline, error = record(tmp_path, "dropped = set()\n" + RELOADED)
+    assert error is None
+    assert not found(timeline, *CODES)
+
+
 HEALTHY = {
     "sleep and wake": "engine.sleep(lambda name: True)\nengine.wake()",
     "sleep, reload": "engine.sleep(buffers)\nengine.wake()\nengine.reload()",
