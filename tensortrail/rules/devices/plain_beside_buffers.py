@@ -191,7 +191,9 @@ def _may_follow(
 def _is_made_beside(module: Module, store: ast.Attribute) -> bool:
     function, held = module.function_of(store), _held(module, store)
     later = function is not None and function.name != "__init__"
-    beside = held is not None and all(each.where is Where.DEVICE for each in held.places)
+    beside = held is not None and all(
+        each.where in (Where.DEVICE, Where.SELF) for each in held.places
+    )
     return later and beside
 
 

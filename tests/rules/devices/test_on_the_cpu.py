@@ -222,3 +222,26 @@ def test_parts_of_sequences_of_their_own_are_no_batch() -> None:
     of_two = source.format(names="xs, ys", over="zip(xs, ys)") + model
     assert severity("DEV540", of_loader) is not Severity.NOTE
     assert severity("DEV540", of_two) in (None, Severity.NOTE)
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [("", Severity.WARNING), ("\n        def post_init(self):", Severity.NOTE)],
+)
+def test_what_is_made_beside_the_weights_when_they_are_in_place(
+    method: str, expected: Severity
+) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Packed(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.register_buffer("packed", torch.ones(n)){method}
+            self.work = torch.zeros(4, device=self.packed.device)
+
+        def forward(self, x):
+            return x * self.packed * self.work
+    """
+    assert severity("DEV530", source) is expected
