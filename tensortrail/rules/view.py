@@ -115,6 +115,9 @@ class Module(Protocol):
         """Parameters of the called function or constructor whose default is a value: neither
         missing nor None."""
 
+    def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
+        """Parameters of the called function or constructor whose default is a GPU, as written."""
+
     def passed_in_project(self, call: ast.Call, keyword: str) -> int:
         """How many calls in the package pass the keyword to what has the same name: about as many
         at least as `calls_in_project` gives, and cheap to ask. 0 for functions of torch."""

@@ -311,6 +311,9 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
     def chosen_defaults_of(self, call: ast.Call) -> frozenset[str]:
         return signatures.chosen_defaults(self, call)
 
+    def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
+        return signatures.gpu_defaults(self, call)
+
     def parameters_of_callee(self, call: ast.Call) -> tuple[str, ...]:
         return self._about_callee(call, signatures.of_function) or ()
 

@@ -26,6 +26,8 @@ class Signature(NamedTuple):
     """In order, without `self`; none where it takes `*args`."""
     chosen_defaults: frozenset[str] = frozenset()
     """Those whose default is a value, and not None."""
+    gpu_defaults: frozenset[str] = frozenset()
+    """Those whose default is a GPU, as it is written."""
 
 
 _UNKNOWN = Signature()
@@ -39,6 +41,11 @@ def parameters_of(file: ProjectFile, call: ast.Call) -> tuple[str, ...]:
 def chosen_defaults(file: ProjectFile, call: ast.Call) -> frozenset[str]:
     """Parameters of the callee whose default is a value, and not None."""
     return _signature(file, file.qualified(call.func), call).chosen_defaults
+
+
+def gpu_defaults(file: ProjectFile, call: ast.Call) -> frozenset[str]:
+    """Parameters of the callee whose default is a GPU, as it is written."""
+    return _signature(file, file.qualified(call.func), call).gpu_defaults
 
 
 def _signature(
@@ -61,7 +68,16 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
     if not isinstance(node, SCOPES):
         return _UNKNOWN
     names = parameters(file, node) if node.args.vararg is None else ()
-    return Signature(names, frozenset(_with_chosen_default(node)))
+    of_gpu = (each.arg for each, said in with_defaults(node.args) if _is_gpu(said))
+    return Signature(names, frozenset(_with_chosen_default(node)), frozenset(of_gpu))
+
+
+def _is_gpu(default: ast.expr) -> bool:
+    """`"cuda:0"`, `torch.device("cuda")`."""
+    if isinstance(default, ast.Call) and ast.unparse(default.func).endswith("device"):
+        default = default.args[0] if default.args else default
+    said = default.value if isinstance(default, ast.Constant) else None
+    return isinstance(said, str) and said.partition(":")[0] == "cuda"
 
 
 def _with_chosen_default(function: FunctionNode) -> Iterator[str]:
