@@ -57,7 +57,8 @@ WRAPPED = "\n".join((WRAPPER, "wrapped = lambda: Packed(torch.ones(4, 4, device=
 SPREAD = """\
 import torch.distributed as dist
 from torch.distributed.tensor import distribute_tensor
-spread = lambda: distribute_tensor(torch.ones(4, 4), dist.device_mesh.init_device_mesh("cpu", (1,)))
+mesh = dist.device_mesh.init_device_mesh("cpu" if DEVICE == "meta" else DEVICE, (1,))
+spread = lambda: distribute_tensor(torch.ones(4, 4, device=mesh.device_type), mesh)
 def part(w):
     return w.data._local_tensor
 """
@@ -125,7 +126,7 @@ def test_each_form(tmp_path: Path, device: str, kind: str) -> None:
     judged(tmp_path, device, kind)
 
 
-@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("device", ["cpu", "cuda", "meta"])
 def test_each_form_in_a_distributed_tensor(tmp_path: Path, device: str) -> None:
     distributed = torch.distributed
     distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
