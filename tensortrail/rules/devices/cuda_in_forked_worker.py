@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
-from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._errors import errors
+from tensortrail.rules.devices._workers import (
+    loaders_with_workers,
+    moves_to_a_gpu,
+    run_in_workers,
+)
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 
 _FORKED = re.compile(r"Cannot re-initialize CUDA in forked subprocess")
 CHANGE = (
@@ -18,8 +26,9 @@ class CudaInForkedWorker(Rule):
     """A process that was forked after CUDA had begun uses CUDA.
 
     ## What it does
-    Reports the line at which a forked process, a DataLoader worker as a rule, asks for a GPU.
-    Found in recorded runs only.
+    Flags `.cuda()`, `.to("cuda")` and `device="cuda"` in what a DataLoader with `num_workers` runs
+    in its workers: `__getitem__` and `__iter__` of its dataset, and `collate_fn`. In a recorded
+    run, reports the line at which a forked process asks for a GPU.
 
     ## Why is this bad?
     CUDA cannot be used in a fork of a process that used it before: torch raises a RuntimeError,
@@ -28,17 +37,6 @@ class CudaInForkedWorker(Rule):
     ## What you may see
     ```
     RuntimeError: Cannot re-initialize CUDA in forked subprocess.
-    ```
-
-    ## Example
-    ```python
-    def __getitem__(self, index):
-        return self.images[index].to("cuda")
-    ```
-    Use instead:
-    ```python
-    def __getitem__(self, index):
-        return self.images[index]
     ```
 
     ## Fix safety
@@ -53,6 +51,83 @@ class CudaInForkedWorker(Rule):
     name = "cuda-in-forked-worker"
     since = "0.2.0"
     severity = Severity.ERROR
+    triggers = (("DataLoader", "cuda", "num_workers"),)
+
+    bad = (
+        Bad(
+            """\
+from torch.utils.data import DataLoader, Dataset
+
+class Images(Dataset):
+    def __getitem__(self, index):
+        return self.images[index].to("cuda")
+
+def loader(images):
+    return DataLoader(Images(images), batch_size=8, num_workers=4)
+""",
+            lines=(5,),
+            instead="""\
+from torch.utils.data import DataLoader, Dataset
+
+class Images(Dataset):
+    def __getitem__(self, index):
+        return self.images[index]
+
+def loader(images):
+    return DataLoader(Images(images), batch_size=8, num_workers=4, pin_memory=True)
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch.utils.data import DataLoader
+
+DEVICE = torch.device("cuda:0")
+
+def joined(rows):
+    return torch.stack(rows).to(DEVICE), torch.zeros(len(rows), device="cuda")
+
+def loader(data, workers):
+    return DataLoader(data, num_workers=workers, collate_fn=joined)
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+from torch.utils.data import DataLoader, Dataset
+
+class Images(Dataset):
+    def __getitem__(self, index):
+        return self.images[index].cuda()
+
+def loaders(images, more):
+    yield DataLoader(Images(images), batch_size=8)
+    yield DataLoader(Images(images), num_workers=0)
+    yield DataLoader(Images(images), num_workers=2, multiprocessing_context="spawn")
+    for batch in DataLoader(more, num_workers=2):
+        yield batch.cuda()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for loader in loaders_with_workers(module):
+            for function in run_in_workers(module, loader):
+                for call in moves_to_a_gpu(module, function):
+                    yield self._in_a_worker(module, loader, call)
+
+    def _in_a_worker(self, module: Module, loader: ast.Call, call: ast.Call) -> Finding:
+        return self.finding(
+            module,
+            call,
+            f"`{one_line(module, call)}` runs in the workers that line {loader.lineno} forks: CUDA "
+            "cannot be used there once the program has used it",
+            trail=[(loader, "forks workers"), (call, "uses CUDA in each of them")],
+        )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, _FORKED):

@@ -1,0 +1,51 @@
+"""Functions of a file that run in worker processes of a DataLoader."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.shared.origins import behind, text_behind
+from tensortrail.rules.view import FunctionNode, Module
+
+_LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
+_READS = frozenset({"__getitem__", "__getitems__", "__iter__", "__next__"})
+
+
+def loaders_with_workers(module: Module) -> Iterator[ast.Call]:
+    """DataLoaders that fork worker processes."""
+    for call in module.calls(*_LOADERS):
+        count = module.argument(call, 5, "num_workers")
+        started = keyword(call, "multiprocessing_context")
+        if count is not None and started is None and module.value_of(count).constant != 0:
+            yield call
+
+
+def run_in_workers(module: Module, loader: ast.Call) -> Iterator[FunctionNode]:
+    """Methods of its dataset that give an item, and what collates them, if the file has them."""
+    dataset = module.argument(loader, 0, "dataset")
+    made = behind(module, dataset) if dataset is not None else None
+    if isinstance(made, ast.Call):
+        for cls in module.nodes(ast.ClassDef):
+            if cls.name == called(made):
+                yield from (each for each in _methods(cls) if each.name in _READS)
+    collate = keyword(loader, "collate_fn")
+    name = module.text(collate).rpartition(".")[2] if collate is not None else ""
+    yield from (each for each in module.nodes(ast.FunctionDef) if each.name == name)
+
+
+def moves_to_a_gpu(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    """Calls of the function that put a tensor on CUDA."""
+    for call in module.nodes(ast.Call, function):
+        device = keyword(call, "device")
+        if called(call) == "cuda" and isinstance(call.func, ast.Attribute):
+            yield call
+        elif called(call) == "to" and call.args:
+            device = device or call.args[0]
+        if device is not None and "cuda" in text_behind(module, device):
+            yield call
+
+
+def _methods(cls: ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    return (each for each in cls.body if isinstance(each, ast.FunctionDef))
