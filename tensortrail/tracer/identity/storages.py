@@ -62,6 +62,7 @@ class Storages:
         self._descriptions: dict[Described, Described] = {}
         self._freed = freed
         self._device_names: dict[torch.device, str] = {}
+        self._dtype_names: dict[torch.dtype, str] = {}
 
     def __len__(self) -> int:
         self.bury()
@@ -86,16 +87,14 @@ class Storages:
 
     def entries(self, tensor: Any) -> list[Entry]:
         """All inner storages of a wrapper; the one of a plain tensor."""
-        if type(tensor) in PLAIN:
-            entry = self.entry(tensor)
-            return [] if entry is None else [entry]
         with DisableTorchFunction():
             try:
-                found = [self._entry(*pair) for pair in inner_tensors(tensor)]
+                if type(tensor) in PLAIN:
+                    return [self._entry(tensor, "")]
+                return [self._entry(*pair) for pair in inner_tensors(tensor)]
             except Exception as error:
                 let_through(error)
                 return []
-        return [entry for entry in found if entry is not None]
 
     def known(self, tensor: Any) -> Entry | None:
         """The entry of a tensor whose storage was met before."""
@@ -138,6 +137,12 @@ class Storages:
             name = self._device_names[device] = str(device)
         return name
 
+    def _dtype_name(self, dtype: torch.dtype) -> str:
+        name = self._dtype_names.get(dtype)
+        if name is None:
+            name = self._dtype_names[dtype] = str(dtype)[6:]
+        return name
+
     def name(self, entry: Entry, name: str) -> None:
         before = entry.name
         if before.count(".") > name.count(".") and before.endswith(name.rpartition(".")[2]):
@@ -161,13 +166,15 @@ class Storages:
     def forget(self) -> None:
         self._live.clear()
 
-    def _entry(self, tensor: torch.Tensor, outer: str) -> Entry | None:
+    def _entry(self, tensor: torch.Tensor, outer: str) -> Entry:
         storage = tensor.untyped_storage()
-        known = self.of_storage(storage)
+        if self.dead:
+            self.bury()
+        known = self._live.get(storage._cdata)
         if known is not None:
             return known
         shape = () if computes(tensor) else tuple(tensor.shape)
-        return self._add(storage, str(tensor.dtype)[6:], shape, outer)
+        return self._add(storage, self._dtype_name(tensor.dtype), shape, outer)
 
     def _add(self, storage: Any, dtype: str, shape: tuple[int, ...], outer: str) -> Entry:
         entry = Entry(storage, self.dead.append)
@@ -187,12 +194,14 @@ class Storages:
         return known or described
 
     def bury(self) -> None:
-        with suppress(IndexError):  # none is left; another thread may have been faster
-            while True:
+        while self.dead:
+            try:
                 entry = self.dead.popleft()
-                if self._live.get(entry.key) is entry:
-                    del self._live[entry.key]
-                self._freed(entry.number)
+            except IndexError:  # another thread was faster
+                return
+            if self._live.get(entry.key) is entry:
+                del self._live[entry.key]
+            self._freed(entry.number)
 
 
 def inner_tensors(tensor: Any, outer: str = "", depth: int = 0) -> Iterator[tuple[Any, str]]:
