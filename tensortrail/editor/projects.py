@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tensortrail.analyzer.choosing.request import CheckRequest
@@ -17,68 +19,85 @@ Requested = Callable[[str, Mapping[str, Any]], CheckRequest]
 Stamps = tuple[tuple[int, int], ...]
 
 
+@dataclass
+class _Known:
+    """What is known under these settings. New settings begin a new one: a check that still runs in
+    its thread cannot keep there what the old settings said."""
+
+    settings: Mapping[str, Any]
+    requests: dict[str, CheckRequest | None] = field(default_factory=dict)
+    """By folder; None where the configuration cannot be used, which was said."""
+    checkers: dict[str, Checker] = field(default_factory=dict)
+    """By the root of the configuration."""
+    stamps: Stamps = ()
+
+
 class Projects:
     """One for each configuration: folders of a workspace may have several."""
 
     def __init__(self, requested: Requested, complain: Callable[[str], None]) -> None:
         self._requested = requested
         self._complain = complain
-        self._settings: Mapping[str, Any] = {}
-        self._requests: dict[str, CheckRequest | None] = {}
-        """By folder; None where the configuration cannot be used, which was said."""
-        self._checkers: dict[str, Checker] = {}
-        """By the root of the configuration."""
-        self._stamps: Stamps = ()
+        self._known = _Known({})
+        self._changing = threading.Lock()
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        self._settings = settings
-        self.reload()
+        with self._changing:
+            self._known = _Known(settings)
 
     def reload(self) -> None:
-        self._requests.clear()
-        self._checkers.clear()
+        with self._changing:
+            self._known = _Known(self._known.settings)
 
     def forget(self, path: str) -> None:
-        for each in list(self._checkers.values()):
+        for each in list(self._known.checkers.values()):
             each.forget(path)
 
     def check(self, name: str, program: bytes) -> Sequence[Finding]:
         _stand_somewhere()
-        request = self._request(os.path.dirname(name))
+        known = self._up_to_date()
+        request = self._request(known, os.path.dirname(name))
         if request is None or _excluded(request, name):
             return ()
-        if request.root not in self._checkers:
-            self._checkers[request.root] = Checker(request)
-        return self._checkers[request.root](name, program)
+        if request.root not in known.checkers:
+            known.checkers[request.root] = Checker(request)
+        return known.checkers[request.root](name, program)
 
     def wants(self, finding: Finding) -> bool:
         """Whether the configuration lets the finding of a run in this file be reported."""
-        request = self._request(os.path.dirname(finding.site.file))
+        request = self._request(self._up_to_date(), os.path.dirname(finding.site.file))
         if request is None or _excluded(request, finding.site.file):
             return False
         chosen = request.codes is None or finding.code in request.codes
         return chosen and not ignored(request, finding)
 
-    def _request(self, folder: str) -> CheckRequest | None:
-        stamps = tuple(map(_stamp, self._watched()))
-        if stamps != self._stamps:  # a configuration or a baseline was written meanwhile
-            self.reload()
-        if folder not in self._requests:
-            try:
-                self._requests[folder] = self._requested(folder or ".", self._settings)
-            except ConfigError as error:
-                self._requests[folder] = None
-                self._complain(str(error))
-            self._stamps = tuple(map(_stamp, self._watched()))
-        return self._requests[folder]
+    def _up_to_date(self) -> _Known:
+        known = self._known
+        if _stamps(known) == known.stamps:
+            return known
+        with self._changing:  # a configuration or a baseline was written meanwhile
+            if self._known is known:
+                self._known = _Known(known.settings)
+            return self._known
 
-    def _watched(self) -> list[str]:
-        files = set()
-        for folder, request in self._requests.items():
-            files.add(os.path.join(request.root if request else folder, "pyproject.toml"))
-            if request is not None and request.baseline is not None:
-                files.add(request.baseline.path)
-        return sorted(files)
+    def _request(self, known: _Known, folder: str) -> CheckRequest | None:
+        if folder not in known.requests:
+            try:
+                known.requests[folder] = self._requested(folder or ".", known.settings)
+            except ConfigError as error:
+                known.requests[folder] = None
+                self._complain(str(error))
+            known.stamps = _stamps(known)
+        return known.requests[folder]
+
+
+def _stamps(known: _Known) -> Stamps:
+    files = set()
+    for folder, request in known.requests.items():
+        files.add(os.path.join(request.root if request else folder, "pyproject.toml"))
+        if request is not None and request.baseline is not None:
+            files.add(request.baseline.path)
+    return tuple(map(_stamp, sorted(files)))
 
 
 def _stand_somewhere() -> None:

@@ -70,7 +70,7 @@ def test_texts_that_were_overtaken_are_not_checked() -> None:
     other = checks.ask("b", "b.py", 1, b"other")
     go_on.set()
     wait([first, later[-1], other])
-    assert checked == [b"0", b"19", b"other"]
+    assert checked == [b"0", b"other", b"19"], "the newest text goes first"
     assert all(each.cancelled() for each in later[:-1])
     result = later[-1].result()
     assert result is not None
