@@ -373,8 +373,10 @@ if __name__ == "__main__":
 def _stands_for_nothing(module: Module, made: Place) -> bool:
     """`torch.empty(0)` or `torch.tensor([0])` of one branch is there so that a name is bound."""
     data = made.by.args if isinstance(made.by, ast.Call) else []
-    if not made.given or len(data) != 1:
+    if not made.given or len(data) != 1 or made.by is None:
         return False
+    if isinstance(module.parent(made.by), ast.Attribute):
+        return False  # `torch.tensor([0.0]).repeat(n)` is a value of its own
     size = data[0]
     return module.value_of(size).constant == 0 or (
         isinstance(size, ast.List)

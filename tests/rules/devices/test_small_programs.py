@@ -89,10 +89,20 @@ TABLE_OF_A_PLAIN_OBJECT = """
             return self.kept{moved}[t][:, None] * x
     """
 
+DEFAULT_OF_AN_ARGUMENT = """
+    import torch
+    from torch import Tensor
+
+    def scaled(center: Tensor, by: Tensor | None = None, *, device: torch.device):
+        by = torch.tensor([0.0]{device}).repeat(center.size(0)) if by is None else by
+        return torch.stack([by, torch.ones(center.size(0), device=device)])
+    """
+
 
 @pytest.mark.parametrize(
     ("program", "left", "mended", "code", "line"),
     [
+        (DEFAULT_OF_AN_ARGUMENT, {"device": ""}, {"device": ", device=device"}, "DEV521", 6),
         (LOSS_MADE_WITH_WEIGHTS, {"moved": ""}, {"moved": ".to(device)"}, "DEV521", 8),
         (COUNTS_OF_A_LOOP, {"device": ""}, {"device": ", device='cuda'"}, "DEV521", 6),
         (SCRIPT, {"moved": ""}, {"moved": ".to(device)"}, "DEV524", 9),
