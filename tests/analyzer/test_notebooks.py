@@ -44,6 +44,7 @@ def notebook(*cells: str | dict[str, Any], indent: int | None = 1, **metadata: A
         ("?x\n??y", "pass#~?x\npass#~??y"),
         ("!echo 'it\nx = 1", "pass#~!echo 'it\nx = 1"),
         ("!pip install a \\\n  b\nx = 1", "pass#~!pip install a \\\npass#~  b\nx = 1"),
+        ("!run \\\n  --of b-2.8b\nx = 1", "pass#~!run \\\npass#~  --of b-2.8b\nx = 1"),
         ("pip install torch==2.13.0", "pass#~pip install torch==2.13.0"),
         ("%%time\nx = f()", "pass#~%%time\nx = f()"),
         ("\n%%capture out\n%cd it's\ny = 2", "\npass#~%%capture out\npass#~%cd it's\ny = 2"),

@@ -126,13 +126,20 @@ def moved(world_of: Evaluating, called: Called, name: str, base: Held, env: Envi
 
 
 def _typed_like(world_of: Evaluating, base: Held, node: ast.Call, env: Environment) -> Held:
-    """`x.type(y.type())`: the name of a type says the device too."""
+    """`x.type(y.type())`: the name of a type says the device too, and so may a variable."""
     asked = node.args[0] if node.args else None
-    if not isinstance(asked, ast.Call) or not isinstance(asked.func, ast.Attribute):
+    if asked is None or _is_dtype(world_of, asked):
         return base
-    if asked.func.attr != "type" or asked.args:
-        return base
-    return replace(base, places=world_of.value(asked.func.value, env).places, moved=node)
+    like = asked.func if isinstance(asked, ast.Call) and not asked.args else None
+    if isinstance(like, ast.Attribute) and like.attr == "type":
+        return replace(base, places=world_of.value(like.value, env).places, moved=node)
+    return replace(base, places=frozenset(), moved=node)
+
+
+def _is_dtype(world_of: Evaluating, node: ast.expr) -> bool:
+    """`torch.float32` or `x.dtype`, which a name that is bound to nothing else stands for too."""
+    dotted = world_of.world.qualified(node)
+    return dotted.endswith(".dtype") or bool(_DTYPES.fullmatch(dotted))
 
 
 def _moved_to(

@@ -78,7 +78,7 @@ def _pairs(
 
 def _are_twins(module: Module, function: FunctionNode, one: ast.Call, other: ast.Call) -> bool:
     count, equal = _compared(module, one, other)
-    if _are_parts_of_one(module, one, other):
+    if _are_parts_of_one(module, one, other) or _says_the_device(module, one, other):
         return False
     same = module.text(one.func) == module.text(other.func)
     mine, others = _blocks(module, function, one), _blocks(module, function, other)
@@ -115,6 +115,16 @@ def _are_parts_of_one(module: Module, one: ast.Call, other: ast.Call) -> bool:
     around = [one, *module.ancestors(one)]
     shared = next((each for each in (other, *module.ancestors(other)) if each in around), None)
     return shared in (one, other) or isinstance(shared, (ast.IfExp, ast.BoolOp))
+
+
+def _says_the_device(module: Module, one: ast.Call, other: ast.Call) -> bool:
+    """`a = made(x)`, `b = made(y, device=a.device)`: the first is free to choose."""
+    device = device_of(other)
+    bound = module.statement_of(one)
+    targets = {each.id for each in module.nodes(ast.Name, bound) if isinstance(each.ctx, ast.Store)}
+    return device is not None and any(
+        isinstance(each, ast.Name) and each.id in targets for each in ast.walk(device)
+    )
 
 
 def _blocks(module: Module, function: FunctionNode, call: ast.Call) -> dict[Block, int]:

@@ -106,6 +106,14 @@ def gather(tensors: dict, device: torch.device):
     return moved
 """
         ),
+        Good(
+            """def generate(model, ids, device, **options):
+    if "attention_mask" not in options:
+        options["attention_mask"] = ids.ne(0)
+    options["attention_mask"] = options["attention_mask"].to(device)
+    return model.generate(ids.to(device), **options)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -193,8 +201,8 @@ def _lasts(module: Module, held: ast.expr) -> bool:
         isinstance(each.ctx, ast.Store) and each.id == held.id
         for each in module.nodes(ast.Name, function)
     )
-    given = [] if function is None else [*function.args.args, *function.args.kwonlyargs]
-    return not local and held.id not in [each.arg for each in given]
+    given = ast.walk(function.args) if function is not None else ()
+    return not local and held.id not in [each.arg for each in given if isinstance(each, ast.arg)]
 
 
 def _made_on(module: Module, value: ast.expr) -> str:

@@ -182,7 +182,7 @@ def _may_follow(
     if all(_is_made_beside(module, each) for each in kept):
         return True
     return all(
-        _is_handed_away(module, node)
+        _is_handed_away(module, node) or _is_an_index(module, node)
         for node in module.nodes(ast.Attribute, cls)
         if node.attr == name and isinstance(node.ctx, ast.Load)
     )
@@ -199,6 +199,8 @@ def _is_made_beside(module: Module, store: ast.Attribute) -> bool:
 
 def _is_handed_away(module: Module, node: ast.Attribute) -> bool:
     above = module.parent(node)
+    if isinstance(above, ast.Assign):  # `output["ids"] = self.ids`
+        return all(isinstance(each, ast.Subscript) for each in above.targets)
     call = module.parent(above) if isinstance(above, ast.keyword) else above
     if not isinstance(call, ast.Call) or call.func is node:
         return False
@@ -337,7 +339,7 @@ def _is_taken_apart(module: Module, node: ast.Attribute) -> bool:
     return looped or isinstance(above, ast.Compare)
 
 
-def _is_an_index(module: Module, node: ast.Attribute) -> bool:
+def _is_an_index(module: Module, node: ast.AST) -> bool:
     """`x[:, self.ids]`: an index may lie on the CPU."""
     index: ast.AST = node
     above = module.parent(index)

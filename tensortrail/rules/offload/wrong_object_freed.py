@@ -186,6 +186,15 @@ def kept(model):
     return copy.deepcopy(model).cpu()
 """
         ),
+        Good(
+            """import gc
+
+def before_batch(state, model):
+    del model  # unused
+    if state.step % 100 == 0:
+        gc.collect()
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -232,7 +241,7 @@ def kept(model):
             for target in delete.targets:
                 if not isinstance(target, ast.Name) or target.id not in names:
                     continue
-                if _lives_on(module, delete, target.id):
+                if _lives_on(module, delete, target.id) or not _is_read(module, delete, target.id):
                     continue
                 if module.kind_of(target).value in ("Other", "Settings") or not _collects(
                     module, delete
@@ -343,6 +352,14 @@ def _lives_on(module: Module, delete: ast.Delete, name: str) -> bool:
     return any(
         isinstance(each.value, ast.Name) and each.value.id == name
         for each in module.earlier(delete, ast.Assign)
+    )
+
+
+def _is_read(module: Module, delete: ast.Delete, name: str) -> bool:
+    """`del unused` at the top says that an argument is not needed, and is about no memory."""
+    return any(
+        each.id == name and isinstance(each.ctx, ast.Load)
+        for each in module.nodes(ast.Name, module.function_of(delete))
     )
 
 

@@ -133,6 +133,11 @@ def sent(tensor, rank, group, local_rank):
     if rank == 0:
         print(tensor)
     return tensor
+
+def saved(state, rank, folder):
+    if rank == 0 and not folder.exists():
+        raise FileNotFoundError(folder)
+    dist.barrier()
 """
         ),
         Good(
@@ -188,11 +193,31 @@ def _of_some_ranks(module: Module, call: ast.Call) -> Guard | None:
     twins = [each for each in module.nodes(ast.Call, module.function_of(call)) if each is not call]
     others = [each for each in twins if module.text(each.func) == name]
     for guard in module.guards_of(call):
-        if not asks_for_rank(module, guard.test):
+        if not asks_for_rank(module, guard.test) or _ends_in_an_error(module, call, guard):
             continue
         opposite = any(_answers_otherwise(module, each, guard) for each in others)
         return None if opposite or _is_in_another_case(module, call, others) else guard
     return None
+
+
+def _ends_in_an_error(module: Module, call: ast.Call, guard: Guard) -> bool:
+    """Processes that do not come to the call raise: the whole job ends, and nobody waits long."""
+    if any(isinstance(each, ast.Assert) for each in module.ancestors(guard.test)):
+        return True
+    test = guard.test
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    asked = {_atom(module, each, not guard.holds) for each in parts}
+    return any(
+        isinstance(branch.body[-1], ast.Raise)
+        and asked <= {(module.text(each.test), each.holds) for each in branch.guards}
+        for branch in module.branches(module.function_of(call))
+    )
+
+
+def _atom(module: Module, test: ast.expr, holds: bool) -> tuple[str, bool]:
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, holds = test.operand, not holds
+    return module.text(test), holds
 
 
 def _is_in_another_case(module: Module, call: ast.Call, others: list[ast.Call]) -> bool:

@@ -245,3 +245,55 @@ def test_what_is_made_beside_the_weights_when_they_are_in_place(
             return x * self.packed * self.work
     """
     assert severity("DEV530", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [("out['ids'] = x[:, self.ids]\n        out['seen'] = self.ids", Severity.NOTE),
+     ("out['ids'] = x + self.ids", Severity.WARNING)],
+)  # fmt: skip
+def test_an_index_that_is_handed_on_may_stay(used: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        self.ids = torch.LongTensor([3, 2, 1])
+
+    def forward(self, x, out):
+        {used}
+        return out
+"""
+    assert severity("DEV530", source) is expected
+
+
+@pytest.mark.parametrize("kind", ["dtype", "x.type()"])
+def test_a_variable_may_name_a_type_with_its_device(kind: str) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Head(nn.Module):
+        def forward(self, x, dtype):
+            grid = torch.arange(x.shape[1]).type({kind})
+            return x + grid
+    """
+    assert severity("DEV521", source) is None
+
+
+def test_the_first_of_two_says_the_device_of_the_second() -> None:
+    source = """
+    import torch
+
+    def batched(x, device=None):
+        return torch.as_tensor(x, device=device)
+
+    def update(one, other):
+        first = batched(one)
+        second = batched(other, device={device})
+        return first, second
+    """
+    assert severity("DEV534", source.format(device="first.device")) is None
+    assert severity("DEV534", source.format(device="one.device")) is Severity.WARNING

@@ -49,7 +49,7 @@ def tamed(text: str) -> Cell:
         number, error = _error(lines)
         if not error:
             return Cell("\n".join(lines))
-        if not 0 < number <= len(lines) or not _put_aside(lines, number - 1):
+        if not 0 < number <= len(lines) or not _is_put_aside(lines, number - 1):
             return Cell(line=max(number, 1), error=error)
     return Cell(line=1, error=f"more than {_MOST} lines are no Python")
 
@@ -76,6 +76,16 @@ def _error(lines: list[str]) -> tuple[int, str]:
     except (RecursionError, MemoryError):
         return 1, "nested too deeply to be judged"
     return 0, ""
+
+
+def _is_put_aside(lines: list[str], at: int) -> bool:
+    """The line, or the command that it goes on with: `!train \\` and its options below."""
+    if _put_aside(lines, at):
+        return True
+    first = at
+    while first > 0 and lines[first - 1].rstrip().endswith("\\"):
+        first -= 1
+    return first != at and _put_aside(lines, first)
 
 
 def _put_aside(lines: list[str], at: int) -> bool:
