@@ -8,6 +8,12 @@ from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severit
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._errors import errors
+from tensortrail.rules.devices._numpy_reads import (
+    is_moved_here,
+    is_surely_a_tensor,
+    read_by_numpy,
+)
+from tensortrail.rules.devices._told import names_a_gpu, told_device
 from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
@@ -26,8 +32,11 @@ class NumpyWithoutCpu(Rule):
     """`.numpy()` is called on a tensor that is on a GPU, or that may be.
 
     ## What it does
-    Flags `.numpy()` on a tensor that was put on a GPU, and on an argument or the output of a
-    submodule, in a file that handles devices, where nothing brings the tensor to the CPU.
+    Flags `.numpy()` on a tensor that was put on a GPU, or on a device that a value names, or that
+    a model computed of one that was, as in `model(x.to(device)).detach().numpy()`; also where
+    `np.array`, `np.asarray` or a plot of matplotlib reads it. A note is given for an argument or
+    the output of a submodule, in a file that handles devices. All of this only where no
+    condition asks for the device, and nothing brings the tensor to the CPU.
     `.cpu()`, `.to("cpu")`, `numpy(force=True)` and what was made by `torch.from_numpy` are not
     flagged.
 
@@ -51,7 +60,7 @@ class NumpyWithoutCpu(Rule):
     name = "numpy-without-cpu"
     since = "0.2.0"
     severity = Severity.WARNING
-    triggers = (".numpy()",)
+    triggers = (".numpy()", (".to(", "numpy", "array("), (".to(", "matplotlib"))
 
     bad = (
         Bad(
@@ -105,12 +114,105 @@ class Tagger(nn.Module):
         return scores.detach().cpu().numpy()
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def predict(model, x, device):
+    pred = model(x.to(device))
+    return pred.detach().numpy()
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+def predict(model, x, device):
+    pred = model(x.to(device))
+    return pred.detach().cpu().numpy()
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def masks(net, image):
+    out = net(image.cuda())
+    out = torch.sigmoid(out)
+    return out.squeeze(0).detach().numpy()
+""",
+            lines=(6,),
+            fixed="""\
+import torch
+
+def masks(net, image):
+    out = net(image.cuda())
+    out = torch.sigmoid(out)
+    return out.squeeze(0).detach().cpu().numpy()
+""",
+        ),
+        Bad(
+            """\
+import numpy as np
+from torch import nn
+
+def scores(model: nn.Module, x, device):
+    out = model(x.to(device))
+    return np.array(out.softmax(-1))
+""",
+            lines=(6,),
+            fixed="""\
+import numpy as np
+from torch import nn
+
+def scores(model: nn.Module, x, device):
+    out = model(x.to(device))
+    return np.array(out.softmax(-1).cpu())
+""",
+        ),
     )
     good = (
         Good("import torch\nx = torch.ones(2).numpy()\n"),
         Good("import torch\ndef f(x: torch.Tensor):\n    return x.cpu().numpy()\n"),
         Good("import torch\ndef f(x: torch.Tensor):\n    x = x.cpu()\n    return x.numpy()\n"),
         Good("import torch\ndef f(a):\n    return torch.from_numpy(a).flip(0).numpy()\n"),
+        Good(
+            """\
+import torch
+
+def predict(model, x, device):
+    pred = model(x.to(device)).cpu()
+    return pred.detach().numpy()
+"""
+        ),
+        Good(
+            """\
+import numpy as np
+
+def table(read, x, device):
+    rows = read(x.to(device))
+    return np.array(rows), len(rows)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def predict(model, x, device):
+    pred = model(x.to(device))
+    if device == "cpu":
+        return pred.detach().numpy()
+    return pred
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def predict(model, x):
+    device = torch.device("cpu")
+    return model(x.to(device)).numpy()
+"""
+        ),
         Good(
             """\
 import torch
@@ -131,7 +233,8 @@ def write(weight: torch.Tensor, device):
             if not isinstance(func, ast.Attribute) or call.args or call.keywords:
                 continue
             if module.placement_at(func.value).device in _NOT_CPU:
-                yield self._found(module, func, Severity.ERROR, "the tensor is not on the CPU")
+                message = "the tensor is not on the CPU"
+                yield self._found(module, func, func.value, Severity.ERROR, message)
             elif _is_callers(module, func.value) and not _is_decided(module, call):
                 if _is_always_on_cpu(module, func.value):
                     continue
@@ -140,7 +243,23 @@ def write(weight: torch.Tensor, device):
                 given = origin.decides is Decides.GIVEN
                 put = "where the caller put it" if given else "where the weights of the module are"
                 message = f"`{shown}` is {put}, and numpy reads the CPU only"
-                yield self._found(module, func, Severity.NOTE, message)
+                yield self._found(module, func, func.value, Severity.NOTE, message)
+            elif not _is_decided(module, call):
+                yield from self._told(module, func, func.value)
+        for call, read in read_by_numpy(module):
+            if is_surely_a_tensor(module, read) and not _is_decided(module, call):
+                yield from self._told(module, call, read)
+
+    def _told(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
+        """`pred = model(x.to(device))`, and then `pred.numpy()`, `np.array(pred)`."""
+        device = told_device(module, tensor)
+        if device is not None:
+            where = f"on `{module.text(device)}`, which may be a GPU"
+            if names_a_gpu(module, device):
+                where = "on a GPU"
+            message = f"`{one_line(module, tensor)}` is {where}, and numpy reads the CPU only"
+            severity = Severity.NOTE if is_moved_here(tensor) else Severity.WARNING
+            yield self._found(module, node, tensor, severity, message)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, _REFUSED):
@@ -162,16 +281,21 @@ def write(weight: torch.Tensor, device):
             )
 
     def _found(
-        self, module: Module, func: ast.Attribute, severity: Severity, message: str
+        self,
+        module: Module,
+        node: ast.expr,
+        tensor: ast.expr,
+        severity: Severity,
+        message: str,
     ) -> Finding:
         sure = severity is Severity.ERROR
         return self.finding(
             module,
-            func,
+            node,
             message,
             severity=severity,
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
-            fixes=[_by_cpu(module, func)],
+            fixes=[_by_cpu(module, tensor)],
         )
 
 
@@ -205,8 +329,8 @@ def _is_decided(module: Module, node: ast.AST) -> bool:
     return any(guard.mentions("cpu", "cuda", "device") for guard in module.guards_of(node))
 
 
-def _by_cpu(module: Module, func: ast.Attribute) -> Fix | None:
-    edit = module.insert_after(func.value, ".cpu()")
+def _by_cpu(module: Module, tensor: ast.expr) -> Fix | None:
+    edit = module.insert_after(tensor, ".cpu()")
     return module.fix("bring it to the CPU first", Safety.UNSAFE, edit)
 
 

@@ -51,7 +51,7 @@ _SIZED = frozenset(
 _LIKE = ("_like",)
 _REGISTERED = frozenset({"torch.nn.Buffer", "torch.nn.Parameter"})
 """What is assigned as these is moved with its module."""
-_SAME_DEVICE = frozenset(
+SAME_DEVICE = frozenset(
     (
         "abs bfloat16 bool broadcast_to byte chunk clamp clamp_ clone contiguous cos cumprod "
         "cumsum detach diag diff double exp expand fill_ flatten flip float floor half int log "
@@ -62,13 +62,13 @@ _SAME_DEVICE = frozenset(
     ).split()
 )
 """Methods and functions of one tensor whose result is on its device."""
-_JOINING = frozenset(
+JOINING = frozenset(
     (
         "add bitwise_and bitwise_or bitwise_left_shift bitwise_right_shift bmm cat concat div "
         "einsum eq ge gt hstack le lt matmul maximum minimum mm mul ne outer stack sub vstack where"
     ).split()
 )
-_REDUCING = frozenset("sum mean max min prod norm argmax argmin amax amin std var all any".split())
+REDUCING = frozenset("sum mean max min prod norm argmax argmin amax amin std var all any".split())
 _PLAIN = frozenset(
     (
         "item tolist size dim numel nelement element_size numpy stride data_ptr is_floating_point "
@@ -241,11 +241,11 @@ class _Walk:
         device = _keyword(node, "device")
         if device is not None and not _is_none(device):
             return Origin(Decides.MOVED, device)
-        if name in _REDUCING:
+        if name in REDUCING:
             return self._reduced(node, [*node.args[:1]], 1, depth)
-        if name.endswith(_LIKE) or name in _SAME_DEVICE:
+        if name.endswith(_LIKE) or name in SAME_DEVICE:
             return self.of(node.args[0], depth) if node.args else _UNKNOWN
-        if name in _JOINING:
+        if name in JOINING:
             return joined(*(self.of(each, depth) for each in node.args))
         return _UNKNOWN
 
@@ -259,14 +259,14 @@ class _Walk:
             return Origin(Decides.MOVED, node)
         if name == "cpu":
             return Origin(Decides.MOVED, node)
-        if name in _REDUCING:
+        if name in REDUCING:
             return self._reduced(node, [func.value], 0, depth)
-        if name in _SAME_DEVICE:
+        if name in SAME_DEVICE:
             device = _keyword(node, "device")
             if device is not None and not _is_none(device):
                 return Origin(Decides.MOVED, device)
             return self.of(func.value, depth)
-        if name in _JOINING:
+        if name in JOINING:
             return joined(self.of(func.value, depth), *(self.of(e, depth) for e in node.args))
         return _UNKNOWN
 

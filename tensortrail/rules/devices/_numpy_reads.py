@@ -1,0 +1,51 @@
+"""Where numpy reads a tensor without being asked for by name, and what is one for sure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.places import What
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS
+from tensortrail.rules.view import Module
+from tensortrail.rules.words import Kind
+
+_DEPTH = 8
+_ARRAYS = ("numpy.array", "numpy.asarray", "numpy.ascontiguousarray")
+_PLOTS = tuple(
+    f"matplotlib.pyplot.{each}" for each in ("plot", "scatter", "hist", "imshow", "bar", "semilogy")
+)
+
+
+def read_by_numpy(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """`np.array(x)`, `plt.plot(x)`: the call, and what it reads by numpy."""
+    for call in module.calls(*_ARRAYS):
+        yield from ((call, each) for each in call.args[:1])
+    for call in module.calls(*_PLOTS):
+        yield from ((call, each) for each in call.args)
+
+
+def is_surely_a_tensor(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """Not what an unknown function may have given: a method of tensors or a module made it."""
+    function = module.function_of(node)
+    held = module.places(function or module.top).seen.get(node)
+    if module.value_of(node).is_tensor or (held is not None and held.what is What.TENSOR):
+        return True
+    if isinstance(node, ast.Name) and depth:
+        origins = module.value_of(node).origins
+        return bool(origins) and all(is_surely_a_tensor(module, e, depth - 1) for e in origins)
+    if not isinstance(node, ast.Call):
+        return False
+    of_tensors = isinstance(node.func, ast.Attribute) and called(node) in ONLY_TENSORS | {"softmax"}
+    return of_tensors or module.kind_of(node.func) is Kind.MODULE
+
+
+def is_moved_here(node: ast.expr) -> bool:
+    """`x.to(device).data`: whoever writes `.numpy()` behind that may know that it is the CPU."""
+    owner = receiver(node) if isinstance(node, ast.Call) else None
+    if isinstance(node, ast.Call) and called(node) in ("to", "cuda"):
+        return owner is not None
+    if isinstance(node, ast.Attribute):
+        owner = node.value
+    return owner is not None and is_moved_here(owner)

@@ -1,0 +1,129 @@
+"""Tensors on a device that a value names: moved there, or computed by a model from one that was."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.places import Place, What, Where
+from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.tensor_origin import (
+    JOINING,
+    REDUCING,
+    SAME_DEVICE,
+    is_dtype,
+)
+from tensortrail.rules.view import Module
+from tensortrail.rules.words import NOT_CONSTANT, Kind
+
+_DEPTH = 8
+_ONE_TENSOR = SAME_DEVICE | REDUCING | {"data", "T", "mT", "forward", "values", "indices"}
+
+
+def told_device(module: Module, node: ast.expr, depth: int = _DEPTH) -> ast.expr | None:
+    """`device` of `pred = model(x.to(device))`: where the tensor lies on every path."""
+    if not depth or module.placement_at(node).device == "cpu":
+        return None
+    function = module.function_of(node)
+    held = module.places(function or module.top).seen.get(node)
+    if held is not None and held.what in (What.NUMBER, What.NONE):
+        return None
+    if held is not None and any(_is_elsewhere(each) for each in held.places):
+        return None
+    match node:
+        case ast.Name():
+            return _agreed(module, node, depth)
+        case ast.Subscript(value=value) | ast.Attribute(value=value):
+            return told_device(module, value, depth - 1)
+        case ast.BinOp(left=left, right=right):
+            return told_device(module, left, depth - 1) or told_device(module, right, depth - 1)
+        case ast.Call():
+            return _of_call(module, node, depth)
+    return None
+
+
+def _agreed(module: Module, name: ast.Name, depth: int) -> ast.expr | None:
+    """Every assignment that may have given the value puts it on a device that is a value."""
+    told = [told_device(module, each, depth - 1) for each in module.value_of(name).origins]
+    return told[0] if told and None not in told else None
+
+
+def _of_call(module: Module, call: ast.Call, depth: int) -> ast.expr | None:
+    last, owner = called(call), receiver(call)
+    if last == "to":
+        return _moved(module, call, depth)
+    if last == "cuda" and owner is not None:
+        return call
+    if module.qualified(call.func).startswith("torch."):
+        known = last in SAME_DEVICE | JOINING | REDUCING
+        return _any(module, given(call), depth) if known else None
+    if owner is not None and last in _ONE_TENSOR and last != "forward":
+        return told_device(module, owner, depth - 1)
+    if owner is not None and last in JOINING:
+        return _any(module, [owner, *given(call)], depth)
+    if _is_model(module, call):
+        return _any(module, [*call.args, *(each.value for each in call.keywords)], depth)
+    return None
+
+
+def _any(module: Module, parts: list[ast.expr], depth: int) -> ast.expr | None:
+    told = (told_device(module, each, depth - 1) for each in parts)
+    return next((each for each in told if each is not None), None)
+
+
+def _moved(module: Module, call: ast.Call, depth: int) -> ast.expr | None:
+    said = next((each.value for each in call.keywords if each.arg == "device"), None)
+    if said is None and call.args and not is_dtype(module, call.args[0]):
+        said = call.args[0]
+    if said is None:
+        owner = receiver(call)
+        return told_device(module, owner, depth - 1) if owner is not None else None
+    return said if _may_be_a_gpu(module, said) else None
+
+
+def _may_be_a_gpu(module: Module, said: ast.expr) -> bool:
+    """A value that may name one: a name or attribute, which is no tensor and not the CPU."""
+    value = module.value_of(said)
+    if names_a_gpu(module, said):
+        return True
+    if not isinstance(said, (ast.Name, ast.Attribute)):
+        return False
+    if value.constant is not NOT_CONSTANT or value.is_tensor:
+        return False
+    texts = [module.text(each) for each in value.origins]
+    return not any("cpu" in each and "cuda" not in each for each in texts)
+
+
+def names_a_gpu(module: Module, said: ast.expr) -> bool:
+    """`"cuda:0"` or `x.cuda()`: no device that is a GPU on some machines only."""
+    if isinstance(said, ast.Call):
+        return called(said) == "cuda"
+    return str(module.value_of(said).constant).partition(":")[0] == "cuda"
+
+
+def _is_elsewhere(place: Place) -> bool:
+    """Not where a value says, and not on a GPU that is written out."""
+    on_a_gpu = place.where is Where.LITERAL and place.subject.startswith("cuda")
+    return place.where not in (Where.DEVICE, Where.UNKNOWN) and not on_a_gpu
+
+
+def _is_model(module: Module, call: ast.Call) -> bool:
+    """A module is called, or an object that the function was given or that was built here."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr == "forward":
+        func = func.value
+    if module.kind_of(func) is Kind.MODULE:
+        return True
+    if isinstance(func, ast.Attribute):
+        return bool(module.value_of(func).origins)
+    return isinstance(func, ast.Name) and _is_given_or_built(module, func)
+
+
+def _is_given_or_built(module: Module, func: ast.Name) -> bool:
+    origins = module.value_of(func).origins
+    if origins:
+        return all(isinstance(each, ast.Call) for each in origins)
+    function = module.function_of(func)
+    names = function.args if function is not None else None
+    return names is not None and func.id in {
+        each.arg for each in (*names.posonlyargs, *names.args, *names.kwonlyargs)
+    }
