@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tensortrail.findings import Confidence, Finding, Fix, Report, Safety, Setting, Severity, Site
 from tensortrail.inert import headline, inert
 from tensortrail.reporters.excerpt import excerpt
+from tensortrail.reporters.repeated import lines_of, told_once
 from tensortrail.reporters.summary import closing, place_of
 
 Paint = Callable[[str, str], str]
@@ -25,7 +26,10 @@ _DIFF = {"+": "green", "-": "red", "@": "dim"}
 
 def render(report: Report, *, color: bool = False, width: int = 100) -> str:
     paint = _painter() if color else _plain
-    blocks = ["\n".join(_finding(finding, paint, width)) for finding in report.findings]
+    blocks = [
+        "\n".join((*_finding(finding, paint, width), *_repeated(others, paint)))
+        for finding, others in told_once(report.findings)
+    ]
     problems = [f"{paint('bold yellow', 'problem')}: {inert(each)}" for each in report.problems]
     blocks += ["\n".join(problems)] if problems else []
     blocks += ["\n".join(map(inert, report.notes))] if report.notes else []
@@ -80,6 +84,12 @@ def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
         yield f"{paint('bold cyan', 'seen')}: {inert(seen)}"
     if finding.siblings:
         yield from _siblings(finding.siblings, sheet)
+
+
+def _repeated(others: Sequence[Finding], paint: Paint) -> Iterator[str]:
+    if others:
+        where = f"{len(others)} more findings say this of lines {lines_of(others)}"
+        yield f"{paint('bold cyan', 'the same')}: {where}"
 
 
 def _source(site: Site, sheet: _Sheet, style: str) -> Iterator[str]:

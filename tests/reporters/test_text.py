@@ -166,3 +166,14 @@ def test_a_setting_of_a_call_says_where_it_is() -> None:
     given = Setting("lib", "size", "7", "less", "save", call="save", at=Site("b.py", 4))
     shown = render("text", report(finding(settings=(given,))))
     assert "setting: lib size=7 - less (save, b.py:4)" in shown
+
+
+def test_what_many_lines_share_is_told_once() -> None:
+    at = [replace(finding(), site=site(line=number)) for number in (3, 4, 5, 9)]
+    shown = lines_of(*at)
+    assert sum(line.startswith("error[") for line in shown) == 1
+    assert shown[-3] == "the same: 3 more findings say this of lines 4-5, 9"
+    assert shown[-1].startswith("Found 4 findings")
+    assert sum(line.startswith("error[") for line in lines_of(*at[:2])) == 2
+    other = replace(at[3], message="another cause")
+    assert sum(line.startswith("error[") for line in lines_of(*at[:3], other)) == 2

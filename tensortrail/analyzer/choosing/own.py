@@ -19,7 +19,7 @@ OWN = {
             "A file cannot be read or parsed.",
             Severity.ERROR,
             "The file is no valid Python, or cannot be opened, so nothing in it was checked. "
-            "All other files were.",
+            "All other files were. No syntax is known that is newer than the Python of the check.",
         ),
         (
             UNUSED,

@@ -15,6 +15,7 @@ from tensortrail.rules.view import FunctionNode
 
 SETTING_UP = frozenset({"__init__", "__post_init__", "setup", "build", "post_init"})
 MOVERS = frozenset({"_apply", "to", "cuda", "cpu", "_replicate_for_data_parallel"})
+_GIVE_THE_MODULE = frozenset("eval train requires_grad_ half float double bfloat16 to cuda".split())
 _IN_THE_MODULE = frozenset({"register_buffer", "register_parameter"})
 
 
@@ -74,14 +75,25 @@ def _kept(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> Held:
 
 
 def _is_moved(tree: Tree, cls: ast.ClassDef, name: str) -> bool:
-    """Some method says `self.name.to(...)`."""
+    """Some method says `self.name.to(...)`, or `self.name.eval().to(...)`."""
     for call in tree.nodes(ast.Call, cls):
         func = call.func
         if isinstance(func, ast.Attribute) and func.attr in ("to", "cuda"):
-            owner = func.value
+            owner = the_module_itself(func.value)
             if isinstance(owner, ast.Attribute) and owner.attr == name:
                 return True
     return False
+
+
+def the_module_itself(node: ast.expr) -> ast.expr:
+    """`model` of `model.eval().half()`: methods of a module that give the module back."""
+    while (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _GIVE_THE_MODULE
+    ):
+        node = node.func.value
+    return node
 
 
 def _passed_to_register(

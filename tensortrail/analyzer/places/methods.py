@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import replace
 
+from tensortrail.analyzer.places.attributes import the_module_itself
 from tensortrail.analyzer.places.called import Called, device_given, device_places
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.environment import Environment
@@ -212,6 +213,6 @@ def _of_module(
 
 def _moved_itself(func: ast.expr, after: Held, env: Environment) -> None:
     """A module is moved in place: its name means the moved one, bound again or not."""
-    owner = ast.unparse(func.value) if isinstance(func, ast.Attribute) else ""
+    owner = ast.unparse(the_module_itself(func.value)) if isinstance(func, ast.Attribute) else ""
     if owner in env.values or owner.startswith("self."):
         env.values[owner] = after

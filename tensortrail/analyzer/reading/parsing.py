@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Collection
 
 from tensortrail.analyzer.reading.limits import Limit
@@ -19,13 +20,17 @@ def kept(data: bytes, words: Collection[bytes], limit: Limit) -> bytes:
     return data
 
 
+PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+"""Whose syntax is known here: that of the Python that runs the check."""
+
+
 def parsed(data: bytes) -> ast.Module:
     try:
         return ast.parse(data)
     except SyntaxError as error:
-        message = f"no valid Python: {error.msg}"
+        message = f"no valid {PYTHON}: {error.msg}"
         raise Unreadable(message, error.lineno or 1, error.offset or 1) from error
     except ValueError as error:
-        raise Unreadable(f"no valid Python: {error}") from error
+        raise Unreadable(f"no valid {PYTHON}: {error}") from error
     except (RecursionError, MemoryError) as error:
         raise Unreadable("nested too deeply to be parsed") from error

@@ -25,7 +25,7 @@ def add_check(check: argparse.ArgumentParser) -> None:
     since = "only files that git says were changed since BASE (HEAD)"
     old("--changed-only", nargs="?", const="HEAD", metavar="BASE", help=since)
     output = check.add_argument_group("output").add_argument
-    output("--output-format", choices=FORMATS, help="text is the default")
+    output("--output-format", "--format", choices=FORMATS, help="text is the default")
     output("--output-file", metavar="FILE", help="write the report there")
     output("--statistics", action="store_true", help="count the findings by rule")
     output("--color", choices=("auto", "always", "never"), default="auto")

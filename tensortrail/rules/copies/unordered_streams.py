@@ -83,6 +83,15 @@ class Reducer:
             """\
 import torch
 
+def wait_for(side):
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.default_stream().wait_stream(side)
+"""
+        ),
+        Good(
+            """\
+import torch
+
 def start(side):
     main = torch.cuda.default_stream()
     with torch.cuda.stream(main):
@@ -97,7 +106,9 @@ def start(side):
             return
         for call in module.calls("wait_stream"):
             for stream in (*call.args, receiver(call)):
-                if isinstance(stream, ast.Call) and called(stream) == "default_stream":
+                if not isinstance(stream, ast.Call) or called(stream) != "default_stream":
+                    continue
+                if not _current_too(module, call):
                     yield self._default(module, call, stream)
 
     def _default(self, module: Module, call: ast.Call, stream: ast.Call) -> Finding:
@@ -174,3 +185,10 @@ def _what(timeline: Timeline, storage: Storage | None) -> str:
 
 def _op(event: Event) -> str:
     return event.op.removeprefix("aten.") or "an operation"
+
+
+def _current_too(module: Module, call: ast.Call) -> bool:
+    """The function orders the current stream in the same way."""
+    meant = module.text(call).replace("default_stream", "current_stream")
+    others = module.calls("wait_stream", inside=module.function_of(call))
+    return any(module.text(each) == meant for each in others)

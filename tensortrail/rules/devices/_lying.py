@@ -83,15 +83,6 @@ def is_index_of_what_follows(meeting: Meeting, odd: Held) -> bool:
     return meeting.operation == INDEX and odd is meeting.right
 
 
-def is_empty(place: Place) -> bool:
-    """`torch.empty(0)` or `torch.tensor([])`, which stands for no tensor."""
-    size = place.by.args if isinstance(place.by, ast.Call) else []
-    if len(size) != 1:
-        return False
-    none = isinstance(size[0], ast.List) and not size[0].elts
-    return none or (isinstance(size[0], ast.Constant) and size[0].value == 0)
-
-
 def is_legal(meeting: Meeting, odd: Held) -> bool:
     """A tensor without dimension may be anywhere, where numbers may stand too."""
     return (meeting.by_element and odd.may_be_scalar) or is_index_of_what_follows(meeting, odd)

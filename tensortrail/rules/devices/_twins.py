@@ -12,7 +12,19 @@ from tensortrail.rules.view import FunctionNode, Module
 _FILLED = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn"))
 """These take a shape: two of them are as alike as two calls of one, and one beside the other is
 its twin whatever the shapes."""
-_OF_VALUES = frozenset({"tensor", "as_tensor", "asarray", "Tensor", "to", "dict", "partial"})
+_OF_VALUES = frozenset(
+    {
+        "tensor",
+        "as_tensor",
+        "asarray",
+        "Tensor",
+        "to",
+        "dict",
+        "partial",
+        "nested_tensor",
+        "as_nested_tensor",
+    }
+)
 """What these are given may be meant for the CPU; the values say it, not the call."""
 _FOLLOWS = re.compile(r".*_like|new_\w+|.*open")
 _CHOSEN = re.compile(

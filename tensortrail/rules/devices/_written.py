@@ -103,6 +103,9 @@ def chosen_by_availability(module: Module, function: FunctionNode) -> Iterator[a
 def is_default_of(module: Module, choice: ast.IfExp, shown: str) -> bool:
     """It stands in for the device that is at hand, where that one was left out."""
     name = shown.rpartition(".")[2]
+    function = module.function_of(choice)
+    if function is not None and choice in ast.walk(function.args):
+        return True
     statement = module.statement_of(choice)
     if isinstance(statement, ast.Assign) and any(
         module.text(each).rpartition(".")[2] == name for each in statement.targets

@@ -11,7 +11,6 @@ from tensortrail.rules.devices._lying import (
     certainly,
     described,
     follows,
-    is_empty,
     is_legal,
     sets_up,
 )
@@ -19,6 +18,7 @@ from tensortrail.rules.devices._makers import FACTORIES, made_without_device, ma
 from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
 
@@ -203,7 +203,7 @@ def _with_members(held: Held) -> Iterator[Held]:
 def _left_behind(module: Module, function: FunctionNode, meeting: Meeting) -> _Left | None:
     for odd, other in meeting.pairs:
         kept = certainly(odd, function, Where.STAYS)
-        if kept is None or kept.given or is_legal(meeting, odd) or is_empty(kept):
+        if kept is None or kept.given or is_legal(meeting, odd) or is_placeholder(module, kept.by):
             continue
         there = follows(module, function, other)
         if there is not None:

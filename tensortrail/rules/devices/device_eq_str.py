@@ -286,11 +286,23 @@ def _asked_as_a_device_too(module: Module, node: ast.expr, device: ast.expr) -> 
     if not isinstance(around, ast.BoolOp):
         return False
     shown = module.text(device)
+    negated = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.NotEq, ast.NotIn))
+    either = isinstance(around.op, ast.And if negated else ast.Or)
     return any(
-        isinstance(each, ast.Compare)
-        and module.text(each.left) == shown
-        and module.kind_of(each.comparators[0]) is Kind.DEVICE
+        (
+            isinstance(each, ast.Compare)
+            and module.text(each.left) == shown
+            and module.kind_of(each.comparators[0]) is Kind.DEVICE
+        )
+        or (either and each is not node and _asks_for_type(module, each, shown))
         for each in around.values
+    )
+
+
+def _asks_for_type(module: Module, condition: ast.expr, shown: str) -> bool:
+    return any(
+        each.attr == "type" and module.text(each.value) == shown
+        for each in module.nodes(ast.Attribute, condition)
     )
 
 

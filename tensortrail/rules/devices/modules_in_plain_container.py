@@ -15,6 +15,7 @@ _WITHOUT_WEIGHTS = re.compile(
     r"|latten|Dropout|Pool|Upsample|Pad|Fold|Shuffle|Shrink|Loss|Metric|Similarity|Distance"
 )
 """Layers of torch that `.to()` has nothing to move in."""
+_ADDS = ("append", "extend", "insert")
 _BOUND = re.compile(rb"[^\n#]*?\bself\.\w+[ \t]*(?::[^=\n]*)?=[ \t\\\r\n(]*(?:[\[{(]|\S+,)")
 """A container, or several values."""
 _REGISTERS = re.compile(r"ModuleList|ModuleDict|Sequential|add_module|register_|setattr")
@@ -242,8 +243,21 @@ def _is_registered(module: Module, cls: ast.ClassDef, name: str, holder: ast.exp
                 return True
             if not added.isdisjoint(map(module.text, call.args)):
                 return True
+    if any(
+        _is_kept_twice(module, call, holder, added) for call in module.calls(*_ADDS, inside=cls)
+    ):
+        return True
     own = {each.name for each in cls.body if isinstance(each, ast.FunctionDef)}
     return not own.isdisjoint({"to", "_apply", "parameters", "cuda"})
+
+
+def _is_kept_twice(module: Module, call: ast.Call, holder: ast.expr, added: set[str]) -> bool:
+    """The same module goes into another list, which may become one of modules."""
+    here, there = receiver(holder) if isinstance(holder, ast.Call) else None, receiver(call)
+    if here is None or there is None or module.text(here) == module.text(there):
+        return False
+    same = module.function_of(call) is module.function_of(holder)
+    return same and not added.isdisjoint(map(module.text, call.args))
 
 
 def _wrapped(module: Module, holder: ast.expr, made: ast.Call) -> Fix | None:

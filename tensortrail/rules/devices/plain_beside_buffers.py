@@ -7,12 +7,13 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._device_aware import prepares
-from tensortrail.rules.devices._lying import is_empty, sets_up
+from tensortrail.rules.devices._lying import sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
 _ASKED = frozenset({"device", "shape", "dtype", "size", "item"})
@@ -263,7 +264,7 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
     if _is_of_another_module(module, store):
         return False
     registered = {"parameter", "buffer"} if held.path else {"parameter"}  # itself, or made of it
-    if all(is_empty(each) for each in held.places):
+    if all(is_placeholder(module, each.by) for each in held.places):
         return False
     return all(each.where in _MADE and each.subject not in registered for each in held.places)
 

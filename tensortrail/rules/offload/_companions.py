@@ -23,7 +23,6 @@ MOVES = frozenset({"to", "cuda", "cpu", "xpu", "_apply"})
 _BUILDING = frozenset({"__init__", "__post_init__", "post_init", "reset_parameters"})
 _LIVING = frozenset({"forward", "__call__", "step"})
 _ASKED = frozenset("to device cuda cpu is_cuda is_meta data_ptr shape dtype numel".split())
-_EVERYTHING = ("__dict__", "vars(", "__slots__", "fields(", "super()._apply", "tree_map", "getattr")
 
 
 class Companion(NamedTuple):
@@ -54,7 +53,7 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
     }
     if not kept:
         return
-    for function in _methods(cls):
+    for function in methods_of(cls):
         if function.name in MOVES or not _reads(module, function, kept):
             continue
         if _builds(module, function, kept):
@@ -69,7 +68,7 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
 
 def _read_elsewhere(module: Module, cls: ast.ClassDef) -> Iterator[str]:
     """Attributes that a method other than the building ones reads."""
-    for function in _methods(cls):
+    for function in methods_of(cls):
         if function.name not in _BUILDING:
             for node in module.nodes(ast.Attribute, function):
                 if is_self(node.value) and isinstance(node.ctx, ast.Load):
@@ -97,11 +96,13 @@ def _is_table(module: Module, cls: ast.ClassDef, name: str, stored: ast.Assign) 
     if function is None or function.name in _LIVING or _is_plain(stored.value):
         return False
     origin = origin_of(module, stored.value)
+    if _has_no_dimension(module, function, stored):
+        return False
     if origin.decides is Decides.DEFAULT:
         return True
     value = module.value_of(stored.value)
     registered = value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR, Kind.MODULE)
-    if registered or _is_parameter(module, stored.value):
+    if registered or _is_parameter(module, stored.value) or _is_frozen(module, cls, name):
         return False  # a Parameter is registered by the assignment
     tensor = value.is_tensor and value.sure
     if function.name != "__init__":
@@ -111,6 +112,12 @@ def _is_table(module: Module, cls: ast.ClassDef, name: str, stored: ast.Assign) 
     if tensor or is_used_as_tensor(module, cls, name):
         return origin.decides in (Decides.MOVED, Decides.GIVEN, Decides.UNKNOWN)
     return False
+
+
+def _has_no_dimension(module: Module, function: FunctionNode, stored: ast.Assign) -> bool:
+    """`torch.tensor(self.head_dim)`, made of a number as far as can be seen: it may be anywhere."""
+    held = module.places(function).seen.get(stored.targets[0])
+    return held is not None and held.may_be_scalar
 
 
 def _is_plain(value: ast.expr) -> bool:
@@ -125,6 +132,17 @@ def _is_plain(value: ast.expr) -> bool:
 def _is_parameter(module: Module, value: ast.expr) -> bool:
     made = module.class_facts(module.qualified(value)) if isinstance(value, ast.Call) else None
     return made is not None and "torch.nn.Parameter" in made.bases
+
+
+def _is_frozen(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """`self.weight.requires_grad = False`: what is not to be trained was a Parameter."""
+    return any(
+        each.attr in ("requires_grad", "requires_grad_")
+        and isinstance(each.value, ast.Attribute)
+        and each.value.attr == name
+        and is_self(each.value.value)
+        for each in module.nodes(ast.Attribute, cls)
+    )
 
 
 def _is_handed_in(value: ast.expr, function: FunctionNode) -> bool:
@@ -227,7 +245,7 @@ def _attribute(origin: Origin) -> str:
     return node.attr if held and isinstance(node, ast.Attribute) else ""
 
 
-def _methods(cls: ast.ClassDef) -> Iterator[FunctionNode]:
+def methods_of(cls: ast.ClassDef) -> Iterator[FunctionNode]:
     for each in cls.body:
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield each
@@ -239,115 +257,6 @@ def _is_none(node: ast.expr) -> bool:
 
 def is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
-
-
-class Left(NamedTuple):
-    method: FunctionNode
-    node: ast.AST
-    """Where the finding stands: the method, or the line that copies the attribute unmoved."""
-    name: str
-    moved: str
-    """An attribute that does go along."""
-
-
-def left_by_move(module: Module, cls: ast.ClassDef) -> Iterator[Left]:
-    """Tensor attributes that a `to` of the class does not take along with the others."""
-    facts = module.class_facts(cls)
-    if facts is None:
-        return
-    for method in _methods(cls):
-        if method.name not in MOVES or any(e in module.text(method) for e in _EVERYTHING):
-            continue
-        copied = dict(_copied_unmoved(module, method))
-        moved = list(_moved(module, method))
-        tensors = set(_tensors(module, cls, method))
-        for name, node in copied.items():
-            if name in tensors or is_used_as_tensor(module, _file(module, cls), name):
-                yield Left(method, node, name, "the data")
-        if not facts.is_module and moved:
-            touched = {e.attr for e in module.nodes(ast.Attribute, method) if is_self(e.value)}
-            touched |= {str(e.value) for e in module.nodes(ast.Constant, method)}
-            for name in sorted(tensors - touched):
-                yield Left(method, method, name, f"`self.{moved[0]}`")
-
-
-def _file(module: Module, cls: ast.ClassDef) -> ast.AST:
-    return [cls, *module.ancestors(cls)][-1]
-
-
-def _moved(module: Module, method: FunctionNode) -> Iterator[str]:
-    """`a` of `self.a = self.a.to(device)`."""
-    for statement in module.nodes(ast.Assign, method):
-        target, value = statement.targets[0], statement.value
-        if (
-            isinstance(target, ast.Attribute)
-            and is_self(target.value)
-            and isinstance(value, ast.Call)
-            and isinstance(value.func, ast.Attribute)
-            and value.func.attr in MOVES
-            and module.text(value.func.value) == module.text(target)
-        ):
-            yield target.attr
-
-
-def _copied_unmoved(module: Module, method: FunctionNode) -> Iterator[tuple[str, ast.AST]]:
-    """`new.a = self.a` in a method that moves what it makes `new` of."""
-    moves = any(
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr in MOVES
-        and any(each.arg == "device" for each in call.keywords)
-        for call in module.nodes(ast.Call, method)
-    )
-    for statement in module.nodes(ast.Assign, method) if moves else ():
-        target, value = statement.targets[0], statement.value
-        if (
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name)
-            and target.value.id != "self"
-            and isinstance(value, ast.Attribute)
-            and is_self(value.value)
-            and value.attr == target.attr
-        ):
-            yield target.attr, statement
-
-
-def _tensors(module: Module, cls: ast.ClassDef, method: FunctionNode) -> Iterator[str]:
-    """Attributes of the class that are tensors: by what they are assigned, asked or given."""
-    for node in module.nodes(ast.Attribute, cls):
-        if not is_self(node.value) or module.function_of(node) is method:
-            continue
-        if isinstance(node.ctx, ast.Store):
-            value = module.value_of(node)
-            if value.is_tensor and value.sure:
-                yield node.attr
-        else:
-            above = module.parent(node)
-            called = module.parent(above) if above is not None else None
-            if (
-                isinstance(above, ast.Attribute) and above.attr in ("to", "device", "is_cuda")
-            ) and (above.attr != "to" or isinstance(called, ast.Call)):
-                yield node.attr
-    yield from _given_moved(module, cls)
-
-
-def _given_moved(module: Module, cls: ast.ClassDef) -> Iterator[str]:
-    """`a` of `cls(a=table.to(device))`, where the class keeps it under that name."""
-    kept = {
-        node.attr
-        for node in module.nodes(ast.Attribute, cls)
-        if isinstance(node.ctx, ast.Store) and is_self(node.value)
-    }
-    for call in module.nodes(ast.Call, cls):
-        if isinstance(call.func, ast.Name) and call.func.id in ("cls", cls.name):
-            for keyword in call.keywords:
-                value = keyword.value
-                if (
-                    keyword.arg in kept
-                    and isinstance(value, ast.Call)
-                    and isinstance(value.func, ast.Attribute)
-                    and value.func.attr == "to"
-                ):
-                    yield str(keyword.arg)
 
 
 def as_buffer(module: Module, companion: Companion) -> Fix | None:

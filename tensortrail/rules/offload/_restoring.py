@@ -19,6 +19,8 @@ _HARMLESS = re.compile(
     r"|elapsed|memory_allocated|memory_stats|memory_reserved|peak|tqdm|set_description|save|dump",
     re.IGNORECASE,
 )
+_FREES = re.compile(r"(^|\.)(is_\w*available|empty_cache|ipc_collect|collect)$")
+"""Questions and calls that free memory: nothing stays wrong without them."""
 _LONGEST = 10
 """Statements: more than these do work of their own."""
 _GOING_ON = (ast.Return, ast.Raise, ast.Pass, ast.Assert, ast.FunctionDef, ast.Yield)
@@ -28,7 +30,8 @@ def restores(module: Module, statement: ast.stmt) -> bool:
     if isinstance(statement, _GOING_ON) or _HARMLESS.search(module.text(statement)):
         return False
     stored = list(_stored(module, statement))
-    calls = [each.func for each in ast.walk(statement) if isinstance(each, ast.Call)]
+    called = (each.func for each in ast.walk(statement) if isinstance(each, ast.Call))
+    calls = [each for each in called if not _FREES.search(ast.unparse(each))]
     loops = [each.iter for each in ast.walk(statement) if isinstance(each, ast.For)]
     if not stored and not calls and not isinstance(statement, ast.Delete):
         return False

@@ -7,11 +7,10 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._companions import (
     Companion,
-    Left,
     as_buffer,
-    left_by_move,
     plain_companions,
 )
+from tensortrail.rules.offload._left_by_move import Left, left_by_move
 from tensortrail.rules.offload._left_in_runs import (
     Stayed,
     buffer_in_run,
@@ -342,8 +341,7 @@ class State:
         return self.finding(
             module,
             left.node,
-            f"`{left.method.name}` takes {left.moved} along, and the tensor `self.{left.name}` "
-            "stays where it was",
+            f"`{left.method.name}` takes {left.moved} along, and {left.stays}",
             confidence=Confidence.MEDIUM,
         )
 

@@ -166,6 +166,20 @@ def choosing(choices):
         Good(
             """\
 from contextlib import contextmanager
+import gc
+import torch
+
+@contextmanager
+def less_memory(device):
+    yield
+    if device and torch.cuda.is_available():
+        gc.collect()
+        torch.cuda.empty_cache()
+"""
+        ),
+        Good(
+            """\
+from contextlib import contextmanager
 
 @contextmanager
 def onloaded(module):

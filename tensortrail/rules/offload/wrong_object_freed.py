@@ -238,20 +238,18 @@ def before_batch(state, model):
             names = _parameters(module, function) if function is not None else frozenset()
             if not all(isinstance(each, ast.Name) and each.id in names for each in delete.targets):
                 continue  # what was made here is freed along with it
-            for target in delete.targets:
-                if not isinstance(target, ast.Name) or target.id not in names:
-                    continue
-                if _lives_on(module, delete, target.id) or not _is_read(module, delete, target.id):
-                    continue
-                if module.kind_of(target).value in ("Other", "Settings") or not _collects(
-                    module, delete
-                ):
-                    continue
+            freed = [
+                each.id
+                for each in delete.targets
+                if isinstance(each, ast.Name) and _is_meant_to_go(module, delete, each)
+            ]
+            if freed and _collects(module, delete):
+                ends = "the name" if len(freed) == 1 else "the names"
                 yield self.finding(
                     module,
                     delete,
-                    f"`del {target.id}` only ends the name in this function: the caller still has "
-                    "the object, and its memory is not free",
+                    f"`del {', '.join(freed)}` only ends {ends} in this function: the caller still "
+                    "has the object, and its memory is not free",
                 )
 
     def _after_the_loop(self, module: Module) -> Iterator[Finding]:
@@ -353,6 +351,12 @@ def _lives_on(module: Module, delete: ast.Delete, name: str) -> bool:
         isinstance(each.value, ast.Name) and each.value.id == name
         for each in module.earlier(delete, ast.Assign)
     )
+
+
+def _is_meant_to_go(module: Module, delete: ast.Delete, target: ast.Name) -> bool:
+    if _lives_on(module, delete, target.id) or not _is_read(module, delete, target.id):
+        return False
+    return module.kind_of(target).value not in ("Other", "Settings")
 
 
 def _is_read(module: Module, delete: ast.Delete, name: str) -> bool:

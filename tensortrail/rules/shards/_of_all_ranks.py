@@ -33,6 +33,7 @@ _RANK = re.compile(
     r"(?:_zero)?\b|\bis_(?:master|rank0|rank_0|main)\b"
 )
 """`rank == 0` and the names that stand for it."""
+_ABOVE_ZERO = re.compile(r"rank(?:\(\))? (?:<|>(?!= 0))|\b0 < \w*rank\b")
 
 
 def made_by_all(module: Module) -> Iterator[ast.Call]:
@@ -62,8 +63,9 @@ def asks_for_rank(module: Module, test: ast.expr) -> bool:
 
 
 def mentions_rank(test: ast.expr) -> bool:
-    """Another way to ask for the rank, together with other questions."""
-    return bool(_RANK.search(ast.unparse(test)))
+    """Another way to ask for the rank: with other questions, or `rank > 0`."""
+    shown = ast.unparse(test)
+    return bool(_RANK.search(shown) or _ABOVE_ZERO.search(shown))
 
 
 def is_of_accelerator(module: Module, call: ast.Call) -> bool:

@@ -110,6 +110,14 @@ def first(make, rank):
         dist.barrier()
     return data
 
+def second(make, rank):
+    if rank > 0:
+        dist.barrier()
+    data = make()
+    if rank == 0:
+        dist.barrier()
+    return data
+
 def cached(make, local_rank):
     if local_rank not in [-1, 0]:
         dist.barrier()

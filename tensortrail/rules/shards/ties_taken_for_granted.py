@@ -12,7 +12,9 @@ from tensortrail.rules.view import FunctionNode
 
 _KEYS = "_tied_weights_keys"
 _SETTINGS = ("tie_word_embeddings", "tie_encoder_decoder", "all_tied_weights_keys")
-_SAME_TENSOR = re.compile(r"\bid\(|_ptr|shared|alias|duplicate|storage|\bis\b(?! (not )?None)")
+_SAME_TENSOR = re.compile(
+    r"\bid\(|_ptr|shared|alias|duplicate|storage|is_meta|\bis\b(?! (not )?None)"
+)
 
 
 class TiesTakenForGranted(Rule):

@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
 _FACTORIES = tuple(f"torch.{name}" for name in "zeros ones empty rand randn tensor full".split())
@@ -83,6 +84,15 @@ def exchange(model, name, fresh):
         ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def freed(model):
+    for parameter in model.parameters():
+        parameter.data = torch.empty(0)
+"""
+        ),
         Good(
             """\
 import torch
@@ -173,6 +183,8 @@ def _asks_for_device(module: Module, function: FunctionNode | None) -> bool:
 def _is_made_on_cpu(module: Module, value: ast.Call) -> bool:
     if module.qualified(value.func) not in _FACTORIES or keyword(value, "device") is not None:
         return False
+    if is_placeholder(module, value):
+        return False  # its memory is given up, and nobody computes with it
     return not any("device" in module.text(each) for each in module.contexts_of(value))
 
 

@@ -3,12 +3,14 @@ that it works on the CPU."""
 
 from __future__ import annotations
 
+import ast
 import textwrap
 
 import pytest
 
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import open_project
+from tensortrail.analyzer.places.attributes import the_module_itself
 from tensortrail.findings import Severity
 from tensortrail.rules import all_rules
 
@@ -297,3 +299,85 @@ def test_the_first_of_two_says_the_device_of_the_second() -> None:
     """
     assert severity("DEV534", source.format(device="first.device")) is None
     assert severity("DEV534", source.format(device="one.device")) is Severity.WARNING
+
+
+def test_modules_of_two_containers_are_registered_by_one_of_them() -> None:
+    source = """
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.order = []
+            layers = []
+            for _ in range(n):
+                layer = nn.Linear(n, n)
+                self.order.append(layer)
+                {also}
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for layer in self.order:
+                x = layer(x)
+            return x
+    """
+    assert severity("DEV544", source.format(also="layers.append(layer)")) is None
+    assert severity("DEV544", source.format(also="pass")) is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("call", "model"),
+    [
+        ("self.net.eval().requires_grad_(False)", "self.net"),
+        ("net", "net"),
+        ("net.clone()", "net.clone()"),
+    ],
+)
+def test_methods_that_give_the_module_back(call: str, model: str) -> None:
+    node = ast.parse(call, mode="eval").body
+    assert ast.unparse(the_module_itself(node)) == model
+
+
+def test_a_default_of_the_device_itself() -> None:
+    source = """
+    import torch
+
+    def style(x, device="cuda" if torch.cuda.is_available() else "cpu"):
+        return x.to(device)
+    """
+    assert severity("DEV510", source) is None
+
+
+def test_both_forms_of_a_device_are_asked_for() -> None:
+    source = """
+    import torch
+
+    def to(x, device: torch.device | str):
+        if device == "npu" {also}:
+            return x.cpu()
+        return x.to(device)
+    """
+    both = "or isinstance(device, torch.device) and device.type == 'npu'"
+    assert severity("DEV501", source.format(also=both)) is None
+    assert severity("DEV501", source.format(also="")) is Severity.WARNING
+
+
+def test_a_helper_of_to_moves_the_rest() -> None:
+    source = """
+    import torch
+
+    class Batch:
+        def __init__(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor):
+            self.x, self.y, self.z = x, y, z
+
+        def _labels_to(self, device):
+            {moves}
+
+        def to(self, device):
+            self._labels_to(device)
+            self.x = self.x.to(device)
+            return self
+    """
+    both = "self.y, self.z = self.y.to(device), self.z.to(device)"
+    assert severity("OFF107", source.format(moves=both)) is None
+    assert severity("OFF107", source.format(moves="pass")) is Severity.ERROR
