@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._kept_by_class import Kept, Mover, left_behind, movers
+from tensortrail.rules.shared.in_tests import in_tests
+
+_GRID = """\
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass
+class Grid:
+    corners: Tensor
+    weights: Tensor
+    step: float
+
+    def to(self, device):
+        self.corners = self.corners.to(device)
+MORE        return self
+"""
+_TABLES = """\
+import torch
+
+
+class Tables:
+    def __init__(self, n, device):
+        self.rows = torch.arange(n, device=device)
+        self.columns = torch.arange(n, device=device)
+
+    def to(self, device):
+        self.rows = self.rows.to(device)
+MORE        return self
+
+    def sum(self):
+        return self.rows[:, None] + self.columns[None]
+"""
+_SHADER = """\
+class Shader:
+    def __init__(self, lights=None, device="cpu"):
+        self.lights = lights or Lights(device=device)
+        self.surface = Surface(4, device)
+
+    def to(self, device):
+        self.lights = self.lights.to(device)
+MORE        return self
+
+    def shade(self, points):
+        return self.lights.on(self.surface.at(points))
+"""
+
+
+class LeftOutOfTo(Rule):
+    """The `to()` of a class moves some of the tensors that the class keeps, and not this one.
+
+    ## What it does
+    Looks at classes with their own `to`, `cuda` or `_apply` that moves attributes by name. Reports
+    a tensor of the class that the method does not name: a field of a dataclass with the type of a
+    field that is moved; an attribute that is set to a tensor, that is bound together with one that
+    is moved, or that is made on a device as one that is moved was. Also reports a `to` that does
+    nothing with the device it is given, where the class keeps tensors.
+
+    Nothing is reported for parameters, buffers and modules, which `super().to()` moves, for
+    numbers, for an attribute that nobody reads, or that another method moves, and where the method
+    goes over attributes without naming them.
+
+    ## Why is this bad?
+    After the move the object is on two devices. Whatever uses both tensors stops, or copies one of
+    them each time.
+
+    ## Fix safety
+    The fix is unsafe: it moves the attribute as the one before it is moved. It may be None, or
+    meant to stay.
+
+    ## References
+    - pytorch documentation of `torch.nn.Module.to`
+    """
+
+    code = "DEV551"
+    name = "left-out-of-to"
+    severity = Severity.WARNING
+    explains = ("DEV530",)
+    triggers = ("def to(", "def cuda(", "def _apply(")
+    bad = (
+        Bad(
+            _GRID.replace("MORE", ""),
+            lines=(13,),
+            fixed=_GRID.replace("MORE", "        self.weights = self.weights.to(device)\n"),
+        ),
+        Bad(
+            _TABLES.replace("MORE", ""),
+            lines=(10,),
+            fixed=_TABLES.replace("MORE", "        self.columns = self.columns.to(device)\n"),
+        ),
+        Bad(
+            _GRID.replace("MORE", "").replace("self.corners = self.corners.to(device)", "pass"),
+            lines=(12,),
+            instead=_GRID.replace("MORE", "        self.weights = self.weights.to(device)\n"),
+        ),
+        Bad(
+            "from torch import nn\n\n\nclass Blend(nn.Module):\n"
+            "    def __init__(self, n, device):\n        super().__init__()\n"
+            "        self.left, self.right = halves(n, device)\n\n"
+            "    def to(self, device):\n        self.left = self.left.to(device)\n"
+            "        return super().to(device)\n\n"
+            "    def forward(self, x):\n        return x * self.left - x * self.right\n",
+            lines=(10,),
+            fixed="from torch import nn\n\n\nclass Blend(nn.Module):\n"
+            "    def __init__(self, n, device):\n        super().__init__()\n"
+            "        self.left, self.right = halves(n, device)\n\n"
+            "    def to(self, device):\n        self.left = self.left.to(device)\n"
+            "        self.right = self.right.to(device)\n"
+            "        return super().to(device)\n\n"
+            "    def forward(self, x):\n        return x * self.left - x * self.right\n",
+        ),
+        Bad(
+            _GRID.replace("MORE", "").replace(": Tensor", ': Float[Tensor, "n 3"]'),
+            lines=(13,),
+            fixed=_GRID.replace(": Tensor", ': Float[Tensor, "n 3"]').replace(
+                "MORE", "        self.weights = self.weights.to(device)\n"
+            ),
+        ),
+        Bad(
+            _SHADER.replace("MORE", ""),
+            lines=(7,),
+            fixed=_SHADER.replace("MORE", "        self.surface = self.surface.to(device)\n"),
+        ),
+    )
+    good = (
+        Good(_GRID.replace("MORE", "").replace("weights: Tensor", "weights: list[int]")),
+        Good(
+            _GRID.replace(
+                "MORE",
+                "        for name in ('weights',):\n"
+                "            setattr(self, name, getattr(self, name).to(device))\n",
+            )
+        ),
+        Good(
+            _TABLES.replace("MORE", "").replace(
+                "self.columns[None]", "self.columns[None].to(self.rows)"
+            )
+        ),
+        Good(_TABLES.replace("MORE", "").replace("arange(n, device=device)\n\n", "tensor(2)\n\n")),
+        Good(
+            _GRID.replace("MORE", "").replace(
+                "self.corners = self.corners.to(device)", "raise NotImplementedError"
+            )
+        ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Own(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.proj = nn.Linear(n, n)\n        self.table = torch.ones(n)\n"
+            "        self.weight = nn.Parameter(torch.ones(n))\n\n"
+            "    def _apply(self, fn):\n        self.table = fn(self.table)\n"
+            "        return super()._apply(fn)\n\n"
+            "    def forward(self, x):\n        return self.proj(x) * self.table * self.weight\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for cls in module.nodes(ast.ClassDef):
+            for mover in movers(module, cls):
+                speaks = mover.moves or _is_idle(module, mover)
+                left = left_behind(module, cls, mover) if speaks else ()
+                if left:
+                    yield self._reported(module, mover, left)
+
+    def _reported(self, module: Module, mover: Mover, left: Sequence[Kept]) -> Finding:
+        last = max(mover.moves.values(), key=lambda each: each.lineno, default=None)
+        names = " and ".join(f"`self.{each.name}`" for each in left)
+        moved = " and ".join(f"`self.{each}`" for each in list(mover.moves)[:2])
+        what = f"moves {moved}" if moved else "does nothing with what it is given"
+        return self.finding(
+            module,
+            last or mover.function,
+            f"`{mover.function.name}` {what}, and not {names}, see line {left[0].at.lineno}",
+            severity=Severity.NOTE if is_beforehand(module, mover.function) else None,
+            trail=tuple((each.at, f"`{each.name}` is kept") for each in left),
+            fixes=(_fix(module, last, mover, left),),
+        )
+
+
+def _is_idle(module: Module, mover: Mover) -> bool:
+    """It does not look at what it is given, and is no placeholder of one that does."""
+    function = mover.function
+    given = {each.arg for each in function.args.args[1:2]}
+    used = {each.id for each in module.nodes(ast.Name, function)}
+    steps = [each for each in function.body if not _is_text(each)]
+    stub = not steps or isinstance(steps[0], ast.Raise) or bool(function.decorator_list)
+    returns = module.nodes(ast.Return, function)
+    own = all(module.text(each.value) == "self" for each in returns if each.value is not None)
+    return bool(given) and given.isdisjoint(used) and not stub and bool(returns) and own
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _fix(module: Module, last: ast.Assign | None, mover: Mover, left: Sequence[Kept]) -> Fix | None:
+    if last is None or not isinstance(last.targets[0], ast.Attribute):
+        return None
+    moved, text = last.targets[0].attr, module.text(last)
+    if module.text(last.value).count(f".{moved}") != 1 or "\n" in text:
+        return None
+    indent = " " * last.col_offset
+    lines = "".join(f"\n{indent}{text.replace(f'.{moved}', f'.{each.name}')}" for each in left)
+    what = "move it too" if len(left) == 1 else "move them too"
+    return module.fix(what, Safety.UNSAFE, module.replace(last, text + lines))
