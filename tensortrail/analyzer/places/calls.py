@@ -195,6 +195,9 @@ def _fresh(world_of: Evaluating, called: Called, env: Environment) -> Held:
         if first is None or first.what is What.TENSOR:
             return first or Held(What.TENSOR)
     places = device_given(world_of, called, env)
+    copied = called.first if called.dotted == "torch.tensor" else None
+    if places is None and copied is not None and copied.what is What.TENSOR:
+        return replace(copied, moved=None)  # a copy lies where the tensor does
     if places is None:
         places = _without_device(world_of, called, env)
     rank = rank_of_fresh(called.dotted, called.node, called.first)

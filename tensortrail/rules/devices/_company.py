@@ -58,8 +58,9 @@ def _passed(
 ) -> Beside | None:
     for call in module.nodes(ast.Call, outermost_of(module, function)):
         members = [places.seen.get(each) for each in _members(call)]
-        if not any(_is_from(each, function, made) for each in members) or _takes_anything(call):
-            continue
+        own = [each for each in members if each is not None and _is_from(each, function, made)]
+        if all(each.may_be_scalar for each in own) or _takes_anything(call):
+            continue  # a number is taken from the CPU
         name = module.qualified(call.func)
         if name.startswith("torch.") and not name.startswith("torch.ops."):
             continue  # what these take together is known

@@ -74,6 +74,16 @@ def sets_up(function: FunctionNode) -> bool:
     return function.name in _SETS_UP
 
 
+def only_sets_up(module: Module, method: FunctionNode) -> bool:
+    """It sets an object up, or is called in the file by what does alone: `_output_size(shape)`."""
+    if sets_up(method):
+        return True
+    if not isinstance(module.parent(method), ast.ClassDef) or method.name in FORWARD:
+        return False
+    callers = [module.function_of(each) for each in module.calls(method.name)]
+    return bool(callers) and all(each is not None and sets_up(each) for each in callers)
+
+
 def _sets_up(module: Module, function: FunctionNode) -> bool:
     return sets_up(function)
 

@@ -10,8 +10,8 @@ from tensortrail.rules.devices._lying import (
     described,
     is_module,
     made_there,
+    only_sets_up,
     out_of_place,
-    sets_up,
     unless,
 )
 from tensortrail.rules.devices._makers import (
@@ -325,11 +325,11 @@ if __name__ == "__main__":
         reported: set[ast.AST] = set()
         made = (*made_without_device(module), *left_to_its_default(module))
         for function in makers_and_callers(module, made):
+            if only_sets_up(module, function):
+                continue
             places = module.places(function)
             for meeting in places.meetings:
                 inner = module.function_of(meeting.node) or function
-                if sets_up(function):
-                    continue
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
                 if found is not None and (
                     is_module(module, function, found[0]) or _stands_for_nothing(module, found[0])

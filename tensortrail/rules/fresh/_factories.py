@@ -89,8 +89,20 @@ def passed_to_modules(module: Module, function: FunctionNode) -> Iterator[ast.Ca
         if module.function_of(call) is function and _calls_a_module(module, function, call):
             for each in call.args:
                 origin = origin_of(module, each)
-                if origin.decides is Decides.DEFAULT and isinstance(origin.node, ast.Call):
-                    yield origin.node
+                made = origin.node if origin.decides is Decides.DEFAULT else None
+                if isinstance(made, ast.Call) and not _are_lengths(made):
+                    yield made
+
+
+def _are_lengths(made: ast.Call) -> bool:
+    """`torch.tensor([len(x) for x in rows])`: what packs sequences wants them on the CPU."""
+    rows = made.args[0] if made.args else None
+    size = rows.elt if isinstance(rows, (ast.ListComp, ast.GeneratorExp)) else None
+    if isinstance(size, ast.Subscript):  # x.shape[0]
+        return isinstance(size.value, ast.Attribute) and size.value.attr == "shape"
+    func = size.func if isinstance(size, ast.Call) else None
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return name in ("len", "size")
 
 
 def _calls_a_module(module: Module, function: FunctionNode, call: ast.Call) -> bool:

@@ -87,6 +87,17 @@ def exchange(model, name, fresh):
         Good(
             """\
 import torch
+from torch import nn
+
+def build(n, values):
+    layer = nn.Linear(n, n)
+    layer.weight.data = torch.tensor(values)
+    return layer
+"""
+        ),
+        Good(
+            """\
+import torch
 
 def freed(model):
     for parameter in model.parameters():
@@ -198,9 +209,26 @@ def _is_from_elsewhere(module: Module, subject: ast.expr) -> bool:
     value = module.value_of(subject)
     if isinstance(subject, ast.Name) and subject.id == "self" and not value.is_tensor:
         return False
+    if _is_built_here(module, subject):
+        return False
     return value.placement.device != "cpu" and not any(
         isinstance(each, ast.Call) and module.qualified(each.func) in _FACTORIES
         for each in value.origins
+    )
+
+
+def _is_built_here(module: Module, subject: ast.expr) -> bool:
+    """`layer.weight` of a `layer = nn.Linear(n, n)` of the same function, not moved so far."""
+    owner = subject
+    while isinstance(owner, (ast.Attribute, ast.Subscript)):
+        owner = owner.value
+    made = module.value_of(owner).origins if isinstance(owner, ast.Name) else ()
+    return bool(made) and all(
+        isinstance(each, ast.Call)
+        and called(each)[:1].isupper()
+        and keyword(each, "device") is None
+        and module.function_of(each) is module.function_of(subject)
+        for each in made
     )
 
 

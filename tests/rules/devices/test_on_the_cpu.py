@@ -381,3 +381,59 @@ def test_a_helper_of_to_moves_the_rest() -> None:
     both = "self.y, self.z = self.y.to(device), self.z.to(device)"
     assert severity("OFF107", source.format(moves=both)) is None
     assert severity("OFF107", source.format(moves="pass")) is Severity.ERROR
+
+
+def test_a_method_that_only_the_constructor_calls() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, shape):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3)
+            self.size = self.size_of(shape)
+
+        def size_of(self, shape):
+            return self.conv(torch.zeros(1, *shape)).numel()
+
+        def forward(self, x):
+            return self.conv(x){also}
+    """
+    assert severity("DEV521", source.format(also="")) is None
+    called_later = " / self.size_of(x.shape)"
+    assert severity("DEV521", source.format(also=called_later)) is Severity.WARNING
+
+
+def test_a_copy_of_a_tensor_lies_where_the_tensor_does() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor):
+            return self.net(x) - torch.tensor(y, dtype=torch.long){part}
+    """
+    assert severity("DEV521", source.format(part="")) is None
+    assert severity("DEV521", source.format(part=" + torch.ones(3)")) is Severity.WARNING
+
+
+def test_lengths_are_packed_with_on_the_cpu() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rows = nn.Embedding(3, 3)
+
+        def step(self, parts):
+            return self.rows(torch.tensor({what}))
+    """
+    assert severity("NEW305", source.format(what="[each.shape[0] for each in parts]")) is None
+    assert severity("NEW305", source.format(what="[0, 1]")) is Severity.WARNING
