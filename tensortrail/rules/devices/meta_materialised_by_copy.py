@@ -7,6 +7,12 @@ from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._errors import errors, is_move, meta_operand
+from tensortrail.rules.devices._on_meta import (
+    is_made_on_meta,
+    is_the_same,
+    may_be_caught,
+    says_meta,
+)
 from tensortrail.rules.shared.failures import NO_VALUES, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
@@ -20,8 +26,8 @@ class MetaMaterialisedByCopy(Rule):
 
     ## What it does
     In code, flags `p.to(device)`, `p.cuda()` and `p.cpu()` under a condition that says `p` is on
-    meta. In a run, reports moves and copies that failed because their source is on meta, names the
-    parameter, and says who put it there.
+    meta, and of a tensor that was made there on every path. In a run, reports moves and copies
+    that failed because their source is on meta, names the parameter, and says who put it there.
 
     ## Why is this bad?
     There is nothing to copy. Memory has to be made on the device and then be filled from a
@@ -76,8 +82,36 @@ def place(weight, device):
 """,
             lines=(3,),
         ),
+        Bad(
+            """\
+import torch
+
+def room(rows):
+    table = torch.empty(rows, 8, device="meta")
+    return table.to("cuda")
+""",
+            lines=(5,),
+            instead="""\
+import torch
+
+def room(rows):
+    table = torch.empty(rows, 8, device="meta")
+    return torch.empty_like(table, device="cuda")
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def room(rows, real):
+    table = torch.empty(rows, 8, device="meta")
+    if real:
+        table = torch.empty(rows, 8)
+    return table.to("cuda")
+"""
+        ),
         Good(
             """\
 import torch
@@ -134,14 +168,24 @@ def cast(weight):
             func = call.func
             if not isinstance(func, ast.Attribute) or not _goes_to_a_device(module, call):
                 continue
-            test = _says_meta(module, call, module.text(func.value))
-            if test is not None and _is_the_same(module, func.value, test):
+            test = says_meta(module, call, module.text(func.value))
+            if test is not None and is_the_same(module, func.value, test):
                 yield self.finding(
                     module,
                     call,
                     f"`{one_line(module, func.value)}` is on meta here: there is nothing to "
                     "copy, and this raises",
                     trail=[(test, "the condition says so")],
+                )
+                continue
+            made = is_made_on_meta(module, func.value)
+            if made is not None and not may_be_caught(module, call):
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{one_line(module, func.value)}` was made on meta: there is nothing to "
+                    "copy, and this raises",
+                    trail=[(made, "made here, without values")],
                 )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
@@ -186,41 +230,3 @@ def _goes_to_a_device(module: Module, call: ast.Call) -> bool:
         return True
     said = said_device(module, call)
     return said is not None and "meta" not in module.text(said)
-
-
-def _says_meta(module: Module, call: ast.Call, subject: str) -> ast.expr | None:
-    """The condition around the call that holds and says that the subject is on meta."""
-    for guard in module.guards_of(call):
-        if guard.holds and guard.exact and _is_of_meta(module, guard.test, subject):
-            return guard.test
-    return None
-
-
-def _is_of_meta(module: Module, test: ast.expr, subject: str) -> bool:
-    """`p.is_meta`, `p.device.type == "meta"`, `p.device == torch.device("meta")`."""
-    if isinstance(test, ast.Attribute):
-        return test.attr == "is_meta" and module.text(test.value) == subject
-    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
-        return False
-    left, right = test.left, test.comparators[0]
-    sources = module.value_of(left).origins if isinstance(left, ast.Name) else ()
-    shown = {module.text(each) for each in (left, *sources)}
-    if isinstance(right, ast.Call) and module.qualified(right.func) == "torch.device":
-        named = right.args[0] if right.args else None
-        return f"{subject}.device" in shown and _is_meta(named)
-    texts = {f"{subject}.device.type", f"str({subject}.device)"}
-    return bool(texts & shown) and _is_meta(right)
-
-
-def _is_meta(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value == "meta"
-
-
-def _is_the_same(module: Module, subject: ast.expr, test: ast.expr) -> bool:
-    """The name stands for what was tested: nothing was assigned to it in between."""
-    shown, now = module.text(subject), module.value_of(subject).origins
-    return all(
-        module.value_of(each).origins == now
-        for each in ast.walk(test)
-        if isinstance(each, ast.expr) and module.text(each) == shown
-    )

@@ -1,15 +1,28 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, is_move, meta_operand
+from tensortrail.rules.devices._on_meta import (
+    is_made_on_meta,
+    is_the_same,
+    may_be_caught,
+    says_meta,
+    values_read,
+)
 from tensortrail.rules.devices.origins.computed import computed_from
 from tensortrail.rules.shared.failures import NO_VALUES, weight
 from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
+from tensortrail.rules.shared.objects import called as last_called
+from tensortrail.rules.shared.objects import receiver
 from tensortrail.rules.shared.operands import Operand, called
+from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.shared.tensor_origin import REDUCING, SAME_DEVICE
 
 CHANGE = (
     "load or bring back the weights before their values are read, or ask about the shape, the "
@@ -21,9 +34,10 @@ class ValueReadOnMeta(Rule):
     """Code asks a meta tensor for its values.
 
     ## What it does
-    Reports `.item()`, `.tolist()`, `if tensor:`, `torch.equal`, `nonzero` and the like that
-    failed because the tensor is on meta, with its name and the line that put it there. Found in
-    recorded runs only.
+    In code, flags `.item()`, `.tolist()`, `float(tensor)`, `if tensor:`, `torch.equal`, `nonzero`
+    and the like of a tensor that was made on meta on every path, or that a condition says is
+    there. In a recorded run, reports those that failed because the tensor is on meta, with its
+    name and the line that put it there.
 
     ## Why is this bad?
     A meta tensor has a shape and no values. In save and export code such questions only fail
@@ -32,17 +46,6 @@ class ValueReadOnMeta(Rule):
     ## What you may see
     ```
     RuntimeError: Tensor.item() cannot be called on meta tensors
-    ```
-
-    ## Example
-    ```python
-    if torch.equal(model.embed.weight, model.head.weight):
-        tie(model)
-    ```
-    Use instead:
-    ```python
-    if model.embed.weight is model.head.weight:
-        tie(model)
     ```
 
     ## Fix safety
@@ -57,6 +60,93 @@ class ValueReadOnMeta(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     consequence = True
+    triggers = ("is_meta", '"meta"', "'meta'")
+
+    bad = (
+        Bad(
+            """\
+def tie(model, table):
+    if table.is_meta:
+        print("tied to", table.sum().item())
+""",
+            lines=(3,),
+        ),
+        Bad(
+            """\
+import torch
+
+def scale(rows):
+    weight = torch.empty(rows, 8, device="meta")
+    return float(weight.abs().max())
+""",
+            lines=(5,),
+            instead="""\
+import torch
+
+def scale(rows):
+    weight = torch.ones(rows, 8)
+    return float(weight.abs().max())
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+def build(size):
+    with torch.device("meta"):
+        head = nn.Linear(size, size)
+    if torch.equal(head.weight, head.weight.t()):
+        return None
+    return head
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def scale(rows):
+    weight = torch.empty(rows, 8, device="meta")
+    return float(weight.numel()), weight.shape[0]
+"""
+        ),
+        Good(
+            """\
+def tie(model, table):
+    if not table.is_meta:
+        print("tied to", table.sum().item())
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def has_values(size):
+    x = torch.empty(size, device="meta")
+    try:
+        return x.tolist()
+    except NotImplementedError:
+        return None
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for node, tensor in values_read(module):
+            by, why = _why_on_meta(module, tensor)
+            if by is not None and not may_be_caught(module, node):
+                asked = "" if node is tensor else f": `{one_line(module, node)}` raises"
+                yield self.finding(
+                    module,
+                    node,
+                    f"`{one_line(module, tensor)}` is on meta and has no value to ask for{asked}",
+                    trail=[(by, why)],
+                )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, NO_VALUES):
@@ -89,3 +179,15 @@ class ValueReadOnMeta(Rule):
 def _computed(timeline: Timeline, event: Event, asked: Operand) -> str:
     why = computed_from(timeline, event, asked)
     return f": {why}" if why else ""
+
+
+def _why_on_meta(module: Module, tensor: ast.expr) -> tuple[ast.AST | None, str]:
+    made = is_made_on_meta(module, tensor)
+    if made is not None:
+        return made, "made here, without values"
+    subject = tensor
+    while isinstance(subject, ast.Call) and last_called(subject) in SAME_DEVICE | REDUCING:
+        subject = receiver(subject) or subject.func
+    test = says_meta(module, tensor, module.text(subject))
+    same = test is not None and is_the_same(module, subject, test)
+    return (test if same else None), "the condition says so"
