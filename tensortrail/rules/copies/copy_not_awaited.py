@@ -4,11 +4,12 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.copies._elements import early_elements
 from tensortrail.rules.copies._streams import SideBlock, side_blocks, unfinished_copies, waits_for
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, root_of, within
+from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 from tensortrail.rules.shared.values import reads_values
 
 
@@ -133,8 +134,34 @@ def spread(parts, streams, weight):
 """,
             lines=(10,),
         ),
+        Bad(
+            """\
+import torch
+
+def overlapped(x, weight):
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        product = x @ weight
+    return product + 1
+""",
+            lines=(7,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def overlapped(x, weight):
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        product = x @ weight
+    torch.cuda.current_stream().wait_stream(side)
+    return product + 1
+"""
+        ),
         Good(
             """\
 import torch
@@ -260,8 +287,19 @@ def upload(rows, device):
 
 def _is_computed(module: Module, value: ast.expr) -> bool:
     """A tensor that an operation makes, rather than a view of another one."""
-    is_work = isinstance(value, (ast.Call, ast.BinOp))
-    return is_work and module.value_of(value).is_tensor and "tream" not in module.text(value)
+    if not isinstance(value, (ast.Call, ast.BinOp)) or "tream" in module.text(value):
+        return False
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.MatMult):
+        return True  # only tensors have it, and arrays, which no stream is for
+    if isinstance(value, ast.Call) and module.kind_of(value.func) is Kind.MODULE:
+        return True
+    return module.value_of(value).is_tensor or _is_of_tensors(module, value)
+
+
+def _is_of_tensors(module: Module, value: ast.expr) -> bool:
+    """`x * scale`, where `x` is asked for what only tensors have."""
+    decides = origin_of(module, value).decides
+    return isinstance(value, ast.BinOp) and decides in (Decides.GIVEN, Decides.OWN, Decides.MOVED)
 
 
 def _is_awaited(module: Module, block: SideBlock, copies: Sequence[ast.Call]) -> bool:

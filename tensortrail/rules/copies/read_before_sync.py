@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Setting, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.copies._host_lists import early_reads_of_elements
 from tensortrail.rules.copies._host_reads import (
     early_reads,
     kept_keys,
@@ -27,7 +28,8 @@ class ReadBeforeSync(Rule):
     Follows copies from a device to pinned host memory with `non_blocking=True`. Reports a
     read of one on the CPU before any stream, event or device was waited for. Found in rehearsed
     runs (`tensortrail trace --rehearse`), where the copy is always done and the race is still
-    seen, and in code that reads the result of `.to("cpu", non_blocking=True)` itself.
+    seen, and in code that reads the result of `.to("cpu", non_blocking=True)` itself, or elements
+    of a list or dict that it was put into.
 
     ## Why is this bad?
     `non_blocking=True` only asks for the copy. Until the stream is waited for, the host sees
@@ -88,8 +90,62 @@ class Log:
 """,
             lines=(14,),
         ),
+        Bad(
+            """\
+import torch
+
+def norms(model):
+    kept = []
+    for weight in model.parameters():
+        kept.append(weight.grad.norm().to("cpu", non_blocking=True))
+    return [each.item() for each in kept]
+""",
+            lines=(7,),
+            instead="""\
+import torch
+
+def norms(model):
+    kept = []
+    for weight in model.parameters():
+        kept.append(weight.grad.norm().to("cpu", non_blocking=True))
+    torch.cuda.current_stream().synchronize()
+    return [each.item() for each in kept]
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def fingerprints(state):
+    host = {name: value.to("cpu", non_blocking=True) for name, value in state.items()}
+    for name, value in host.items():
+        print(name, value.sum())
+""",
+            lines=(6,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def norms(model):
+    kept = []
+    for weight in model.parameters():
+        kept.append(weight.grad.norm().to("cpu", non_blocking=True))
+    torch.cuda.synchronize()
+    return [each.item() for each in kept]
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def shapes(model):
+    kept = [weight.detach().to("cpu", non_blocking=True) for weight in model.parameters()]
+    return [each.shape for each in kept], len(kept)
+"""
+        ),
         Good(
             """\
 import torch
@@ -124,6 +180,8 @@ def upload(rows):
         for copy in module.calls("to"):
             if unfinished(module, copy) is not None:
                 for read in early_reads(module, copy):
+                    yield self._early(module, copy, read)
+                for read in early_reads_of_elements(module, copy):
                     yield self._early(module, copy, read)
         for cls in module.nodes(ast.ClassDef):
             yield from self._kept(module, cls)

@@ -60,7 +60,7 @@ class NumpyWithoutCpu(Rule):
     name = "numpy-without-cpu"
     since = "0.2.0"
     severity = Severity.WARNING
-    triggers = (".numpy()", (".to(", "numpy", "array("), (".to(", "matplotlib"))
+    triggers = (".numpy(", (".to(", "numpy", "array("), (".to(", "matplotlib"))
 
     bad = (
         Bad(
