@@ -33,12 +33,14 @@ def early_reads_of_elements(module: Module, copy: ast.Call) -> Iterator[ast.expr
             return
 
 
-def _collected(module: Module, copy: ast.Call) -> tuple[str, ast.stmt] | None:
+def _collected(module: Module, put: ast.expr) -> tuple[str, ast.stmt] | None:
     """`parts.append(copy)`, `parts[i] = copy`, `parts = [copy for ...]`, and after which statement
     the list is complete."""
-    up = module.parent(copy)
-    name: ast.expr | None = None
-    if isinstance(up, ast.Call) and called(up) == "append" and copy in up.args:
+    up, name = module.parent(put), None
+    if isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
+        handed = _handed_on(module, up, up.targets[0].id)
+        return _collected(module, handed) if handed is not None else None
+    if isinstance(up, ast.Call) and called(up) == "append" and put in up.args:
         name = receiver(up)
     elif isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Subscript):
         name = up.targets[0].value
@@ -47,7 +49,15 @@ def _collected(module: Module, copy: ast.Call) -> tuple[str, ast.stmt] | None:
         name = above.targets[0] if isinstance(above, ast.Assign) else None
     if not isinstance(name, ast.Name):
         return None
-    return name.id, _outermost_loop(module, module.statement_of(copy), name.id)
+    return name.id, _outermost_loop(module, module.statement_of(put), name.id)
+
+
+def _handed_on(module: Module, assign: ast.Assign, name: str) -> ast.Name | None:
+    """`copy` of `parts.append(copy)`, if that is the next thing done with the name."""
+    uses = (each for each in module.later(assign, ast.Name) if each.id == name)
+    use = next(uses, None)
+    up = module.parent(use) if use is not None else None
+    return use if isinstance(up, ast.Call) and called(up) == "append" else None
 
 
 def _outermost_loop(module: Module, statement: ast.stmt, name: str) -> ast.stmt:
