@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensortrail.rules import Module
+from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.objects import called, is_false, keyword, name_of, receiver
+from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 
 _STREAM_CONTEXT = re.compile(r"^(torch_)?stream(_?(ctx|context|guard))?$", re.IGNORECASE)
 _NOT_A_SIDE_STREAM = ("current_stream", "default_stream", "nullcontext")
@@ -105,3 +106,20 @@ def _is_handed(module: Module, call: ast.Call, block: SideBlock) -> bool:
     given = [*call.args, *(each.value for each in call.keywords)]
     handed = any(name_of(module, each) == block.name for each in given)
     return handed and not _STREAM_CONTEXT.match(called(call))
+
+
+def is_computed(module: Module, value: ast.expr) -> bool:
+    """A tensor that an operation makes, rather than a view of another one."""
+    if not isinstance(value, (ast.Call, ast.BinOp)) or "tream" in module.text(value):
+        return False
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.MatMult):
+        return True  # only tensors have it, and arrays, which no stream is for
+    if isinstance(value, ast.Call) and module.kind_of(value.func) is Kind.MODULE:
+        return True
+    return module.value_of(value).is_tensor or _is_of_tensors(module, value)
+
+
+def _is_of_tensors(module: Module, value: ast.expr) -> bool:
+    """`x * scale`, where `x` is asked for what only tensors have."""
+    decides = origin_of(module, value).decides
+    return isinstance(value, ast.BinOp) and decides in (Decides.GIVEN, Decides.OWN, Decides.MOVED)

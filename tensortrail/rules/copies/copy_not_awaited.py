@@ -4,12 +4,17 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.copies._elements import early_elements
-from tensortrail.rules.copies._streams import SideBlock, side_blocks, unfinished_copies, waits_for
+from tensortrail.rules.copies._streams import (
+    SideBlock,
+    is_computed,
+    side_blocks,
+    unfinished_copies,
+    waits_for,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, root_of, within
-from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 from tensortrail.rules.shared.values import reads_values
 
 
@@ -247,7 +252,7 @@ def upload(rows, device):
         """What the block computes and binds to a name."""
         for assign in module.nodes(ast.Assign, block.node):
             what = assign.targets[0]
-            if not isinstance(what, ast.Name) or not _is_computed(module, assign.value):
+            if not isinstance(what, ast.Name) or not is_computed(module, assign.value):
                 continue
             use = _use_after(module, block, what)
             if use is not None and not _is_awaited(module, block, ()):
@@ -283,23 +288,6 @@ def upload(rows, device):
                 "uses the result on another stream may read it before it is written",
                 trail=[(block.node, "this block only queues the work")],
             )
-
-
-def _is_computed(module: Module, value: ast.expr) -> bool:
-    """A tensor that an operation makes, rather than a view of another one."""
-    if not isinstance(value, (ast.Call, ast.BinOp)) or "tream" in module.text(value):
-        return False
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.MatMult):
-        return True  # only tensors have it, and arrays, which no stream is for
-    if isinstance(value, ast.Call) and module.kind_of(value.func) is Kind.MODULE:
-        return True
-    return module.value_of(value).is_tensor or _is_of_tensors(module, value)
-
-
-def _is_of_tensors(module: Module, value: ast.expr) -> bool:
-    """`x * scale`, where `x` is asked for what only tensors have."""
-    decides = origin_of(module, value).decides
-    return isinstance(value, ast.BinOp) and decides in (Decides.GIVEN, Decides.OWN, Decides.MOVED)
 
 
 def _is_awaited(module: Module, block: SideBlock, copies: Sequence[ast.Call]) -> bool:

@@ -135,7 +135,7 @@ def released(p: torch.Tensor):
                     module,
                     use,
                     f"`{one_line(module, use)}` reads `{shown}`, whose memory was given up in line "
-                    f"{call.lineno}: there is nothing to read, and most operations crash the process",
+                    f"{call.lineno}: there is nothing to read, and torch mostly crashes",
                     trail=[(call, f"`{shown}` has no memory from here on")],
                 )
 
