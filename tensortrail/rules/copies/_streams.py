@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensortrail.rules import Kind, Module
-from tensortrail.rules.shared.objects import called, is_false, keyword, name_of, receiver
+from tensortrail.rules.shared.objects import called, is_false, keyword, name_of, receiver, root_of
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 
 _STREAM_CONTEXT = re.compile(r"^(torch_)?stream(_?(ctx|context|guard))?$", re.IGNORECASE)
@@ -123,3 +123,30 @@ def _is_of_tensors(module: Module, value: ast.expr) -> bool:
     """`x * scale`, where `x` is asked for what only tensors have."""
     decides = origin_of(module, value).decides
     return isinstance(value, ast.BinOp) and decides in (Decides.GIVEN, Decides.OWN, Decides.MOVED)
+
+
+def class_waits(module: Module, block: SideBlock) -> bool:
+    """Some other method waits for this stream; for one that is handed in, its owner may."""
+    root = root_of(block.stream)
+    function = module.function_of(block.node)
+    if isinstance(block.stream, ast.Name) and function is not None:
+        given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        if block.stream.id in {each.arg for each in given}:
+            return True
+    cls = module.class_of(block.node)
+    around = cls if isinstance(root, ast.Name) and root.id == "self" else None
+    last = block.name.rpartition(".")[2]
+    return any(
+        (
+            "wait_stream" in module.text(call.func)
+            and any(name_of(module, each).rpartition(".")[2] == last for each in call.args)
+        )
+        or (
+            called(call) == "synchronize"
+            and name_of(
+                module, call.func.value if isinstance(call.func, ast.Attribute) else call
+            ).rpartition(".")[2]
+            == last
+        )
+        for call in module.nodes(ast.Call, around)
+    )

@@ -280,7 +280,7 @@ def upload(rows, device):
                 confidence=Confidence.HIGH,
                 trail=[(use, "used here, on the current stream")],
             )
-        elif _is_kept(module, copy, what) and not _class_waits(module, block):
+        elif _is_kept(module, copy, what) and not class_waits(module, block):
             yield self.finding(
                 module,
                 copy,
@@ -372,31 +372,4 @@ def _is_kept(module: Module, copy: ast.Call, what: ast.expr | None) -> bool:
     targets = (each for loop in loops for each in ast.walk(loop.target))
     return isinstance(what, ast.Name) and any(
         isinstance(each, ast.Name) and each.id == what.id for each in targets
-    )
-
-
-def _class_waits(module: Module, block: SideBlock) -> bool:
-    """Some other method waits for this stream; for one that is handed in, its owner may."""
-    root = root_of(block.stream)
-    function = module.function_of(block.node)
-    if isinstance(block.stream, ast.Name) and function is not None:
-        given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-        if block.stream.id in {each.arg for each in given}:
-            return True
-    cls = module.class_of(block.node)
-    around = cls if isinstance(root, ast.Name) and root.id == "self" else None
-    last = block.name.rpartition(".")[2]
-    return any(
-        (
-            "wait_stream" in module.text(call.func)
-            and any(name_of(module, each).rpartition(".")[2] == last for each in call.args)
-        )
-        or (
-            called(call) == "synchronize"
-            and name_of(
-                module, call.func.value if isinstance(call.func, ast.Attribute) else call
-            ).rpartition(".")[2]
-            == last
-        )
-        for call in module.nodes(ast.Call, around)
     )
