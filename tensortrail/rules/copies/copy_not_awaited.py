@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.copies._elements import early_elements
 from tensortrail.rules.copies._streams import (
     SideBlock,
+    class_waits,
     is_computed,
     side_blocks,
     unfinished_copies,
