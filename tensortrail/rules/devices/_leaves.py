@@ -47,7 +47,7 @@ def _moved_leaf(module: Module, node: ast.expr) -> ast.Call | None:
     if owner is None or (called(node) == "to" and not (node.args or node.keywords)):
         return None
     leaves = [each for each in _sources(module, owner) if is_leaf(module, each)]
-    moved = leaves and not any(_is_there(module, each, node) for each in leaves)
+    moved = leaves and not any(is_there(module, each, node) for each in leaves)
     return node if moved else None
 
 
@@ -79,7 +79,7 @@ def _is_fresh(module: Module, call: ast.Call) -> bool:
     return False
 
 
-def _is_there(module: Module, leaf: ast.expr, move: ast.Call) -> bool:
+def is_there(module: Module, leaf: ast.expr, move: ast.Call) -> bool:
     """The factory was told the same device or dtype: the move changes nothing."""
     made = [
         each.value

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._dropped import moves_bytes
-from tensortrail.rules.shared.objects import called, keyword, receiver
+from tensortrail.rules.devices._leaves import is_there
+from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line
 
 _MAKERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
@@ -109,6 +110,17 @@ class Shift(nn.Module):
 import torch
 from torch import nn
 
+class Scan(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.skip = nn.Parameter(torch.ones(n, dtype=torch.float32)).to(torch.float32)
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch import nn
+
 class Scale(nn.Module):
     def __init__(self, n, device):
         super().__init__()
@@ -136,7 +148,7 @@ class Probe:
                 continue
             owner = receiver(call)
             made = _parameter(module, owner) if owner is not None else None
-            if made is None or not _is_kept(module, assign) or _is_there(module, made, call):
+            if made is None or not _is_kept(module, assign) or is_there(module, made, call):
                 continue
             device = moves_bytes(module, call)
             yield self.finding(
@@ -174,14 +186,6 @@ def _is_kept(module: Module, assign: ast.Assign) -> bool:
     facts = module.class_facts(cls) if cls is not None else None
     own = isinstance(target, ast.Attribute) and module.text(target.value) == "self"
     return own and facts is not None and facts.is_module
-
-
-def _is_there(module: Module, made: ast.Call, call: ast.Call) -> bool:
-    """The tensor inside was made on the device to which the parameter is moved."""
-    data = made.args[0] if made.args else None
-    device = keyword(data, "device") if isinstance(data, ast.Call) else None
-    asked = [*call.args, *(each.value for each in call.keywords)]
-    return device is not None and module.text(device) in map(module.text, asked)
 
 
 def _moved_inside(module: Module, call: ast.Call, made: ast.Call) -> Fix | None:
