@@ -164,7 +164,34 @@ def names_cuda(module: Module, function: FunctionNode) -> bool:
 def is_for_cuda(module: Module, function: FunctionNode, at_hand: ast.AST) -> bool:
     """The device that is given is a CUDA one by default: the function is for these."""
     default = next((said for arg, said in with_defaults(function.args) if arg is at_hand), None)
-    return default is not None and is_cuda_literal(module, default)
+    if default is not None:
+        return is_cuda_literal(module, default)
+    own = isinstance(at_hand, ast.Attribute) and module.text(at_hand.value) == "self"
+    cls = module.class_of(at_hand) if own else None
+    return cls is not None and _is_always_cuda(module, cls, module.text(at_hand))
+
+
+def _is_always_cuda(module: Module, cls: ast.ClassDef, shown: str) -> bool:
+    """Every `self.device = ...` of the class names a GPU, and so does what its property gives."""
+    values = [
+        each.value
+        for each in module.nodes(ast.Assign, cls)
+        if shown in map(module.text, each.targets)
+    ]
+    for method in cls.body:
+        if isinstance(method, ast.FunctionDef) and f"self.{method.name}" == shown:
+            given = [each.value for each in module.nodes(ast.Return, method) if each.value]
+            return len(given) == 1 and _is_always_cuda(module, cls, module.text(given[0]))
+    return bool(values) and all(_names_a_gpu(module, each) for each in values)
+
+
+def _names_a_gpu(module: Module, node: ast.expr) -> bool:
+    """`torch.device("cuda")`, or `torch.device(f"cuda:{rank}")`."""
+    if isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device" and node.args:
+        node = node.args[0]
+    if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+        return str(node.values[0].value).startswith("cuda:")
+    return is_cuda_literal(module, node)
 
 
 def _is_accelerator(module: Module, function: FunctionNode, node: ast.Name) -> bool:

@@ -16,6 +16,8 @@ _OF_AN_ADDRESS = (
 _KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
 _WEIGHTS = re.compile(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
 """Keys under which tensors lie in a file."""
+_PATHS_OF_THIS_RUN = frozenset({"best_model_path", "last_model_path"})
+"""Of Lightning's ModelCheckpoint."""
 
 
 class LoadWithoutMapLocation(Rule):
@@ -25,7 +27,8 @@ class LoadWithoutMapLocation(Rule):
     Flags `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without `map_location`.
     It is a warning where the result is used as weights or state (`load_state_dict`, `items()`, a
     key named for weights), and a note elsewhere, for files of a fixed name or address, in scripts,
-    and for the state of schedulers and samplers.
+    for the `best_model_path` that Lightning saved in the same run, and for the state of schedulers
+    and samplers.
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged.
 
     ## Why is this bad?
@@ -177,7 +180,14 @@ def _says_where(module: Module, call: ast.Call) -> bool:
 
 def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
+    near = near or _is_of_this_run(call)
     return near or _has_fixed_name(module, call) or _holds_numbers(module, call)
+
+
+def _is_of_this_run(call: ast.Call) -> bool:
+    """`checkpoint.best_model_path` of Lightning: the same process saved the file."""
+    source = call.args[0] if call.args else call.keywords[0].value
+    return isinstance(source, ast.Attribute) and source.attr in _PATHS_OF_THIS_RUN
 
 
 def _has_fixed_name(module: Module, call: ast.Call) -> bool:

@@ -437,3 +437,38 @@ def test_lengths_are_packed_with_on_the_cpu() -> None:
     """
     assert severity("NEW305", source.format(what="[each.shape[0] for each in parts]")) is None
     assert severity("NEW305", source.format(what="[0, 1]")) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [("torch.device(f'cuda:{rank}')", None), ("torch.device(rank)", Severity.WARNING)],
+)
+def test_an_object_that_is_for_gpus_alone(kept: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    class Worker:
+        def __init__(self, rank):
+            self._device = {kept}
+
+        @property
+        def device(self):
+            return self._device
+
+        def sums(self, rows):
+            rows = torch.tensor(rows).to(self.device)
+            return rows, torch.zeros(3).cuda()
+    """
+    assert severity("DEV510", source) is expected
+
+
+def test_the_same_run_saved_the_file() -> None:
+    source = """
+    import torch
+
+    def fit(trainer, model, checkpoint):
+        trainer.fit(model)
+        model.load_state_dict(torch.load(checkpoint.{path}))
+    """
+    assert severity("DEV506", source.format(path="best_model_path")) is Severity.NOTE
+    assert severity("DEV506", source.format(path="path")) is Severity.WARNING
