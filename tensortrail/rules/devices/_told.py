@@ -77,10 +77,10 @@ def _moved(module: Module, call: ast.Call, depth: int) -> ast.expr | None:
     if said is None:
         owner = receiver(call)
         return told_device(module, owner, depth - 1) if owner is not None else None
-    return said if _may_be_a_gpu(module, said) else None
+    return said if may_be_a_gpu(module, said) else None
 
 
-def _may_be_a_gpu(module: Module, said: ast.expr) -> bool:
+def may_be_a_gpu(module: Module, said: ast.expr) -> bool:
     """A value that may name one: a name or attribute, which is no tensor and not the CPU."""
     value = module.value_of(said)
     if names_a_gpu(module, said):

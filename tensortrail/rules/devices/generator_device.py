@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._generators import Draw, is_meant, unfit_draws
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
@@ -14,12 +15,14 @@ _RANDOM = tuple(f"torch.{name}" for name in "rand randn randint randperm normal"
 
 
 class GeneratorDevice(Rule):
-    """Random numbers are drawn with a generator of the caller, on a device it may not be of.
+    """Random numbers are drawn on a device that the generator is not of, or may not be of.
 
     ## What it does
-    Flags `torch.randn(..., generator=generator, device=device)` and the like in a function that
-    is given the generator and never asks for `generator.device`; also without `device=` where the
-    result is moved to another device.
+    Flags `torch.randn(..., generator=generator, device=device)` and the like where the generator
+    was made by `torch.Generator()`, which is one of the CPU, and a draw without `device=` from a
+    generator that was made on a device. A note is given in a function that is handed the generator
+    and never asks for `generator.device`; also without `device=` where the result is moved to
+    another device.
 
     ## Why is this bad?
     torch refuses a generator of another device than the tensor's. A seeded generator is usually
@@ -66,8 +69,57 @@ def step(sample: torch.Tensor, generator=None):
 """,
             lines=(4,),
         ),
+        Bad(
+            """\
+import torch
+
+def start(size, seed, device):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(size, generator=generator, device=device)
+""",
+            lines=(5,),
+            instead="""\
+import torch
+
+def start(size, seed, device):
+    generator = torch.Generator(device=device).manual_seed(seed)
+    return torch.randn(size, generator=generator, device=device)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Sampler:
+    def __init__(self, device):
+        self.device = device
+        self.generator = torch.Generator(device=device)
+
+    def order(self, size):
+        return torch.randperm(size, generator=self.generator)
+""",
+            lines=(9,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def start(size, seed, device):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(size, generator=generator).to(device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def start(size, seed, device):
+    generator = torch.Generator(device=device) if device != "mps" else torch.Generator()
+    return torch.randn(size, generator=generator, device=device)
+"""
+        ),
         Good(
             """\
 import torch
@@ -102,6 +154,20 @@ def order(size, generator=None):
                     f"`{generator.id}` is the caller's, and the numbers are {where}: "
                     "torch refuses a generator of another device",
                 )
+        for draw in unfit_draws(module):
+            yield self._unfit(module, draw)
+
+    def _unfit(self, module: Module, draw: Draw) -> Finding:
+        on = f"`{module.text(draw.on)}`" if draw.on is not None else "the CPU"
+        needs = f"`{one_line(module, draw.needs)}`" if draw.needs is not None else "the CPU"
+        return self.finding(
+            module,
+            draw.call,
+            f"the numbers are drawn on {needs} by a generator of {on}: torch refuses one of "
+            "another device",
+            severity=Severity.NOTE if is_meant(draw) else Severity.WARNING,
+            trail=[(draw.made, f"a generator of {on}")],
+        )
 
 
 def _generator(call: ast.Call) -> ast.Name | None:

@@ -1,0 +1,102 @@
+"""Generators that the program makes itself, and draws that need one of another device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.rules.devices._told import may_be_a_gpu, told_device
+from tensortrail.rules.shared.objects import called, keyword, receiver
+from tensortrail.rules.view import Module
+
+_FACTORIES = tuple(f"torch.{each}" for each in "rand randn randint randperm normal".split())
+_OF_THE_CPU = ("torch.utils.data.DataLoader", "torch.utils.data.random_split",
+               "torch.utils.data.RandomSampler")  # fmt: skip
+_IN_PLACE = tuple("normal_ uniform_ random_ bernoulli_ exponential_ log_normal_".split())
+_OF_A_TENSOR = ("torch.multinomial", "torch.bernoulli")
+
+
+class Draw(NamedTuple):
+    """A draw whose generator is of another device."""
+
+    call: ast.Call
+    made: ast.Call
+    """Where the generator was made."""
+    on: ast.expr | None
+    """The device of the generator, None for the CPU."""
+    needs: ast.expr | None
+    """The device of what is drawn, None for the default one."""
+
+
+def unfit_draws(module: Module) -> Iterator[Draw]:
+    """`torch.randn(n, generator=torch.Generator(), device=device)`, and the other way round."""
+    for call in (*module.calls(*_FACTORIES, *_OF_THE_CPU, *_OF_A_TENSOR, *_IN_PLACE),):
+        given = keyword(call, "generator")
+        made = _made(module, given) if given is not None else []
+        if not made or any(
+            guard.mentions("cpu", "cuda", "device") for guard in module.guards_of(call)
+        ):
+            continue
+        on = {_text(module, _device(each)) for each in made}
+        needs = _needed(module, call)
+        device = _device(made[0])
+        if len(on) == 1 and _differ(module, device, needs, call):
+            yield Draw(call, made[0], device, needs)
+
+
+def _made(module: Module, generator: ast.expr) -> list[ast.Call]:
+    """The calls that made it, on every path; nothing if one of them is not known."""
+    named = isinstance(generator, (ast.Name, ast.Attribute))
+    origins = module.value_of(generator).origins if named else (generator,)
+    made = [_maker(module, each) for each in origins]
+    return [each for each in made if each is not None] if None not in made else []
+
+
+def _maker(module: Module, node: ast.expr | None) -> ast.Call | None:
+    """`torch.Generator()` of `torch.Generator().manual_seed(3)`."""
+    while isinstance(node, ast.Call) and called(node) == "manual_seed":
+        if module.qualified(node.func) == "torch.manual_seed":
+            return node  # gives the one of the CPU
+        node = receiver(node)
+    is_one = isinstance(node, ast.Call) and module.qualified(node.func) == "torch.Generator"
+    return node if is_one and isinstance(node, ast.Call) else None
+
+
+def _device(made: ast.Call) -> ast.expr | None:
+    if called(made) != "Generator":
+        return None
+    said = made.args[0] if made.args else keyword(made, "device")
+    return None if isinstance(said, ast.Constant) and said.value in (None, "cpu") else said
+
+
+def _needed(module: Module, call: ast.Call) -> ast.expr | None:
+    """The device of what is drawn, as far as the call or its tensor says it."""
+    owner = receiver(call)
+    if called(call) in _IN_PLACE and owner is not None:
+        return told_device(module, owner)
+    if module.qualified(call.func) in _OF_A_TENSOR:
+        return told_device(module, call.args[0]) if call.args else None
+    said = keyword(call, "device")
+    return None if isinstance(said, ast.Constant) and said.value in (None, "cpu") else said
+
+
+def _differ(module: Module, on: ast.expr | None, needs: ast.expr | None, call: ast.Call) -> bool:
+    if on is None:
+        return needs is not None and (isinstance(needs, ast.Call) or may_be_a_gpu(module, needs))
+    by_default = module.qualified(call.func) in (*_FACTORIES, *_OF_THE_CPU)
+    plain = needs is None and by_default and keyword(call, "device") is None
+    return plain and may_be_a_gpu(module, on) and module.gpu_made_default() is None
+
+
+def is_meant(draw: Draw) -> bool:
+    """`torch.Generator("cpu")`: who writes that may know of a backend that takes it."""
+    return (
+        draw.on is None
+        and bool(draw.made.args or draw.made.keywords)
+        and (called(draw.made) == "Generator")
+    )
+
+
+def _text(module: Module, node: ast.expr | None) -> str:
+    return module.text(node) if node is not None else ""
