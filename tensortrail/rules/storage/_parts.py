@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
+from tensortrail.rules.places import What
 from tensortrail.rules.shared.objects import called, receiver
 
 _PIECES = ("chunk", "split", "tensor_split", "unbind")
@@ -48,7 +49,10 @@ def _put_into(module: Module, name: ast.Name) -> Iterator[ast.expr]:
 def _is_part(module: Module, value: ast.expr, depth: int = _DEPTH) -> bool:
     """A view of something larger: a piece of a split, a `narrow`."""
     if isinstance(value, ast.Subscript):
-        return _are_pieces(module, value.value)
+        return _are_pieces(module, value.value) or _is_rows(module, value)
+    if isinstance(value, ast.Call) and called(value) == "detach":
+        owner = receiver(value)
+        return owner is not None and _is_part(module, owner, depth)
     if isinstance(value, ast.Call):
         return called(value) == "narrow" and receiver(value) is not None
     if not isinstance(value, ast.Name) or not depth:
@@ -77,6 +81,51 @@ def _are_pieces(module: Module, node: ast.expr) -> bool:
     """`x.chunk(4)`, `torch.split(x, sizes)`, and names of them."""
     origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
     return any(_splits(module, each) for each in origins)
+
+
+def is_named_rows(module: Module, value: ast.expr) -> bool:
+    """Rows that were bound to a name elsewhere: dumps for debugging are often such."""
+    origins = module.value_of(value).origins if isinstance(value, ast.Name) else ()
+    return any(isinstance(each, ast.Subscript) and _is_rows(module, each) for each in origins)
+
+
+def _is_rows(module: Module, value: ast.Subscript) -> bool:
+    """`weight[:10]`, `weight[3]`: a view, which an index by a tensor or a list is not."""
+    index = value.slice.elts if isinstance(value.slice, ast.Tuple) else [value.slice]
+    if not all(_is_plain_index(module, each) for each in index):
+        return False
+    whole = all(isinstance(e, ast.Slice) and e.lower is e.upper is None for e in index)
+    return not whole and _is_tensor(module, value.value)
+
+
+def _is_plain_index(module: Module, index: ast.expr) -> bool:
+    """A slice, a number, or the number that a loop counts."""
+    if isinstance(index, ast.Slice):
+        return True
+    if isinstance(index, ast.Name):
+        return any(isinstance(each, ast.For) and _counts(each, index.id)
+                   for each in module.ancestors(index))  # fmt: skip
+    number = index.operand if isinstance(index, ast.UnaryOp) else index
+    return isinstance(number, ast.Constant) and isinstance(number.value, int)
+
+
+def _counts(loop: ast.For, name: str) -> bool:
+    """`i` of `for i in range(n)` and of `for i, x in enumerate(xs)`."""
+    if not isinstance(loop.iter, ast.Call):
+        return False
+    target = loop.target
+    if called(loop.iter) == "enumerate" and isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    counted = called(loop.iter) in ("range", "enumerate")
+    return counted and isinstance(target, ast.Name) and target.id == name
+
+
+def _is_tensor(module: Module, node: ast.expr) -> bool:
+    if module.value_of(node).is_tensor:
+        return module.value_of(node).sure
+    function = module.function_of(node)
+    held = module.places(function or module.top).seen.get(node)
+    return held is not None and held.what is What.TENSOR
 
 
 def _splits(module: Module, node: ast.expr) -> bool:

@@ -10,7 +10,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sizes import MB, size
-from tensortrail.rules.storage._parts import parts_saved
+from tensortrail.rules.storage._parts import is_named_rows, parts_saved
 
 _WRITES_STORAGES = "torch.save"
 """Other writers write the elements of a tensor, not the storage it lies in."""
@@ -35,10 +35,11 @@ class SliceSavedWhole(Rule):
     """A view is saved, and the whole storage it looks into is written with it.
 
     ## What it does
-    In code: flags `torch.save` of a piece that `chunk`, `split`, `unbind` or `narrow` gave, by
-    itself or in a dict, without `.clone()`. In a recorded run: reports a `torch.save` that writes
-    a storage at least twice as large as all parts of it that belong into the file, if at least
-    1 MB is written for nothing.
+    In code: flags `torch.save` of a piece that `chunk`, `split`, `unbind` or `narrow` gave, and of
+    rows of a tensor (`x[:10]`, `x[3]`), by itself or in a dict, without `.clone()`; a note where
+    the rows have a name of their own. In a recorded run: reports a `torch.save` that writes a
+    storage at least twice as large as all parts of it that belong into the file, if at least 1 MB
+    is written for nothing.
 
     ## Why is this bad?
     `torch.save` writes storages, so that views of one storage are still views of one after
@@ -57,7 +58,10 @@ class SliceSavedWhole(Rule):
     name = "slice-saved-whole"
     since = "0.2.0"
     severity = Severity.WARNING
-    triggers = tuple(("save(", f"{each}(") for each in ("chunk", "split", "unbind", "narrow"))
+    triggers = (
+        "torch.save(",
+        *(("save(", f"{each}(") for each in ("chunk", "split", "unbind", "narrow")),
+    )
 
     bad = (
         Bad(
@@ -98,8 +102,46 @@ def write_rank(state, rank, ranks):
     torch.save(mine, f"rank-{rank}.pt")
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def write_embeddings(model, sequences, paths):
+    found = torch.stack([model(each) for each in sequences])
+    for i, path in enumerate(paths):
+        torch.save({"mean": found[i, 1:].detach()}, path)
+""",
+            lines=(6,),
+            fixed="""\
+import torch
+
+def write_embeddings(model, sequences, paths):
+    found = torch.stack([model(each) for each in sequences])
+    for i, path in enumerate(paths):
+        torch.save({"mean": found[i, 1:].detach().clone()}, path)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def write_embeddings(model, sequences, path, chosen):
+    found = torch.stack([model(each) for each in sequences])
+    torch.save(found[chosen], path)
+    torch.save(found[:], path)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def write_last(states: list, path):
+    torch.save(states[-1], path)
+    torch.save(states[:3], path)
+"""
+        ),
         Good(
             """\
 import torch
@@ -145,6 +187,7 @@ def write_all(weight, ranks):
                 f"`{text}` is a part of a larger tensor, and `torch.save` writes all of the "
                 "storage it lies in: each file is as large as the whole",
                 confidence=Confidence.MEDIUM,
+                severity=Severity.NOTE if is_named_rows(module, part) else None,
                 trail=[(part, "a view of something larger")],
                 fixes=[module.fix("save a copy of the part", Safety.UNSAFE, edit)],
             )
