@@ -166,22 +166,30 @@ def is_for_cuda(module: Module, function: FunctionNode, at_hand: ast.AST) -> boo
     default = next((said for arg, said in with_defaults(function.args) if arg is at_hand), None)
     if default is not None:
         return is_cuda_literal(module, default)
-    own = isinstance(at_hand, ast.Attribute) and module.text(at_hand.value) == "self"
-    cls = module.class_of(at_hand) if own else None
-    return cls is not None and _is_always_cuda(module, cls, module.text(at_hand))
+    name = _own_attribute(at_hand)
+    cls = module.class_of(at_hand) if name else None
+    return cls is not None and _is_always_cuda(module, cls, name)
 
 
-def _is_always_cuda(module: Module, cls: ast.ClassDef, shown: str) -> bool:
-    """Every `self.device = ...` of the class names a GPU, and so does what its property gives."""
+def _own_attribute(node: ast.AST) -> str:
+    """`device` of `self.device`."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.attr if node.value.id == "self" else ""
+    return ""
+
+
+def _is_always_cuda(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """Every `self.device = ...` of the class names a GPU; so does what its property gives."""
+    for method in cls.body:
+        if isinstance(method, ast.FunctionDef) and method.name == name:
+            given = [_own_attribute(e.value) for e in module.nodes(ast.Return, method) if e.value]
+            name = given[0] if len(given) == 1 else ""
+            break
     values = [
         each.value
         for each in module.nodes(ast.Assign, cls)
-        if shown in map(module.text, each.targets)
+        if name and name in map(_own_attribute, each.targets)
     ]
-    for method in cls.body:
-        if isinstance(method, ast.FunctionDef) and f"self.{method.name}" == shown:
-            given = [each.value for each in module.nodes(ast.Return, method) if each.value]
-            return len(given) == 1 and _is_always_cuda(module, cls, module.text(given[0]))
     return bool(values) and all(_names_a_gpu(module, each) for each in values)
 
 
