@@ -59,7 +59,7 @@ def _passed(
     for call in module.nodes(ast.Call, outermost_of(module, function)):
         members = [places.seen.get(each) for each in _members(call)]
         own = [each for each in members if each is not None and _is_from(each, function, made)]
-        if all(each.may_be_scalar for each in own) or _takes_anything(call):
+        if all(each.may_be_scalar for each in own) or takes_anything(call):
             continue  # a number is taken from the CPU
         name = module.qualified(call.func)
         if name.startswith("torch.") and not name.startswith("torch.ops."):
@@ -101,7 +101,7 @@ def _goes_along(held: Held) -> bool:
     return known and all(each.where in _FOLLOWS for each in held.places)
 
 
-def _takes_anything(call: ast.Call) -> bool:
+def takes_anything(call: ast.Call) -> bool:
     func = call.func
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
     return name in _TAKES_ANYTHING

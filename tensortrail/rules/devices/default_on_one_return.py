@@ -52,7 +52,7 @@ class DefaultOnOneReturn(Rule):
     name = "default-on-one-return"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    explains = ("DEV532",)
+    explains = ("DEV532", "DEV552")
     triggers = tuple(("torch", name, "return") for name in FACTORIES)
     shape = (
         re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),

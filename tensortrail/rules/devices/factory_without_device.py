@@ -66,7 +66,7 @@ class FactoryWithoutDevice(Rule):
     name = "factory-without-device"
     since = "0.2.0"
     severity = Severity.WARNING
-    explains = ("DEV526", "DEV528", "DEV532", "DEV534", "NEW305")
+    explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (
         re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),

@@ -87,7 +87,7 @@ class MadeBesideOthers(Rule):
     severity = Severity.WARNING
     notes = False
     confidence = Confidence.MEDIUM
-    explains = ("DEV526", "DEV528", "DEV534")
+    explains = ("DEV526", "DEV528", "DEV534", "DEV552")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (
         re.compile(

@@ -57,7 +57,7 @@ class TwinWithoutDevice(Rule):
     severity = Severity.WARNING
     notes = False
     confidence = Confidence.MEDIUM
-    explains = ("DEV526", "DEV528")
+    explains = ("DEV526", "DEV528", "DEV552")
     triggers = (("torch", "device="), ("torch", "device ="))
     bad = (
         Bad(

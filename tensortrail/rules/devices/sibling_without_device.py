@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._company import may_be_given_a_device
+from tensortrail.rules.devices._customs import MAKERS, is_explained, is_factory_of_torch, named
+from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._makers import FACTORIES
+from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.view import FunctionNode
+
+_CHOSEN = re.compile(
+    r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit|captur"
+)
+"""Words of conditions under which the CPU is meant."""
+_ELSEWHERE = frozenset({"pin_memory", "out", "generator"})
+"""Arguments that say where the tensor lies, or who makes it."""
+_OF_NUMBERS = frozenset({Kind.WRITTEN_TOGETHER, Kind.SAME_CALLEE})
+"""Ways of a tensor without dimension that say something: elsewhere it may be on any device."""
+_ENOUGH = {Kind.ATTRIBUTES: 2}
+
+
+class Sibling(NamedTuple):
+    call: ast.Call
+    """Given a device, or moved to one."""
+    kind: Kind
+    taken: ast.AST
+    """What takes the one without device in the same way."""
+
+
+class SiblingWithoutDevice(Rule):
+    """All that goes one way in a function is put on a device, and one tensor is not.
+
+    ## What it does
+    Reports a factory of torch without `device`, in a function whose other factories are all given
+    one, if the tensor goes where a tensor goes that is given a device or moved to one: into the
+    same call, list, tuple or mapping, into another call of the same function as the same
+    argument, or under the same name in the other branch of a condition; or if two or more others
+    are kept as attributes or entries of the same object beside it.
+
+    Nothing is reported for an index, for a result that is moved, copied or read out later, where a
+    condition about devices or types leads to it, for memory that is pinned, in what prepares data
+    or exports, and for a tensor without a dimension unless the others are numbers in the same
+    literal or arguments of the same function.
+
+    ## Why is this bad?
+    What goes one way is used in one way. This tensor lies on the default device, usually the CPU,
+    and its siblings are where the caller wants them.
+
+    ## Fix safety
+    No fix is offered: several devices may be at hand.
+
+    ## References
+    - pytorch documentation, "Tensor attributes", `torch.device`
+    """
+
+    code = "DEV552"
+    name = "sibling-without-device"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    explains = ("DEV526", "DEV528")
+    triggers = tuple(("torch", "device", name) for name in FACTORIES)
+    bad = (
+        Bad(
+            "import torch\n\n\ndef counters(fabric):\n    return keep({\n"
+            "        'rows': torch.tensor(0, device=fabric.device),\n"
+            "        'words': torch.tensor(0),\n    })\n",
+            lines=(7,),
+            instead="import torch\n\n\ndef counters(fabric):\n    return keep({\n"
+            "        'rows': torch.tensor(0, device=fabric.device),\n"
+            "        'words': torch.tensor(0, device=fabric.device),\n    })\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef example(self, n):\n    device = next(self.parameters()).device\n"
+            "    rows = torch.randn(1, n, device=device)\n"
+            "    weights = torch.rand(n, 2).round().float()\n    return rows, weights\n",
+            lines=(7,),
+        ),
+        Bad(
+            "import torch\n\n\ndef shared(group, own, batch, device, n):\n"
+            "    size = batch.total().to(device)\n    spent = torch.tensor(own.seconds)\n"
+            "    group.reduce(size, op='sum')\n    group.reduce(spent, op='sum')\n"
+            "    return size / spent\n",
+            lines=(6,),
+        ),
+        Bad(
+            "import torch\n\n\nclass Decoder:\n    def start(self, x, n):\n"
+            "        self.hidden = torch.zeros(1, device=x.device).repeat(n, 4)\n"
+            "        self.cell = torch.zeros(1).repeat(n, 8)\n"
+            "        self.context = torch.zeros(n, 2, device=x.device)\n",
+            lines=(7,),
+        ),
+        Bad(
+            "import torch\n\n\ndef dropped(labels, kept, share):\n    if kept is None:\n"
+            "        left = torch.rand(len(labels), device=labels.device) < share\n    else:\n"
+            "        left = torch.tensor(kept) == 1\n    return labels.masked_fill(left, 0)\n",
+            lines=(8,),
+        ),
+    )
+    good = (
+        Good(
+            "import torch\n\n\ndef tables(theta, n, steps):\n"
+            "    rates = 1.0 / theta ** (torch.arange(0, n, 2) / n)\n"
+            "    at = torch.arange(steps, device=rates.device)\n    return torch.outer(at, rates)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef example(x, n):\n    rows = torch.randn(1, n, device=x.device)\n"
+            "    weights = torch.rand(n, 2)\n    return rows, weights.to(x.device)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef buffers(self, n, device):\n"
+            "    self.rows = torch.empty(n, device=device)\n"
+            "    self.columns = torch.empty(n, device=device)\n"
+            "    self.counts = torch.empty(n, pin_memory=True)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef best(x):\n    top = torch.tensor(0.0, device=x.device)\n"
+            "    at = torch.tensor(0)\n    return top, at\n"
+        ),
+        Good(
+            "import torch\n\n\ndef example(x, n, capturable):\n"
+            "    rows = torch.randn(n, device=x.device)\n"
+            "    step = torch.ones(n, device=x.device) if capturable else torch.ones(n)\n"
+            "    return rows, step\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls(*FACTORIES):
+            function = module.function_of(call)
+            if function is None or not _may_be_forgotten(module, function, call):
+                continue
+            found = _siblings(module, function, call)
+            if found and not is_explained(module, call, [each.call for each in found]):
+                yield self._reported(module, call, found)
+
+    def _reported(self, module: Module, call: ast.Call, found: Sequence[Sibling]) -> Finding:
+        first = found[0]
+        taken = first.kind.value.format(getattr(first.taken, "lineno", call.lineno))
+        return self.finding(
+            module,
+            call,
+            f"this is given no device, and the tensor of line {first.call.lineno} lies on "
+            f"`{_device_of(module, first.call)}`; {taken}",
+            trail=tuple((each.call, "put on a device") for each in found[:2]),
+        )
+
+
+def _device_of(module: Module, call: ast.Call) -> str:
+    said = said_device(module, call)
+    return module.text(said) if said is not None else ""
+
+
+def _may_be_forgotten(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    if not may_be_given_a_device(module, call) or _ELSEWHERE & named(call):
+        return False
+    if sets_up(function) and not any("device" in each for each in _parameters(function)):
+        return False
+    if any(isinstance(each, ast.IfExp) for each in module.ancestors(call)):
+        return False
+    if any(_CHOSEN.search(each.text) for each in module.guards_of(call)):
+        return False
+    return not is_beforehand(module, call) and not _holds_nothing(call)
+
+
+def _parameters(function: FunctionNode) -> set[str]:
+    return {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+
+
+def _holds_nothing(call: ast.Call) -> bool:
+    """`torch.empty(0)` stands for a tensor that is not there."""
+    size = call.args[0] if len(call.args) == 1 else None
+    return isinstance(size, ast.Constant) and size.value == 0 and called(call) == "empty"
+
+
+def _siblings(module: Module, function: FunctionNode, call: ast.Call) -> list[Sibling]:
+    """Tensors that were put on a device and go the same way, if no other was left without."""
+    placed = module.once(_placed, function)
+    if not placed or not any(each is not call for each in placed):
+        return []
+    made = [each for each in module.calls(*MAKERS, inside=function) if each is not call]
+    if any(_is_left(module, each) for each in made):
+        return []
+    mine = ways(module, function, call)
+    target = bound(module, call)
+    own = {each.id for each in ast.walk(target or ast.Pass()) if isinstance(each, ast.Name)}
+    found = [
+        Sibling(other, way.kind, mine[way])
+        for other in placed
+        if _device_of(module, other).partition(".")[0] not in own
+        for way in ways(module, function, other)
+        if way in mine and _says_something(module, function, call, way)
+    ]
+    return [each for each in found if _are_enough(found, each.kind)]
+
+
+def _placed(module: Module, function: FunctionNode) -> list[ast.Call]:
+    """Factories and moves of the function that are given a device which is a value."""
+    made = (each for each in module.calls(*MAKERS, inside=function) if _is_own(module, each))
+    moved = (each for each in module.calls("to", inside=function) if not each.keywords)
+    return [
+        each
+        for each in (*made, *moved)
+        if module.function_of(each) is function and "device" in _device_of(module, each)
+    ]
+
+
+def _is_own(module: Module, call: ast.Call) -> bool:
+    return is_factory_of_torch(module, call)
+
+
+def _is_left(module: Module, call: ast.Call) -> bool:
+    """Another factory is given no device, or the CPU: the function knows of both."""
+    if not is_factory_of_torch(module, call) or None in named(call):
+        return False
+    said = _device_of(module, call)
+    return not said or "cpu" in said
+
+
+def _says_something(module: Module, function: FunctionNode, call: ast.Call, way: Way) -> bool:
+    held = module.places(function).seen.get(call)
+    return held is None or not held.may_be_scalar or way.kind in _OF_NUMBERS
+
+
+def _are_enough(found: Sequence[Sibling], kind: Kind) -> bool:
+    return len({each.call for each in found if each.kind is kind}) >= _ENOUGH.get(kind, 1)
