@@ -26,6 +26,7 @@ class Kind(Enum):
     WRITTEN_TOGETHER = "line {} holds both"
     HELD_TOGETHER = "line {} puts both together"
     ATTRIBUTES = "line {} keeps it as the others are kept"
+    RETURNED = "the function returns it"
     OTHER_BRANCH = "line {} binds the same name to it in the other branch"
 
 
@@ -54,10 +55,10 @@ def _uses(
 ) -> Iterator[tuple[ast.expr, bool]]:
     """The call, and the later reads of the name it is bound to; whether it is the call."""
     yield _whole(module, made), True
-    target = bound(module, made)
+    target, end = bound(module, made), module.statement_of(made).end_lineno or made.lineno
     for node in module.nodes(ast.Name, function) if isinstance(target, ast.Name) else ():
         same = isinstance(target, ast.Name) and node.id == target.id
-        if same and isinstance(node.ctx, ast.Load) and node.lineno >= made.lineno:
+        if same and isinstance(node.ctx, ast.Load) and node.lineno > end:
             yield _whole(module, node), False
 
 
@@ -87,6 +88,8 @@ def _lies_with(above: ast.expr, node: ast.expr) -> bool:
 def _taken(module: Module, use: ast.expr, is_made: bool) -> Iterator[tuple[Way, ast.AST]]:
     argument: ast.AST = use
     above = module.parent(use)
+    if isinstance(use, ast.BinOp):
+        yield Way(Kind.ONE_CALL, id(use)), use
     if isinstance(above, (ast.keyword, ast.Starred)):
         argument, above = above, module.parent(above)
     if isinstance(above, ast.Call):

@@ -9,7 +9,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._company import may_be_given_a_device
+from tensortrail.rules.devices._company import is_returned, may_be_given_a_device
 from tensortrail.rules.devices._customs import MAKERS, is_explained, is_factory_of_torch, named
 from tensortrail.rules.devices._lying import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
@@ -26,7 +26,9 @@ _ELSEWHERE = frozenset({"pin_memory", "out", "generator"})
 """Arguments that say where the tensor lies, or who makes it."""
 _OF_NUMBERS = frozenset({Kind.WRITTEN_TOGETHER, Kind.SAME_CALLEE})
 """Ways of a tensor without dimension that say something: elsewhere it may be on any device."""
-_ENOUGH = {Kind.ATTRIBUTES: 2}
+_OF_MOVES = frozenset({Kind.ONE_CALL, Kind.SAME_CALLEE})
+"""Ways that say something beside a tensor that was moved to a device, not made there."""
+_ENOUGH = {Kind.ATTRIBUTES: 2, Kind.RETURNED: 2}
 
 
 class Sibling(NamedTuple):
@@ -44,8 +46,9 @@ class SiblingWithoutDevice(Rule):
     Reports a factory of torch without `device`, in a function whose other factories are all given
     one, if the tensor goes where a tensor goes that is given a device or moved to one: into the
     same call, list, tuple or mapping, into another call of the same function as the same
-    argument, or under the same name in the other branch of a condition; or if two or more others
-    are kept as attributes or entries of the same object beside it.
+    argument, or under the same name in the other branch of a condition; if two or more others
+    are kept as attributes or entries of the same object beside it; or if the function returns it,
+    and two others or more are made on a device that the function is given.
 
     Nothing is reported for an index, for a result that is moved, copied or read out later, where a
     condition about devices or types leads to it, for memory that is pinned, in what prepares data
@@ -104,6 +107,19 @@ class SiblingWithoutDevice(Rule):
             "        left = torch.rand(len(labels), device=labels.device) < share\n    else:\n"
             "        left = torch.tensor(kept) == 1\n    return labels.masked_fill(left, 0)\n",
             lines=(8,),
+        ),
+        Bad(
+            "import torch\n\n\ndef waves(n, width, device):\n    table = torch.zeros(n, width)\n"
+            "    at = torch.arange(n, device=device)[:, None]\n"
+            "    rates = torch.arange(width, device=device)[None]\n"
+            "    table[:, :] = torch.sin(at * rates)\n    return table\n",
+            lines=(5,),
+        ),
+        Bad(
+            "import torch\n\n\ndef normed(batch, key, middle, spread):\n    x = batch[key]\n"
+            "    left = torch.full((3, 1), middle, device=x.device)\n"
+            "    width = torch.full((3, 2), spread)\n    batch['x'] = (x - left) / width\n",
+            lines=(7,),
         ),
     )
     good = (
@@ -200,24 +216,36 @@ def _siblings(module: Module, function: FunctionNode, call: ast.Call) -> list[Si
         for other in placed
         if _device_of(module, other).partition(".")[0] not in own
         for way in ways(module, function, other)
-        if way in mine and _says_something(module, function, call, way)
+        if way in mine and _says_something(module, function, call, other, way)
     ]
+    found += _returned_beside(module, function, call, placed)
     return [each for each in found if _are_enough(found, each.kind)]
+
+
+def _returned_beside(
+    module: Module, function: FunctionNode, call: ast.Call, placed: Sequence[ast.Call]
+) -> Iterator[Sibling]:
+    """Of a function that gives back the tensor, what is made on the device it is given."""
+    given = _parameters(function)
+    places = module.places(function)
+    held = places.seen.get(call)
+    if held is None or held.may_be_scalar or not is_returned(module, function, places, call):
+        return
+    for other in placed:
+        if is_factory_of_torch(module, other) and _device_of(module, other) in given:
+            yield Sibling(other, Kind.RETURNED, call)
 
 
 def _placed(module: Module, function: FunctionNode) -> list[ast.Call]:
     """Factories and moves of the function that are given a device which is a value."""
-    made = (each for each in module.calls(*MAKERS, inside=function) if _is_own(module, each))
+    makers = module.calls(*MAKERS, inside=function)
+    made = (each for each in makers if is_factory_of_torch(module, each))
     moved = (each for each in module.calls("to", inside=function) if not each.keywords)
     return [
         each
         for each in (*made, *moved)
         if module.function_of(each) is function and "device" in _device_of(module, each)
     ]
-
-
-def _is_own(module: Module, call: ast.Call) -> bool:
-    return is_factory_of_torch(module, call)
 
 
 def _is_left(module: Module, call: ast.Call) -> bool:
@@ -228,7 +256,12 @@ def _is_left(module: Module, call: ast.Call) -> bool:
     return not said or "cpu" in said
 
 
-def _says_something(module: Module, function: FunctionNode, call: ast.Call, way: Way) -> bool:
+def _says_something(
+    module: Module, function: FunctionNode, call: ast.Call, other: ast.Call, way: Way
+) -> bool:
+    """What is moved is passed on beside anything; and a number may be on any device."""
+    if not is_factory_of_torch(module, other) and way.kind not in _OF_MOVES:
+        return False
     held = module.places(function).seen.get(call)
     return held is None or not held.may_be_scalar or way.kind in _OF_NUMBERS
 
