@@ -7,7 +7,9 @@ import re
 
 from tensortrail.rules.view import FunctionNode, Module
 
-_OF_DATA = re.compile(r"(Dataset|Collator|Collate|TaskEncoder|FeatureExtractor|ImageProcessor|VideoProcessor)$")
+_OF_DATA = re.compile(
+    r"(Dataset|Collator|Collate|TaskEncoder|FeatureExtractor|ImageProcessor|VideoProcessor)$"
+)
 """How the names of classes end whose methods prepare what a loop moves later."""
 _OF_FILES = re.compile(r"(^|_)(export|exporter|convert|converter|onnx)(_|$)")
 _FOLDERS = frozenset({"tools", "converters", "model_converter"})

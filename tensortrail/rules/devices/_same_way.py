@@ -55,10 +55,11 @@ def _uses(
 ) -> Iterator[tuple[ast.expr, bool]]:
     """The call, and the later reads of the name it is bound to; whether it is the call."""
     yield _whole(module, made), True
-    target, end = bound(module, made), module.statement_of(made).end_lineno or made.lineno
+    target, statement = bound(module, made), module.statement_of(made)
+    end = statement.end_lineno or 0, statement.end_col_offset or 0
     for node in module.nodes(ast.Name, function) if isinstance(target, ast.Name) else ():
         same = isinstance(target, ast.Name) and node.id == target.id
-        if same and isinstance(node.ctx, ast.Load) and node.lineno > end:
+        if same and isinstance(node.ctx, ast.Load) and (node.lineno, node.col_offset) > end:
             yield _whole(module, node), False
 
 

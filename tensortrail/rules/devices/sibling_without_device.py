@@ -202,7 +202,7 @@ def _holds_nothing(call: ast.Call) -> bool:
 
 def _siblings(module: Module, function: FunctionNode, call: ast.Call) -> list[Sibling]:
     """Tensors that were put on a device and go the same way, if no other was left without."""
-    placed = module.once(_placed, function)
+    placed = [each for each in module.once(_placed, function) if _is_of(module, function, each)]
     if not placed or not any(each is not call for each in placed):
         return []
     made = [each for each in module.calls(*MAKERS, inside=function) if each is not call]
@@ -238,14 +238,25 @@ def _returned_beside(
 
 def _placed(module: Module, function: FunctionNode) -> list[ast.Call]:
     """Factories and moves of the function that are given a device which is a value."""
-    makers = module.calls(*MAKERS, inside=function)
-    made = (each for each in makers if is_factory_of_torch(module, each))
+    made = module.calls(*MAKERS, inside=function)
     moved = (each for each in module.calls("to", inside=function) if not each.keywords)
     return [
-        each
-        for each in (*made, *moved)
-        if module.function_of(each) is function and "device" in _device_of(module, each)
+        *(each for each in made if _is_made_there(module, each)),
+        *(each for each in moved if "device" in _device_of(module, each)),
     ]
+
+
+def _is_of(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    return module.function_of(call) is function
+
+
+def _is_made_there(module: Module, call: ast.Call) -> bool:
+    said = said_device(module, call)
+    return (
+        is_factory_of_torch(module, call)
+        and said is not None
+        and not isinstance(said, ast.Constant)
+    )
 
 
 def _is_left(module: Module, call: ast.Call) -> bool:
