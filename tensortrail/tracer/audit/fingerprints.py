@@ -19,6 +19,8 @@ ROWS, COLUMNS = 64, 256
 """Of words, in a piece. It stays in the cache of a CPU, and is too small for torch to wake other
 threads, which would wait for each other on a busy machine."""
 PIECES_ON_A_GPU = 512
+PIECES_ON_ONE_THREAD = 8
+"""Fewer calls for the same numbers, where torch has no other threads that it could wake."""
 MIX = -7046029254386353131
 """0x9E3779B97F4A7C15 as torch takes it."""
 UNITS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
@@ -79,8 +81,9 @@ def fingerprint_of(tensor: Tensor) -> Fingerprint:
 
 def _sums(words: Tensor) -> tuple[Tensor, Tensor]:
     """For each piece, as a table, the sums of its rows and columns; and the sum of all."""
-    step = ROWS * COLUMNS * at_once(words)
     count = -(-words.numel() // (ROWS * COLUMNS))
+    several = max(1, min(at_once(words), count))
+    step = ROWS * COLUMNS * several
     found = torch.empty((count, ROWS + COLUMNS), dtype=torch.int64, device=words.device)
     mixed, moved = (torch.zeros(step, dtype=torch.int64, device=words.device) for _ in range(2))
     for place, start in enumerate(range(0, words.numel(), step)):
@@ -89,7 +92,7 @@ def _sums(words: Tensor) -> tuple[Tensor, Tensor]:
         if len(piece) < step:
             mixed[len(piece) :].zero_()
         table = mixed.view(-1, ROWS, COLUMNS)
-        first = place * at_once(words)
+        first = place * several
         into = found[first : first + len(table)]
         table = table[: len(into)]
         torch.sum(table, 2, out=into[:, :ROWS])
@@ -99,7 +102,9 @@ def _sums(words: Tensor) -> tuple[Tensor, Tensor]:
 
 def at_once(words: Tensor) -> int:
     """How many pieces are worked on together."""
-    return 1 if words.device.type == "cpu" else PIECES_ON_A_GPU
+    if words.device.type != "cpu":
+        return PIECES_ON_A_GPU
+    return PIECES_ON_ONE_THREAD if torch.get_num_threads() == 1 else 1
 
 
 def _mix(piece: Tensor, mixed: Tensor, moved: Tensor) -> None:
