@@ -97,6 +97,14 @@ DEFAULT_OF_AN_ARGUMENT = """
         by = torch.tensor([0.0]{device}).repeat(center.size(0)) if by is None else by
         return torch.stack([by, torch.ones(center.size(0), device=device)])
     """
+WRITTEN_BY_INDEX = """
+    import torch
+
+    def filled(table, rows, n, device):
+        table = table.to(device)
+        table.index_copy_(0, torch.arange(n{device}), rows.to(device))
+        return table
+    """
 
 
 @pytest.mark.parametrize(
@@ -108,6 +116,7 @@ DEFAULT_OF_AN_ARGUMENT = """
         (SCRIPT, {"moved": ""}, {"moved": ".to(device)"}, "DEV524", 9),
         (LOADED_BY_A_HELPER, {"moved": ""}, {"moved": ".to(model.device)"}, "DEV524", 14),
         (BACKWARD, {"device": ""}, {"device": ", device=x.device"}, "DEV521", 13),
+        (WRITTEN_BY_INDEX, {"device": ""}, {"device": ", device=device"}, "DEV521", 6),
         (TABLE_OF_A_PLAIN_OBJECT, {"moved": ""}, {"moved": ".to(x.device)"}, "DEV521", 7),
     ],
 )
