@@ -21,10 +21,10 @@ _OF_FORM = frozenset({"broadcast_tensors", "broadcast_shapes", "broadcast_to"})
 
 
 class Kind(Enum):
-    ONE_CALL = "line {} takes both"
+    ONE_CALL = "line {} takes it where it takes that"
     SAME_CALLEE = "line {} takes it as another line takes that"
     WRITTEN_TOGETHER = "line {} holds both"
-    HELD_TOGETHER = "line {} puts both together"
+    HELD_TOGETHER = "line {} puts it where it puts that"
     ATTRIBUTES = "line {} keeps it as the others are kept"
     RETURNED = "the function returns it"
     OTHER_BRANCH = "line {} binds the same name to it in the other branch"
