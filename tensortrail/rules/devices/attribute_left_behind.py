@@ -7,6 +7,7 @@ from typing import NamedTuple
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._carried_state import Carried, carried_states
 from tensortrail.rules.devices._lying import (
     certainly,
     described,
@@ -30,7 +31,8 @@ class AttributeLeftBehind(Rule):
     device while the module was set up, together with a parameter, a buffer, an argument of
     `forward` or a tensor that was put on a device.
 
-    Nothing is reported if the attribute is set again elsewhere, if `to` or `_apply` of the class
+    Nothing is reported if the attribute is set again elsewhere (but for the state of a layer, as in
+    `out, self.hidden = self.rnn(x, self.hidden)`), if `to` or `_apply` of the class
     takes it along, if it is moved on the way to the operation, or if it has no dimension.
     It is a note in a class or file that works on the CPU, such as an export.
 
@@ -97,8 +99,27 @@ class Weighted(nn.Module):
             "    def forward(self, x):\n        return self.proj(x) * self.steps[0]\n",
             lines=(9,),
         ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Carrying(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.rnn = nn.LSTM(n, n)\n"
+            "        self.hidden = (torch.zeros(1, 1, n), torch.zeros(1, 1, n))\n\n"
+            "    def forward(self, x):\n"
+            "        out, self.hidden = self.rnn(x, self.hidden)\n        return out\n",
+            lines=(9,),
+        ),
     )
     good = (
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Carrying(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.rnn = nn.LSTM(n, n)\n"
+            "        self.hidden = (torch.zeros(1, 1, n), torch.zeros(1, 1, n))\n\n"
+            "    def begin(self, x):\n"
+            "        self.hidden = tuple(each.to(x.device) for each in self.hidden)\n\n"
+            "    def forward(self, x):\n"
+            "        out, self.hidden = self.rnn(x, self.hidden)\n        return out\n"
+        ),
         Good(
             "import torch\nfrom torch import nn\n\n\nclass Weighted(nn.Module):\n"
             "    def __init__(self, n):\n        super().__init__()\n"
@@ -140,6 +161,22 @@ class Weighted(nn.Module):
                     by_statement.setdefault(at, {}).setdefault(left.name, left)
         for at, found in by_statement.items():
             yield self._reported(module, at, list(found.values()))
+        for cls in module.nodes(ast.ClassDef):
+            facts = module.class_facts(cls)
+            if facts is not None and facts.is_module:
+                for carried in carried_states(module, cls):
+                    yield self._carried(module, carried)
+
+    def _carried(self, module: Module, carried: Carried) -> Finding:
+        """`self.hidden`, which the layer that it is handed to gives back."""
+        shown, line = module.text(carried.made), carried.call.lineno
+        return self.finding(
+            module,
+            module.statement_of(carried.made),
+            f"`{shown}` is made on the default device, where `.to()` does not reach it, and line "
+            f"{line} hands it to `{module.text(carried.call.func)}`, which is where the module is",
+            trail=((carried.call, "handed to a layer of the module"),),
+        )
 
     def _reported(self, module: Module, at: ast.AST, found: Sequence[_Left]) -> Finding:
         names = " and ".join(f"`self.{each.name}`" for each in found)

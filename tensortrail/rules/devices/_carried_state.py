@@ -1,0 +1,68 @@
+"""State that a module makes once, hands to one of its layers, and takes back: `self.hidden`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.places import Held, What, Where
+from tensortrail.rules.shared.objects import given
+from tensortrail.rules.view import Module
+
+_RECURRENT = frozenset(
+    f"torch.nn.{each}" for each in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell")
+)
+
+
+class Carried(NamedTuple):
+    made: ast.Attribute
+    """Where the state is made, while the module is set up."""
+    call: ast.Call
+    """`self.rnn(x, self.hidden)`, whose answer becomes the state."""
+
+
+def carried_states(module: Module, cls: ast.ClassDef) -> Iterator[Carried]:
+    """States on the default device whose every other assignment comes from the layer."""
+    stores: dict[str, list[ast.Attribute]] = {}
+    for node in module.nodes(ast.Attribute):
+        own = module.text(node.value) == "self"
+        if isinstance(node.ctx, ast.Store) and (not own or module.class_of(node) is cls):
+            stores.setdefault(node.attr, []).append(node)
+    for found in stores.values():
+        if len(found) != 2 or any(module.text(each.value) != "self" for each in found):
+            continue
+        made, again = found
+        function = module.function_of(made)
+        call = _update(module, again)
+        if call is not None and function is not None and sets_up(function):
+            held = module.places(function).seen.get(made)
+            if held is not None and _is_on_default(held):
+                yield Carried(made, call)
+
+
+def _update(module: Module, store: ast.Attribute) -> ast.Call | None:
+    """The call of a submodule that is given the state and gives the next one."""
+    statement = module.statement_of(store)
+    call = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(call, ast.Call) or not _is_recurrent(module, call.func):
+        return None
+    handed = any(module.text(each) == module.text(store) for each in given(call))
+    return call if handed else None
+
+
+def _is_recurrent(module: Module, layer: ast.expr) -> bool:
+    """`self.rnn` after `self.rnn = nn.LSTM(n, n)`."""
+    made = module.value_of(layer).origins if isinstance(layer, ast.Attribute) else ()
+    return bool(made) and all(
+        isinstance(each, ast.Call) and module.qualified(each.func) in _RECURRENT for each in made
+    )
+
+
+def _is_on_default(held: Held) -> bool:
+    """A tensor, or a tuple of tensors, that was made without a device."""
+    if held.what is What.BOX:
+        return bool(held.parts) and all(_is_on_default(each) for each in held.parts or ())
+    where = {each.where for each in held.places}
+    return held.what is What.TENSOR and where == {Where.DEFAULT}
