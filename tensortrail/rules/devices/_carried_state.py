@@ -26,12 +26,13 @@ class Carried(NamedTuple):
 def carried_states(module: Module, cls: ast.ClassDef) -> Iterator[Carried]:
     """States on the default device whose every other assignment comes from the layer."""
     stores: dict[str, list[ast.Attribute]] = {}
-    for node in module.nodes(ast.Attribute):
-        own = module.text(node.value) == "self"
-        if isinstance(node.ctx, ast.Store) and (not own or module.class_of(node) is cls):
+    for node in module.nodes(ast.Attribute, cls):
+        if _is_own(node) and module.class_of(node) is cls:
             stores.setdefault(node.attr, []).append(node)
-    for found in stores.values():
-        if len(found) != 2 or any(module.text(each.value) != "self" for each in found):
+    twice = {name: found for name, found in stores.items() if len(found) == 2}
+    elsewhere = module.once(_stored_on_others, module.top) if twice else frozenset()
+    for name, found in twice.items():
+        if name in elsewhere:
             continue
         made, again = found
         function = module.function_of(made)
@@ -40,6 +41,21 @@ def carried_states(module: Module, cls: ast.ClassDef) -> Iterator[Carried]:
             held = module.places(function).seen.get(made)
             if held is not None and _is_on_default(held):
                 yield Carried(made, call)
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    """`self.hidden = ...`"""
+    owner = node.value
+    return isinstance(node.ctx, ast.Store) and isinstance(owner, ast.Name) and owner.id == "self"
+
+
+def _stored_on_others(module: Module, top: ast.AST) -> frozenset[str]:
+    """Attributes that the file assigns to other objects than `self`."""
+    return frozenset(
+        node.attr
+        for node in module.nodes(ast.Attribute)
+        if isinstance(node.ctx, ast.Store) and not _is_own(node)
+    )
 
 
 def _update(module: Module, store: ast.Attribute) -> ast.Call | None:
