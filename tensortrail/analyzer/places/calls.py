@@ -129,6 +129,8 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return Held(What.TENSOR, place or frozenset())
     if dotted in names("modules", "wrappers"):
         return UNKNOWN_HELD
+    if dotted.startswith("torch.nn.") and dotted.endswith(".from_pretrained"):
+        return UNKNOWN_HELD  # an embedding around the tensor that is given
     if dotted.startswith("torch.nn.") and dotted.rpartition(".")[2][:1].isupper():
         return _of_torch_class(world_of, called, env)
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):

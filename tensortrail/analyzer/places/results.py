@@ -74,8 +74,9 @@ def _arguments(callee: Callee, given: Sequence[Held], named: dict[str, Held]) ->
 
 
 def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dict[str, Held]:
-    """Devices that are not passed and are the CPU, or none, unless they are."""
-    if any(each.arg is None for each in call.keywords):
+    """Devices that are not passed and are the CPU, or none, unless they are or the function then
+    chooses one."""
+    if any(each.arg is None for each in call.keywords) or _chooses_a_device(callee.function):
         return {}
     on_default = Held(What.DEVICE, frozenset({Place(Where.DEFAULT, by=call)}))
     return {
@@ -86,6 +87,14 @@ def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dic
         and isinstance(default, ast.Constant)
         and default.value in (None, "cpu")
     }
+
+
+def _chooses_a_device(function: FunctionNode) -> bool:
+    """`if device is None: device = ...`"""
+    return any(
+        isinstance(each, ast.Name) and each.id == "device" and isinstance(each.ctx, ast.Store)
+        for each in ast.walk(function)
+    )
 
 
 def _stays_behind(held: Held) -> bool:

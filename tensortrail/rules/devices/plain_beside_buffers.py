@@ -218,12 +218,22 @@ def _plain(
         bound = [each for each in stores if _binds(module, each)]
         if name in registered or not _is_used(module, cls, name, bound):
             continue
-        if is_moved(module, cls, name):
+        if is_moved(module, cls, name) or _is_called(module, cls, name):
             continue
         kept = [each for each in bound if _is_kept_tensor(module, cls, each)]
         makers = {module.function_of(each) for each in kept}
         if kept and all(each in kept or _is_left_out(module, each, makers) for each in bound):
             yield name, kept
+
+
+def _is_called(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """`self.net(x)`: a module, which `.to()` moves, or a function."""
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == name
+        and module.text(call.func.value) == "self"
+        for call in module.nodes(ast.Call, cls)
+    )
 
 
 def _binds(module: Module, store: ast.Attribute) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._restoring import is_set_back, is_work, left_undone, restores
+from tensortrail.rules.shared.in_tests import in_tests
 
 
 class ContextNotExceptionSafe(Rule):
@@ -239,6 +240,8 @@ def nothing(device):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
         for function in module.nodes(ast.FunctionDef):
             if not any(
                 module.qualified(each).rpartition(".")[2].endswith("contextmanager")

@@ -472,3 +472,42 @@ def test_the_same_run_saved_the_file() -> None:
     """
     assert severity("DEV506", source.format(path="best_model_path")) is Severity.NOTE
     assert severity("DEV506", source.format(path="path")) is Severity.WARNING
+
+
+def test_what_is_called_is_a_module_or_function() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.rows = {made}
+
+        def forward(self, x):
+            return {used}
+    """
+    table = "nn.Embedding.from_pretrained(torch.eye(3))"
+    assert severity("DEV530", source.format(made=table, used="self.rows(x)")) is None
+    assert severity("DEV530", source.format(made="torch.eye(3)", used="self.rows * x")) is not None
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [("if device is None: device = chosen()", None), ("pass", Severity.ERROR)],
+)
+def test_a_function_that_chooses_a_device_itself(choice: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    def batch(n, device=None):
+        {choice}
+        return torch.ones(n, n, device=device)
+
+    def train(steps):
+        model = nn.Linear(3, 3).to("cuda")
+        for _ in range(steps):
+            model(batch(3)).sum().backward()
+    """
+    assert severity("DEV521", source) is expected
