@@ -14,21 +14,21 @@ _MOST_LINES = 12
 def told_once(findings: Sequence[Finding]) -> Iterator[tuple[Finding, Sequence[Finding]]]:
     """Each finding that is shown, with the others that its text stands for."""
     alike: dict[Hashable, list[Finding]] = {}
-    for each in findings:
-        alike.setdefault(_said(each), []).append(each)
-    for each in findings:
-        first, *others = alike[_said(each)]
-        if len(others) + 1 < _LEAST:
+    groups = [alike.setdefault(_said(each), []) for each in findings]
+    for each, group in zip(findings, groups, strict=True):
+        group.append(each)
+    for each, group in zip(findings, groups, strict=True):
+        if len(group) < _LEAST:
             yield each, ()
-        elif each is first:
-            yield first, others
+        elif each is group[0]:
+            yield each, group[1:]
 
 
 def lines_of(findings: Iterable[Finding]) -> str:
     """`1568-1570, 1587, ...`"""
-    lines = sorted({each.site.line for each in findings})
-    ends = [each for each in lines if each + 1 not in lines]
-    starts = [each for each in lines if each - 1 not in lines]
+    lines = {each.site.line for each in findings}
+    starts = sorted(each for each in lines if each - 1 not in lines)
+    ends = sorted(each for each in lines if each + 1 not in lines)
     parts = [f"{a}-{b}" if a < b else str(a) for a, b in zip(starts, ends, strict=True)]
     return ", ".join([*parts[:_MOST_LINES], *["..."] * (len(parts) > _MOST_LINES)])
 

@@ -76,17 +76,17 @@ def _arguments(callee: Callee, given: Sequence[Held], named: dict[str, Held]) ->
 def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dict[str, Held]:
     """Devices that are not passed and are the CPU, or none, unless they are or the function then
     chooses one."""
-    if any(each.arg is None for each in call.keywords) or _chooses_a_device(callee.function):
+    if any(each.arg is None for each in call.keywords) or "device" in arguments:
         return {}
-    on_default = Held(What.DEVICE, frozenset({Place(Where.DEFAULT, by=call)}))
-    return {
-        each.arg: on_default
-        for each, default in with_defaults(callee.function.args)
-        if each.arg not in arguments
-        and each.arg == "device"
+    left_out = any(
+        each.arg == "device"
         and isinstance(default, ast.Constant)
         and default.value in (None, "cpu")
-    }
+        for each, default in with_defaults(callee.function.args)
+    )
+    if not left_out or _chooses_a_device(callee.function):
+        return {}
+    return {"device": Held(What.DEVICE, frozenset({Place(Where.DEFAULT, by=call)}))}
 
 
 def _chooses_a_device(function: FunctionNode) -> bool:

@@ -60,12 +60,17 @@ def said_device(module: Module, call: ast.Call) -> ast.expr | None:
 
 def is_cuda_literal(module: Module, node: ast.expr) -> bool:
     """`"cuda"`, `"cuda:0"` or `torch.device` of one."""
-    if isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device" and node.args:
-        node = node.args[0]
+    node = _named_device(module, node)
     if not isinstance(node, ast.Constant) and not _is_global(module, node):
         return False
     said = module.value_of(node).constant
     return isinstance(said, str) and said.partition(":")[0] == "cuda"
+
+
+def _named_device(module: Module, node: ast.expr) -> ast.expr:
+    """`"cuda"` of `torch.device("cuda")`."""
+    made = isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device"
+    return node.args[0] if made and isinstance(node, ast.Call) and node.args else node
 
 
 def _is_global(module: Module, node: ast.expr) -> bool:
@@ -195,10 +200,9 @@ def _is_always_cuda(module: Module, cls: ast.ClassDef, name: str) -> bool:
 
 def _names_a_gpu(module: Module, node: ast.expr) -> bool:
     """`torch.device("cuda")`, or `torch.device(f"cuda:{rank}")`."""
-    if isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device" and node.args:
-        node = node.args[0]
-    if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
-        return str(node.values[0].value).startswith("cuda:")
+    said = _named_device(module, node)
+    if isinstance(said, ast.JoinedStr) and isinstance(said.values[0], ast.Constant):
+        return str(said.values[0].value).startswith("cuda:")
     return is_cuda_literal(module, node)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.devices._accepted import parameters
 from tensortrail.rules.places import Place, What, Where
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.tensor_origin import (
@@ -123,7 +124,4 @@ def _is_given_or_built(module: Module, func: ast.Name) -> bool:
     if origins:
         return all(isinstance(each, ast.Call) for each in origins)
     function = module.function_of(func)
-    names = function.args if function is not None else None
-    return names is not None and func.id in {
-        each.arg for each in (*names.posonlyargs, *names.args, *names.kwonlyargs)
-    }
+    return function is not None and func.id in {each.arg for each in parameters(function)}

@@ -23,6 +23,7 @@ from tensortrail.rules.devices._makers import (
 from tensortrail.rules.devices._meant import may_be_meant
 from tensortrail.rules.places import KERNEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -372,14 +373,14 @@ if __name__ == "__main__":
 
 def _stands_for_nothing(module: Module, made: Place) -> bool:
     """`torch.empty(0)` or `torch.tensor([0])` of one branch is there so that a name is bound."""
-    data = made.by.args if isinstance(made.by, ast.Call) else []
-    if not made.given or len(data) != 1 or made.by is None:
+    if not made.given or not isinstance(made.by, ast.Call):
         return False
     if isinstance(module.parent(made.by), ast.Attribute):
         return False  # `torch.tensor([0.0]).repeat(n)` is a value of its own
-    size = data[0]
-    return module.value_of(size).constant == 0 or (
-        isinstance(size, ast.List)
-        and len(size.elts) <= 1
-        and all(isinstance(each, ast.Constant) for each in size.elts)
-    )
+    return is_placeholder(module, made.by) or _holds_one_number(made.by)
+
+
+def _holds_one_number(made: ast.Call) -> bool:
+    data = made.args[0] if len(made.args) == 1 else None
+    values = data.elts if isinstance(data, ast.List) else []
+    return len(values) == 1 and isinstance(values[0], ast.Constant)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,
     Decides,
@@ -100,9 +101,7 @@ def _are_lengths(made: ast.Call) -> bool:
     size = rows.elt if isinstance(rows, (ast.ListComp, ast.GeneratorExp)) else None
     if isinstance(size, ast.Subscript):  # x.shape[0]
         return isinstance(size.value, ast.Attribute) and size.value.attr == "shape"
-    func = size.func if isinstance(size, ast.Call) else None
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-    return name in ("len", "size")
+    return isinstance(size, ast.Call) and called(size) in ("len", "size")
 
 
 def _calls_a_module(module: Module, function: FunctionNode, call: ast.Call) -> bool:

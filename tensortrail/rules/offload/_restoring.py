@@ -30,8 +30,7 @@ def restores(module: Module, statement: ast.stmt) -> bool:
     if isinstance(statement, _GOING_ON) or _HARMLESS.search(module.text(statement)):
         return False
     stored = list(_stored(module, statement))
-    called = (each.func for each in ast.walk(statement) if isinstance(each, ast.Call))
-    calls = [each for each in called if not _FREES.search(ast.unparse(each))]
+    calls = [each.func for each in _calls(statement)]
     loops = [each.iter for each in ast.walk(statement) if isinstance(each, ast.For)]
     if not stored and not calls and not isinstance(statement, ast.Delete):
         return False
@@ -39,6 +38,12 @@ def restores(module: Module, statement: ast.stmt) -> bool:
         return False  # a name of this function: something is looked at, and nothing put back
     said = " ".join(ast.unparse(each) for each in (*calls, *loops, *stored))
     return bool(_STATE.search(said))
+
+
+def _calls(statement: ast.stmt) -> list[ast.Call]:
+    """Those that may put something back."""
+    made = (each for each in ast.walk(statement) if isinstance(each, ast.Call))
+    return [each for each in made if not _FREES.search(ast.unparse(each.func))]
 
 
 def is_set_back(module: Module, node: ast.Yield, statement: ast.stmt) -> bool:
@@ -59,7 +64,7 @@ def left_undone(module: Module, statement: ast.stmt) -> str:
     stored = [each for each in _stored(module, statement) if not isinstance(each, ast.Subscript)]
     if stored:
         return f"`{one_line(module, stored[0])}` is not put back"
-    calls = [each for each in ast.walk(statement) if isinstance(each, ast.Call)]
+    calls = _calls(statement)
     telling = [each for each in calls if _STATE.search(ast.unparse(each.func))]
     for call in (*telling, *calls):
         return f"`{one_line(module, call)}` is never called"

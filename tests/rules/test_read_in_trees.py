@@ -1,0 +1,275 @@
+"""What readers of real trees found wrong: silent now, with a neighbour that is still reported."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tensortrail.analyzer.places.attributes import the_module_itself
+from tensortrail.findings import Severity
+from tests.rules.devices.test_on_the_cpu import severity
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [("out['ids'] = x[:, self.ids]\n        out['seen'] = self.ids", Severity.NOTE),
+     ("out['ids'] = x + self.ids", Severity.WARNING)],
+)  # fmt: skip
+def test_an_index_that_is_handed_on_may_stay(used: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        self.ids = torch.LongTensor([3, 2, 1])
+
+    def forward(self, x, out):
+        {used}
+        return out
+"""
+    assert severity("DEV530", source) is expected
+
+
+@pytest.mark.parametrize("kind", ["dtype", "x.type()"])
+def test_a_variable_may_name_a_type_with_its_device(kind: str) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Head(nn.Module):
+        def forward(self, x, dtype):
+            grid = torch.arange(x.shape[1]).type({kind})
+            return x + grid
+    """
+    assert severity("DEV521", source) is None
+
+
+def test_the_first_of_two_says_the_device_of_the_second() -> None:
+    source = """
+    import torch
+
+    def batched(x, device=None):
+        return torch.as_tensor(x, device=device)
+
+    def update(one, other):
+        first = batched(one)
+        second = batched(other, device={device})
+        return first, second
+    """
+    assert severity("DEV534", source.format(device="first.device")) is None
+    assert severity("DEV534", source.format(device="one.device")) is Severity.WARNING
+
+
+def test_modules_of_two_containers_are_registered_by_one_of_them() -> None:
+    source = """
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.order = []
+            layers = []
+            for _ in range(n):
+                layer = nn.Linear(n, n)
+                self.order.append(layer)
+                {also}
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for layer in self.order:
+                x = layer(x)
+            return x
+    """
+    assert severity("DEV544", source.format(also="layers.append(layer)")) is None
+    assert severity("DEV544", source.format(also="pass")) is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("call", "model"),
+    [
+        ("self.net.eval().requires_grad_(False)", "self.net"),
+        ("net", "net"),
+        ("net.clone()", "net.clone()"),
+    ],
+)
+def test_methods_that_give_the_module_back(call: str, model: str) -> None:
+    node = ast.parse(call, mode="eval").body
+    assert ast.unparse(the_module_itself(node)) == model
+
+
+def test_a_default_of_the_device_itself() -> None:
+    source = """
+    import torch
+
+    def style(x, device="cuda" if torch.cuda.is_available() else "cpu"):
+        return x.to(device)
+    """
+    assert severity("DEV510", source) is None
+
+
+def test_both_forms_of_a_device_are_asked_for() -> None:
+    source = """
+    import torch
+
+    def to(x, device: torch.device | str):
+        if device == "npu" {also}:
+            return x.cpu()
+        return x.to(device)
+    """
+    both = "or isinstance(device, torch.device) and device.type == 'npu'"
+    assert severity("DEV501", source.format(also=both)) is None
+    assert severity("DEV501", source.format(also="")) is Severity.WARNING
+
+
+def test_a_helper_of_to_moves_the_rest() -> None:
+    source = """
+    import torch
+
+    class Batch:
+        def __init__(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor):
+            self.x, self.y, self.z = x, y, z
+
+        def _labels_to(self, device):
+            {moves}
+
+        def to(self, device):
+            self._labels_to(device)
+            self.x = self.x.to(device)
+            return self
+    """
+    both = "self.y, self.z = self.y.to(device), self.z.to(device)"
+    assert severity("OFF107", source.format(moves=both)) is None
+    assert severity("OFF107", source.format(moves="pass")) is Severity.ERROR
+
+
+def test_a_method_that_only_the_constructor_calls() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, shape):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3)
+            self.size = self.size_of(shape)
+
+        def size_of(self, shape):
+            return self.conv(torch.zeros(1, *shape)).numel()
+
+        def forward(self, x):
+            return self.conv(x){also}
+    """
+    assert severity("DEV521", source.format(also="")) is None
+    called_later = " / self.size_of(x.shape)"
+    assert severity("DEV521", source.format(also=called_later)) is Severity.WARNING
+
+
+def test_a_copy_of_a_tensor_lies_where_the_tensor_does() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor):
+            return self.net(x) - torch.tensor(y, dtype=torch.long){part}
+    """
+    assert severity("DEV521", source.format(part="")) is None
+    assert severity("DEV521", source.format(part=" + torch.ones(3)")) is Severity.WARNING
+
+
+def test_lengths_are_packed_with_on_the_cpu() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rows = nn.Embedding(3, 3)
+
+        def step(self, parts):
+            return self.rows(torch.tensor({what}))
+    """
+    assert severity("NEW305", source.format(what="[each.shape[0] for each in parts]")) is None
+    assert severity("NEW305", source.format(what="[0, 1]")) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [("torch.device(f'cuda:{rank}')", None), ("torch.device(rank)", Severity.WARNING)],
+)
+def test_an_object_that_is_for_gpus_alone(kept: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    class Worker:
+        def __init__(self, rank):
+            self._device = {kept}
+
+        @property
+        def device(self):
+            return self._device
+
+        def sums(self, rows):
+            rows = torch.tensor(rows).to(self.device)
+            return rows, torch.zeros(3).cuda()
+    """
+    assert severity("DEV510", source) is expected
+
+
+def test_the_same_run_saved_the_file() -> None:
+    source = """
+    import torch
+
+    def fit(trainer, model, checkpoint):
+        trainer.fit(model)
+        model.load_state_dict(torch.load(checkpoint.{path}))
+    """
+    assert severity("DEV506", source.format(path="best_model_path")) is Severity.NOTE
+    assert severity("DEV506", source.format(path="path")) is Severity.WARNING
+
+
+def test_what_is_called_is_a_module_or_function() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.rows = {made}
+
+        def forward(self, x):
+            return {used}
+    """
+    table = "nn.Embedding.from_pretrained(torch.eye(3))"
+    assert severity("DEV530", source.format(made=table, used="self.rows(x)")) is None
+    assert severity("DEV530", source.format(made="torch.eye(3)", used="self.rows * x")) is not None
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [("if device is None: device = chosen()", None), ("pass", Severity.ERROR)],
+)
+def test_a_function_that_chooses_a_device_itself(choice: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    def batch(n, device=None):
+        {choice}
+        return torch.ones(n, n, device=device)
+
+    def train(steps):
+        model = nn.Linear(3, 3).to("cuda")
+        for _ in range(steps):
+            model(batch(3)).sum().backward()
+    """
+    assert severity("DEV521", source) is expected
