@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 ROWS, COLUMNS = 64, 256
-"""Of words, in a piece. It stays in the cache of a CPU, and is too small for torch to wake other
-threads, which would wait for each other on a busy machine."""
+"""Of words, in a piece."""
 PIECES_ON_A_GPU = 512
-PIECES_ON_ONE_THREAD = 8
-"""Fewer calls for the same numbers, where torch has no other threads that it could wake."""
+PIECES_ON_A_CPU = 16
+"""Worked on together. They stay in its cache, and are enough work to share among its threads."""
 MIX = -7046029254386353131
 """0x9E3779B97F4A7C15 as torch takes it."""
 UNITS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
@@ -102,9 +101,7 @@ def _sums(words: Tensor) -> tuple[Tensor, Tensor]:
 
 def at_once(words: Tensor) -> int:
     """How many pieces are worked on together."""
-    if words.device.type != "cpu":
-        return PIECES_ON_A_GPU
-    return PIECES_ON_ONE_THREAD if torch.get_num_threads() == 1 else 1
+    return PIECES_ON_A_CPU if words.device.type == "cpu" else PIECES_ON_A_GPU
 
 
 def _mix(piece: Tensor, mixed: Tensor, moved: Tensor) -> None:
