@@ -16,6 +16,9 @@ FORMATS = (
 )  # fmt: skip
 
 
+SEVERITIES = ("note", "warning", "error")
+
+
 class ConfigError(Exception):
     """The configuration cannot be used; the message says where and what to do."""
 
@@ -35,6 +38,7 @@ class Config(NamedTuple):
     baseline: str = ""
     cache_dir: str = ".tensortrail_cache"
     output_format: str = "text"
+    fail_on: str = "note"
     jobs: int = 0
     siblings: bool = True
     unsafe_fixes: bool = False
@@ -48,6 +52,7 @@ class Config(NamedTuple):
 
 
 _INTERNAL = ("file",)
+_CHOICES = {"output-format": FORMATS, "fail-on": SEVERITIES}
 
 
 def load(path: str | None, start: str) -> Config:
@@ -129,8 +134,9 @@ def _checked(path: str, key: str, value: Any) -> Any:
     if isinstance(default, str):
         if not _is_text(value):
             raise ConfigError(f"{where} must be a string, not {value!r}")
-        if key == "output-format" and value not in FORMATS:
-            raise ConfigError(f"{where} must be one of {', '.join(FORMATS)}, not {value!r}")
+        allowed = _CHOICES.get(key, ())
+        if allowed and value not in allowed:
+            raise ConfigError(f"{where} must be one of {', '.join(allowed)}, not {value!r}")
         return value
     if isinstance(default, Mapping):
         if not isinstance(value, Mapping):

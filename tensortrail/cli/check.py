@@ -76,7 +76,7 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
     if options.fix or options.diff:
         return _mend(request, findings, result, config, options)
     _report(request, findings, 0, result, config, options)
-    return _code(bool(findings), options)
+    return _code(findings, config, options)
 
 
 def _mend(
@@ -95,12 +95,12 @@ def _mend(
     _say_all(outcome.messages)
     if options.diff:
         _show_diff(outcome, request, config)
-        return _code(bool(outcome.diff), options)
+        return FOUND if outcome.diff and not options.exit_zero else CLEAN
     if request.stdin is not None:
         sys.stdout.buffer.write(outcome.stdin)  # as it is: any encoding, any line end
     else:
         _report(request, outcome.left, outcome.count, result, config, options)
-    return _code(bool(outcome.left), options)
+    return _code(outcome.left, config, options)
 
 
 def _show_diff(outcome: Outcome, request: CheckRequest, config: Config) -> None:
@@ -117,8 +117,12 @@ def _say_all(lines: Iterable[str]) -> None:
         say(line)
 
 
-def _code(found: bool, options: Namespace) -> int:
-    return FOUND if found and not options.exit_zero else CLEAN
+def _code(findings: Iterable[Finding], config: Config, options: Namespace) -> int:
+    from tensortrail.findings import Severity
+
+    mildest = Severity(config.fail_on).rank
+    counts = not options.exit_zero and any(each.severity.rank <= mildest for each in findings)
+    return FOUND if counts else CLEAN
 
 
 def _report(

@@ -64,6 +64,7 @@ def configuration(options: Namespace, first_path: str) -> Config:
         else None,
         "exclude": config.exclude + listed(options.exclude) if options.exclude else None,
         "output_format": options.output_format,
+        "fail_on": options.fail_on,
         "cache_dir": options.cache_dir,
         "jobs": options.jobs,
         "unsafe_fixes": options.unsafe_fixes,

@@ -71,3 +71,15 @@ def test_exclude(tmp_path: Path) -> None:
 )
 def test_patterns(path: str, pattern: str, expected: bool) -> None:
     assert matches(path, pattern) is expected
+
+
+def test_templates_are_left_out(tmp_path: Path) -> None:
+    """Their names are filled in later, and so is what stands in them."""
+    for name in ("{{cookiecutter.name}}/run.py", "src/model_{{name}}.py", "src/model.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    found = discover([str(tmp_path)])
+    assert [Path(each).name for each in found.files] == ["model.py"]
+    assert len(found.left_out) == 2
+    named = str(tmp_path / "src" / "model_{{name}}.py")
+    assert discover([named]).files == [named], "named outright"

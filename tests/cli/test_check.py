@@ -53,6 +53,15 @@ def test_the_cost_of_each_rule(project: Path, capsys: pytest.CaptureFixture[str]
     assert "error[DEV501]" in out
 
 
+@pytest.mark.parametrize(("mildest", "code"), [("note", 1), ("warning", 0), ("error", 0)])
+def test_what_fails(
+    project: Path, capsys: pytest.CaptureFixture[str], mildest: str, code: int
+) -> None:
+    (project / "notes.py").write_text("import torch\n\ndef f(p):\n    return torch.load(p)\n")
+    assert run(capsys, "notes.py", "--fail-on", mildest)[0] == code
+    assert run(capsys, "--fail-on", mildest)[0] == 1, "an error always counts"
+
+
 def test_exit_zero(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--exit-zero")[0] == 0
 

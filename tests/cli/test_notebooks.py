@@ -102,10 +102,23 @@ def test_a_broken_cell_costs_the_others_nothing(
 ) -> None:
     (project / "nb.ipynb").write_bytes(notebook(IMPORTS, "x = 1\nif x then", RISKY))
     out = run(capsys, "--output-format", "concise")[1]
-    assert "nb.ipynb:cell 2:2:1: TTR001" in out
+    assert "nb.ipynb:cell 2:2:1: TTR001 [note]" in out
     assert "nb.ipynb:cell 3:3:12: DEV501" in out
     run(capsys, "--fix", "--unsafe-fixes")
     assert (project / "nb.ipynb").read_bytes() == notebook(IMPORTS, "x = 1\nif x then", MENDED)
+
+
+def test_a_broken_cell_alone_is_a_note(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "nb.ipynb").write_bytes(notebook(IMPORTS, "key = <your key>"))
+    assert run(capsys)[0] == 1
+    assert run(capsys, "--fail-on", "warning")[0] == 0
+
+
+def test_a_title_may_stand_before_the_magic(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "nb.ipynb").write_bytes(notebook(IMPORTS, "#@title Music\n\n%%html\n<audio>"))
+    assert "TTR001" not in run(capsys, "--output-format", "concise")[1]
 
 
 def test_what_one_cell_says_holds_in_the_next(

@@ -273,3 +273,90 @@ def test_a_function_that_chooses_a_device_itself(choice: str, expected: Severity
             model(batch(3)).sum().backward()
     """
     assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("drawn", "expected"),
+    [("torch.normal(0, scale * 0.1)", None),
+     ("torch.normal(x, 0.1)", None),
+     ("torch.normal(0.0, 0.1, (3, 4))", Severity.ERROR),
+     ("torch.normal(0.0, 0.1, size=(3, 4))", Severity.ERROR)],
+)  # fmt: skip
+def test_numbers_drawn_around_tensors_lie_beside_them(
+    drawn: str, expected: Severity | None
+) -> None:
+    source = f"""
+    import torch
+
+    def noisy(x, scale):
+        x, scale = torch.tensor(x).to("cuda"), scale.to("cuda")
+        return x + {drawn}
+    """
+    assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [("args.local_rank != -1", None), ("args.local_rank != 0", Severity.ERROR)],
+)
+def test_whether_there_are_ranks_is_not_asked_of_some(
+    condition: str, expected: Severity | None
+) -> None:
+    source = f"""
+    import torch.distributed as dist
+
+    def ready(args):
+        if {condition}:
+            dist.barrier()
+    """
+    assert severity("SHD431", source) is expected
+
+
+def test_the_device_of_a_model_is_where_the_model_lies() -> None:
+    source = """
+    import torch
+    from transformers import AutoModelForSeq2SeqLM
+
+    def answers(name, other):
+        model = AutoModelForSeq2SeqLM.from_pretrained(name)
+        ids = torch.tensor([[0, 4], [8, 2]], device={device})
+        return model(ids)
+    """
+    assert severity("DEV542", source.format(device="model.device")) is None
+    assert severity("DEV542", source.format(device="other.device")) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("moved", "expected"), [("layers[0] = layers[0].to(device)", None), ("", Severity.WARNING)]
+)
+def test_a_model_may_be_moved_in_parts(moved: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+    from transformers import OPTForCausalLM
+
+    class Runner:
+        def __init__(self, name, device):
+            self.device = device
+            self.model = OPTForCausalLM.from_pretrained(name)
+
+        def run(self, batch):
+            device = self.device
+            layers = self.model.model.decoder.layers
+            {moved}
+            ids = torch.tensor(batch).to(device)
+            return self.model(ids)
+    """
+    assert severity("DEV521", source) is expected
+
+
+def test_torch_is_no_accelerator() -> None:
+    source = """
+    import torch
+
+    def sample(batch, {given}):
+        generator = torch.Generator(device=torch.device("cpu"))
+        with {given}.autocast("cuda"):
+            return batch.cuda(), generator
+    """
+    assert severity("DEV510", source.format(given="accelerator")) is Severity.WARNING
+    assert severity("DEV510", source.format(given="torch").replace(", torch)", ")")) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from tensortrail.analyzer.choosing.chosen import LARGEST, Chosen
 from tensortrail.analyzer.choosing.own import (
@@ -94,12 +95,13 @@ def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> Fi
 
 
 def _with_broken_cells(result: FileResult, data: bytes) -> FileResult:
-    """A cell that is no Python costs the others of its notebook nothing."""
+    """A cell that is no Python costs the others of its notebook nothing, and may be meant so."""
     if not is_notebook(result.path):
         return result
     from tensortrail.analyzer.reading.notebooks.shown import broken
 
-    found = [own_finding(UNREADABLE, told, site) for told, site in broken(result.path, data)]
+    told = [own_finding(UNREADABLE, what, site) for what, site in broken(result.path, data)]
+    found = [replace(each, severity=NOTE) for each in told]
     if not found:
         return result
     return result._replace(findings=(*result.findings, *found), digest=digest_of(data))

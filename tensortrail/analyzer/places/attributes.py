@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -75,14 +75,38 @@ def _kept(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> Held:
 
 
 def _is_moved(tree: Tree, cls: ast.ClassDef, name: str) -> bool:
-    """Some method says `self.name.to(...)`, or `self.name.eval().to(...)`."""
-    for call in tree.nodes(ast.Call, cls):
-        func = call.func
-        if isinstance(func, ast.Attribute) and func.attr in ("to", "cuda"):
-            owner = the_module_itself(func.value)
-            if isinstance(owner, ast.Attribute) and owner.attr == name:
-                return True
-    return False
+    """Some method says `self.name.to(...)`, `self.name.eval().to(...)`, or moves a part of it."""
+    return name in tree.once(_moved_in_methods, cls)
+
+
+def _moved_in_methods(tree: Tree, cls: ast.ClassDef) -> frozenset[str]:
+    """The attributes on the way to each object that the class moves. `layers[0].to(device)` after
+    `layers = self.model.layers` moves a part of `model`."""
+    stands_for: dict[str, frozenset[str]] = {}
+    for assign in tree.nodes(ast.Assign, cls):
+        for target in assign.targets:
+            if isinstance(target, ast.Name):
+                known = stands_for.get(target.id, frozenset())
+                stands_for[target.id] = known | _on_the_way(assign.value, stands_for)
+    moves = (
+        each.func for each in tree.nodes(ast.Call, cls) if isinstance(each.func, ast.Attribute)
+    )
+    owners = [the_module_itself(each.value) for each in moves if each.attr in ("to", "cuda")]
+    return frozenset().union(*(_on_the_way(each, stands_for) for each in owners))
+
+
+def _on_the_way(node: ast.expr, stands_for: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """`model` and `layers` for `self.model.layers[0]`."""
+    found = set[str]()
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        node = node.value
+    return (
+        stands_for.get(node.id, frozenset()) | found
+        if isinstance(node, ast.Name)
+        else frozenset(found)
+    )
 
 
 def the_module_itself(node: ast.expr) -> ast.expr:

@@ -100,7 +100,7 @@ def _asks_for_tensors(node: ast.Call) -> bool:
 # --- functions of libraries ----------------------------------------------------------------
 def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held | None:
     dotted = called.dotted
-    if dotted in factories():
+    if dotted in factories() and not _draws_around_tensors(called):
         return _fresh(world_of, called, env)
     if (held := _on_the_cpu(called)) is not None:
         return held
@@ -154,6 +154,11 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
     if dotted in ("abs", "min", "max", "sum"):
         return combined(called.operands)
     return None
+
+
+def _draws_around_tensors(called: Called) -> bool:
+    """`torch.normal(mean, std)` lies where these do; with a size it is made anew."""
+    return called.dotted == "torch.normal" and "size" not in called.nodes and len(called.args) < 3
 
 
 _NO_OPERATIONS = (

@@ -66,10 +66,9 @@ class Expressions:
         if node.attr in names("plain", "attributes"):
             return NUMBER
         if node.attr == "device" and base.what is not What.BOX:
-            places = base.places or {Place(Where.DEVICE, ast.unparse(node), node)}
-            if base.what is What.MODULE:
-                places = frozenset({Place(Where.SELF)})
-            return Held(What.DEVICE, frozenset(places))
+            asked = Place(Where.DEVICE, ast.unparse(node), node)
+            unknown = Place(Where.SELF) if base.what is What.MODULE else asked
+            return Held(What.DEVICE, base.places or frozenset({unknown}))
         if base.what is What.TENSOR:
             of_output = is_output(base) and node.attr in names("outputs", "attributes")
             kept = of_output or node.attr in names("keeps", "attributes")

@@ -178,6 +178,8 @@ class _Walk:
     def _reason(self, entry: os.DirEntry[str], is_folder: bool, ignores: list[IgnoreFile]) -> str:
         if is_folder and entry.name in DEFAULT_EXCLUDES:
             return f"the folder name {entry.name!r}; give its path to have them checked"
+        if "{{" in entry.name:
+            return "a name with {{, as templates have"
         if self._exclude:
             relative = os.path.relpath(entry.path, self._top).replace(os.sep, "/")
             for pattern in self._exclude:

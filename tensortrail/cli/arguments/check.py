@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tensortrail.config import FORMATS
+from tensortrail.config import FORMATS, SEVERITIES
 
 
 def add_check(check: argparse.ArgumentParser) -> None:
@@ -33,6 +33,8 @@ def add_check(check: argparse.ArgumentParser) -> None:
         "--no-siblings", action="store_true", help="do not look for places with the same pattern"
     )
     output("--exit-zero", action="store_true", help="exit with 0 even if something is found")
+    severe = "exit with 1 only for findings of this severity or worse; note is the default"
+    output("--fail-on", choices=SEVERITIES, help=severe)
     files = check.add_argument_group("files").add_argument
     files("--files-from", metavar="FILE", help="check the paths in this file too, one a line")
     files("--stdin-filename", metavar="NAME", help="what to call standard input")

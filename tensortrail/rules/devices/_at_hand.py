@@ -82,10 +82,13 @@ def _is_global(module: Module, node: ast.expr) -> bool:
 def device_read(module: Module, inside: ast.AST) -> Iterator[ast.Attribute]:
     """`x.device` where `x` is an object of this program, not the torch module."""
     for node in module.nodes(ast.Attribute, inside):
-        if (node.attr == "device" and isinstance(node.ctx, ast.Load)) and (
-            not module.qualified(node).startswith(("torch.", "jax.", "cupy."))
-        ):
+        read = node.attr == "device" and isinstance(node.ctx, ast.Load)
+        if read and not _is_of_library(module, node):
             yield node
+
+
+def _is_of_library(module: Module, node: ast.Attribute) -> bool:
+    return module.qualified(node).startswith(("torch.", "jax.", "cupy."))
 
 
 def is_string(module: Module, node: ast.expr) -> bool:
@@ -217,7 +220,9 @@ def _used_as_accelerators(module: Module, function: FunctionNode) -> set[str]:
     return {
         each.value.id
         for each in module.nodes(ast.Attribute, function)
-        if each.attr in _OF_ACCELERATORS and isinstance(each.value, ast.Name)
+        if each.attr in _OF_ACCELERATORS
+        and isinstance(each.value, ast.Name)
+        and not _is_of_library(module, each)
     }
 
 

@@ -193,6 +193,13 @@ def before_batch(state, model):
     del model  # unused
     if state.step % 100 == 0:
         gc.collect()
+
+def frames(container):
+    found = list(container.decode())
+    container.close()
+    del container
+    gc.collect()
+    return found
 """
         ),
     )
@@ -356,6 +363,8 @@ def _lives_on(module: Module, delete: ast.Delete, name: str) -> bool:
 def _is_meant_to_go(module: Module, delete: ast.Delete, target: ast.Name) -> bool:
     if _lives_on(module, delete, target.id) or not _is_read(module, delete, target.id):
         return False
+    if any(module.text(each.func) == f"{target.id}.close" for each in module.calls("close")):
+        return False  # a file or a connection
     return module.kind_of(target).value not in ("Other", "Settings")
 
 

@@ -126,7 +126,7 @@ def cached(make, local_rank):
         dist.barrier()
     return data
 
-def sent(tensor, rank, group, local_rank):
+def sent(tensor, rank, group, local_rank, args):
     if rank == 0:
         dist.broadcast(tensor, src=0)
     else:
@@ -137,6 +137,8 @@ def sent(tensor, rank, group, local_rank):
     if dist.get_world_size() > 1 and rank is not None:
         dist.all_reduce(tensor)
     if local_rank >= 0:
+        dist.barrier()
+    if args.local_rank != -1:
         dist.barrier()
     if rank == 0:
         print(tensor)

@@ -97,7 +97,13 @@ def origin_of(module: Module, node: ast.expr) -> Origin:
 
 def is_factory(module: Module, call: ast.Call) -> bool:
     """A call that makes a tensor from no other one."""
-    return module.qualified(call.func) in _FACTORIES
+    return module.qualified(call.func) in _FACTORIES and not _draws_around_tensors(module, call)
+
+
+def _draws_around_tensors(module: Module, call: ast.Call) -> bool:
+    """`torch.normal(mean, std)` lies where these do; with a size it is made anew."""
+    sized = len(call.args) > 2 or any(each.arg == "size" for each in call.keywords)
+    return not sized and module.qualified(call.func) == "torch.normal"
 
 
 class _Walk:
@@ -207,7 +213,7 @@ class _Walk:
     def _call(self, node: ast.Call, depth: int) -> Origin:
         dotted = self.module.qualified(node.func)
         head, _, last = dotted.rpartition(".")
-        if dotted in _FACTORIES:
+        if is_factory(self.module, node):
             return self._made(node, last, depth)
         if dotted in _REGISTERED and node.args:
             scalar = self.of(node.args[0], depth).decides is Decides.NOBODY

@@ -37,7 +37,7 @@ class Cell:
 
 def tamed(text: str) -> Cell:
     lines = text.split("\n")
-    first = next((n for n, line in enumerate(lines) if line.strip()), 0)
+    first = next((n for n, line in enumerate(lines) if not _is_skipped(line)), 0)
     made = -1
     if lines[first].startswith("%%"):
         words = lines[first][2:].split()
@@ -52,6 +52,11 @@ def tamed(text: str) -> Cell:
         if not 0 < number <= len(lines) or not _is_put_aside(lines, number - 1):
             return Cell(line=max(number, 1), error=error)
     return Cell(line=1, error=f"more than {_MOST} lines are no Python")
+
+
+def _is_skipped(line: str) -> bool:
+    """Before the magic of a cell: `#@title` of Colab stands there."""
+    return not line.strip() or line.startswith("#")
 
 
 def original(text: str) -> str:
