@@ -8,7 +8,7 @@ import pytest
 
 from tensortrail.analyzer.places.attributes import the_module_itself
 from tensortrail.findings import Severity
-from tests.rules.devices.test_on_the_cpu import severity
+from tests.rules.devices.test_on_the_cpu import findings, severity
 
 
 @pytest.mark.parametrize(
@@ -360,3 +360,113 @@ def test_torch_is_no_accelerator() -> None:
     """
     assert severity("DEV510", source.format(given="accelerator")) is Severity.WARNING
     assert severity("DEV510", source.format(given="torch").replace(", torch)", ")")) is None
+
+
+@pytest.mark.parametrize(("then", "expected"), [("", None), ("layers[i](x)", Severity.ERROR)])
+def test_each_device_in_turn_may_be_warmed_up(then: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    def connect(layers, count):
+        x = torch.zeros(1)
+        for i in range(count):
+            x.to(f"cuda:{{i}}")
+            {then}
+        return x
+    """
+    assert severity("DEV504", source) is expected
+
+
+@pytest.mark.parametrize(("name", "expected"), [("output_device", None), ("device", "warning")])
+def test_the_device_of_the_output_is_not_that_of_the_work(name: str, expected: str | None) -> None:
+    source = f"""
+    def encode(texts, encoder, {name}=None):
+        encoder = encoder.cuda()
+        return encoder(texts).to({name})
+    """
+    found = severity("DEV510", source)
+    assert (found and found.value) == expected
+
+
+@pytest.mark.parametrize(("sender", "expected"), [("0", None), ("1", Severity.ERROR)])
+def test_who_receives_does_not_send(sender: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch.distributed as dist
+
+    def search(study, settings, rank):
+        if rank == 0:
+            study.optimize()
+        else:
+            dist.broadcast_object_list(settings, src={sender})
+    """
+    assert severity("SHD431", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [("quantize(model, device=device)", None),
+     ("patch(model)", None),
+     ("print(model)", Severity.WARNING),
+     ("torch.save(model, name)", Severity.WARNING)],
+)  # fmt: skip
+def test_another_may_move_the_model(between: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+    from transformers import AutoModelForCausalLM
+    from quantizer.patching import patch, quantize
+
+    def answers(name, device):
+        model = AutoModelForCausalLM.from_pretrained(name)
+        {between}
+        return model(torch.ones(1, device=device))
+    """
+    assert severity("DEV542", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("taken", "expected"), [("answer.shape[-1]", None), ("answer", Severity.WARNING)]
+)
+def test_a_model_may_take_the_length_of_what_stays(taken: str, expected: Severity | None) -> None:
+    source = f"""
+    def asked(tokenizer, model, text, device):
+        ids = tokenizer.encode(text).to(device)
+        answer = tokenizer(text, return_tensors="pt").input_ids
+        return model.generate(ids, {taken})
+    """
+    assert severity("DEV524", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"), [("nn.Sequential()", None), ("nn.Linear(2, 2)", Severity.ERROR)]
+)
+def test_an_empty_sequence_has_no_weights(made: str, expected: Severity | None) -> None:
+    source = f"""
+    from torch import nn
+
+    class Levels(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.levels = []
+            self.levels.append({made})
+
+        def forward(self, x):
+            return [level(x) for level in self.levels]
+    """
+    assert severity("DEV544", source) is expected
+
+
+def test_what_is_put_back_in_a_loop_is_named() -> None:
+    source = """
+    from contextlib import contextmanager
+
+    @contextmanager
+    def changed(self, **given):
+        old_params = {key: getattr(self.params, key) for key in given}
+        for key, value in given.items():
+            setattr(self.params, key, value)
+        yield
+        for key, value in old_params.items():
+            setattr(self.params, key, value)
+    """
+    (found,) = findings("OFF106", source)
+    assert "`setattr(self.params, key, value)` is never called" in found.message

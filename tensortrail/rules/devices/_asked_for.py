@@ -11,6 +11,7 @@ from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode, Module
 
+_SIZES = frozenset({"shape", "ndim", "size"})
 _MOVES = frozenset({"to", "cuda"})
 _MODELS = re.compile(r"(^|_)(model|encoder\d*|embedder|transformer|llm|lm|vlm|clip|t5)$")
 """How names end that a model has: what it is called with lies beside its parameters."""
@@ -89,4 +90,8 @@ def _takes(call: ast.Call, names: set[str]) -> bool:
 
 
 def _reads(node: ast.AST, names: set[str]) -> bool:
-    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
+    if isinstance(node, ast.Attribute) and node.attr in _SIZES:
+        return False
+    if isinstance(node, ast.Name):
+        return node.id in names
+    return any(_reads(each, names) for each in ast.iter_child_nodes(node))

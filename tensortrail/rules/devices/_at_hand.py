@@ -13,7 +13,7 @@ from tensortrail.rules.words import Kind
 
 _NAMES_A_GPU = re.compile(r"cuda|gpu", re.I)
 _MOVES = frozenset({"to", "to_empty"})
-_OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save")
+_OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save", "output")
 """How the name of a device begins that is for something else than the work of the function."""
 
 

@@ -36,6 +36,23 @@ def _answers(tried: ast.Try) -> bool:
     return any(not isinstance(handler.body[-1], ast.Raise) for handler in tried.handlers)
 
 
+def is_each_device_in_turn(module: Module, call: ast.Call) -> bool:
+    """`for i in range(count): x.to(f"cuda:{i}")`, where nothing else is done with `x`, makes the
+    devices known to each other."""
+    loop = next((each for each in module.ancestors(call) if isinstance(each, ast.For)), None)
+    root = what_is_moved(call)
+    if loop is None or not isinstance(root, ast.Name):
+        return False
+    bound = _names(loop.target)
+    asked = {name for each in _arguments(call) for name in _names(each)}
+    only_here = sum(each.id == root.id for each in module.nodes(ast.Name, loop)) == 1
+    return only_here and root.id not in bound and not bound.isdisjoint(asked)
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
 def changes_nothing(module: Module, call: ast.Call) -> bool:
     """All that is asked for was asked for where the tensor was made: `zeros(2, dtype=x.dtype)`,
     then `.to(x.dtype)`."""

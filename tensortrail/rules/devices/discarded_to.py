@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Near, Rule
 from tensortrail.rules.devices._dropped import (
     IN_PLACE_NAMES,
     changes_nothing,
+    is_each_device_in_turn,
     is_provoked,
     is_tensor,
     moves_bytes,
@@ -353,7 +354,9 @@ def _dropped(module: Module) -> Iterator[tuple[ast.Expr, ast.Call, ast.expr]]:
         for call in value.elts if isinstance(value, ast.Tuple) else [value]:
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
                 continue
-            if call.func.attr in _MOVES and not is_provoked(module, statement):
+            if call.func.attr not in _MOVES or is_each_device_in_turn(module, call):
+                continue
+            if not is_provoked(module, statement):
                 yield statement, call, call.func.value
 
 

@@ -213,7 +213,8 @@ def _has_weights(module: Module, node: ast.expr) -> bool:
         return False
     owner, _, last = module.qualified(node.func).rpartition(".")
     if owner.startswith("torch.nn") and "functional" not in owner:
-        return last[:1].isupper() and not _WITHOUT_WEIGHTS.search(last)
+        is_empty = last == "Sequential" and not node.args
+        return last[:1].isupper() and not is_empty and not _WITHOUT_WEIGHTS.search(last)
     value = module.value_of(node)
     facts = module.class_facts(value.cls) if value.kind is Kind.MODULE and value.cls else None
     named = value.cls.rpartition(".")[2]

@@ -65,10 +65,16 @@ def left_undone(module: Module, statement: ast.stmt) -> str:
     if stored:
         return f"`{one_line(module, stored[0])}` is not put back"
     calls = _calls(statement)
-    telling = [each for each in calls if _STATE.search(ast.unparse(each.func))]
-    for call in (*telling, *calls):
-        return f"`{one_line(module, call)}` is never called"
-    return f"`{one_line(module, statement)}` never runs"
+    if not calls:
+        return f"`{one_line(module, statement)}` never runs"
+    call = min(calls, key=lambda each: _is_beside_the_point(module, each))
+    return f"`{one_line(module, call)}` is never called"
+
+
+def _is_beside_the_point(module: Module, call: ast.Call) -> tuple[bool, bool]:
+    """Beside calls that are statements of their own, and name what they put back."""
+    alone = isinstance(module.parent(call), ast.Expr)
+    return not alone, not _STATE.search(ast.unparse(call.func))
 
 
 def is_work(statement: ast.stmt) -> bool:

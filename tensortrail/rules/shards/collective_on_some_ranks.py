@@ -205,9 +205,27 @@ def _of_some_ranks(module: Module, call: ast.Call) -> Guard | None:
     for guard in module.guards_of(call):
         if not asks_for_rank(module, guard.test) or _ends_in_an_error(module, call, guard):
             continue
+        if _only_receives(module, call, guard):
+            continue
         opposite = any(_answers_otherwise(module, each, guard) for each in others)
         return None if opposite or _is_in_another_case(module, call, others) else guard
     return None
+
+
+def _only_receives(module: Module, call: ast.Call, guard: Guard) -> bool:
+    """A broadcast from process 0, by the others: where it sends is written elsewhere."""
+    sender = module.argument(call, 1, "src")
+    others = {("==", False), ("!=", True)}
+    asked = guard.test
+    return (
+        isinstance(sender, ast.Constant)
+        and isinstance(asked, ast.Compare)
+        and ast.unparse(asked.comparators[0]) == str(sender.value)
+        and (_SIGNS.get(type(asked.ops[0]), ""), guard.holds) in others
+    )
+
+
+_SIGNS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.NotEq: "!="}
 
 
 def _ends_in_an_error(module: Module, call: ast.Call, guard: Guard) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import open_project
-from tensortrail.findings import Severity
+from tensortrail.findings import Finding, Severity
 from tensortrail.rules import all_rules
 
 PADDED = """
@@ -41,10 +41,15 @@ class Scaled(nn.Module):
 
 def severity(code: str, source: str, path: str = "package/model.py") -> Severity | None:
     """Of the finding of this rule, of which there is one at most."""
-    text = textwrap.dedent(source).encode()
-    found = judge(path, text, [all_rules()[code]()], open_project()).findings
+    found = findings(code, source, path)
     assert len(found) <= 1
     return found[0].severity if found else None
+
+
+def findings(code: str, source: str, path: str = "package/model.py") -> tuple[Finding, ...]:
+    """Of this rule alone."""
+    text = textwrap.dedent(source).encode()
+    return judge(path, text, [all_rules()[code]()], open_project()).findings
 
 
 def test_a_tensor_made_beside_another_is_a_warning() -> None:
