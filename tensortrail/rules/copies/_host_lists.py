@@ -16,7 +16,7 @@ _JOINS = ("torch.stack", "torch.cat", "numpy.stack", "numpy.concatenate")
 def early_reads_of_elements(module: Module, copy: ast.Call) -> Iterator[ast.expr]:
     """The first read of an element of the list that the copy is put into, with no wait before."""
     collected = _collected(module, copy)
-    if collected is None:
+    if collected is None or _waited_at_each_turn(module, copy, collected[1]):
         return
     name, statement = collected
     own = {name, *_element_names(module, name, statement)}
@@ -31,6 +31,17 @@ def early_reads_of_elements(module: Module, copy: ast.Call) -> Iterator[ast.expr
         if read is not None:
             yield read
             return
+
+
+def _waited_at_each_turn(module: Module, copy: ast.Call, loop: ast.stmt) -> bool:
+    """Under no other condition than the copy is made, and after it."""
+    known = {(guard.test, guard.holds) for guard in module.guards_of(copy)}
+    return any(
+        (call.lineno, call.col_offset) > (copy.lineno, copy.col_offset)
+        and waits(module, call, copy)
+        and known.issuperset((guard.test, guard.holds) for guard in module.guards_of(call))
+        for call in module.nodes(ast.Call, loop)
+    )
 
 
 def _collected(module: Module, put: ast.expr) -> tuple[str, ast.stmt] | None:

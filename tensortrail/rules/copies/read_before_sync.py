@@ -129,6 +129,18 @@ def fingerprints(state):
             """\
 import torch
 
+def sizes(steps, model):
+    kept = {}
+    for name, batch in steps:
+        kept[name] = model(batch.cuda()).norm().to("cpu", non_blocking=True)
+        torch.cuda.synchronize()
+    return {name: each.item() for name, each in kept.items()}
+"""
+        ),
+        Good(
+            """\
+import torch
+
 def norms(model):
     kept = []
     for weight in model.parameters():

@@ -81,6 +81,21 @@ class Packed(torch.Tensor):
 """,
             lines=(11,),
         ),
+        Bad(
+            """\
+import torch
+
+class Packed(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    def untyped_storage(self):
+        self._storage = torch.UntypedStorage(0, device=self.device)
+        return self._storage
+""",
+            lines=(10,),
+        ),
     )
     good = (
         Good(
@@ -150,8 +165,18 @@ def _made_here(module: Module, value: ast.expr | None) -> ast.Call | None:
     if isinstance(value, ast.Name):
         origins = module.value_of(value).origins
         value = origins[0] if len(origins) == 1 else None
+    if isinstance(value, ast.Attribute):
+        value = _put_there(module, value)
     if isinstance(value, ast.Call) and _FRESH.search(module.qualified(value.func)):
         return value
+    return None
+
+
+def _put_there(module: Module, kept: ast.Attribute) -> ast.expr | None:
+    """What every call puts into the attribute before it answers with it."""
+    for statement in module.earlier(kept, ast.Assign):
+        if module.text(kept) in map(module.text, statement.targets):
+            return None if module.guards_of(statement) else statement.value
     return None
 
 
