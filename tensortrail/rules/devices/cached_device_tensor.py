@@ -75,6 +75,19 @@ def lengths(batch: int, size: int, device: torch.device):
     good = (
         Good(
             """\
+import torch
+
+_tables = {}
+
+def table(size: int, device: torch.device):
+    key = (size, device)
+    if key not in _tables:
+        _tables[key] = torch.arange(size, device=device)
+    return _tables[key]
+"""
+        ),
+        Good(
+            """\
 import functools
 
 @functools.lru_cache(maxsize=None)

@@ -85,6 +85,20 @@ def build(make, ready):
         ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def warmed_up(model, batch, number):
+    before = torch.cuda.current_device()
+    torch.cuda.set_device(number)
+    try:
+        out = model(batch)
+    finally:
+        torch.cuda.set_device(before)
+    return out
+"""
+        ),
         Good("import torch\ndef start(rank):\n    torch.cuda.set_device(rank)\n"),
         Good(
             """\

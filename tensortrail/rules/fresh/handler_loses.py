@@ -117,6 +117,21 @@ class Scaled(torch.Tensor):
             """\
 import torch
 
+class Packed(torch.nn.Parameter):
+    def __new__(cls, data, scale=None, zero=None, bits=4, packed=False):
+        self = torch.Tensor._make_subclass(cls, data)
+        self.scale, self.zero, self.bits, self.packed = scale, zero, bits, packed
+        return self
+
+    def to(self, device):
+        data, scale, zero = (each.to(device) for each in (self.data, self.scale, self.zero))
+        return Packed(data, scale=scale, zero=zero, bits=self.bits, packed=self.packed)
+"""
+        ),
+        Good(
+            """\
+import torch
+
 class Layer(torch.nn.Module):
     def to(self, *args, **kwargs):
         device, _, _, _ = torch._C._nn._parse_to(*args, **kwargs)

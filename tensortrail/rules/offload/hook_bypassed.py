@@ -84,6 +84,15 @@ def scaled(layer, factor):
     good = (
         Good(
             """\
+def observe(module, observer):
+    if is_module_offloaded(module):
+        module._hf_hook.pre_forward(module)
+    order = getattr(module, "weight_g_idx", None)
+    return observer(module.weight, order)
+"""
+        ),
+        Good(
+            """\
 def scaled(layer, factor):
     weight = layer.weight
     rows = weight.shape[0]

@@ -72,6 +72,16 @@ def save(model, state_dict, path):
     good = (
         Good(
             """\
+def joined(model, shards):
+    state_dict = {}
+    for file in shards:
+        state_dict.update(load_file(file))
+    state_dict = revert_weight_conversion(model, state_dict)
+    return state_dict
+"""
+        ),
+        Good(
+            """\
 def save(split, state_dict):
     for file, names in split.filename_to_tensors.items():
         save_file({name: state_dict[name].contiguous() for name in names}, file)

@@ -120,6 +120,18 @@ class BaseStateDictAdapter:
         ),
     )
     good = (
+        Good(
+            """\
+def write(state_dict, file):
+    kept = {}
+    for key, value in state_dict.items():
+        if value is None:
+            continue
+        kept[key] = value
+    save_file(kept, file)
+    return {"weight_map": {key: file for key in state_dict if state_dict[key] is not None}}
+"""
+        ),
         Good("def save(m, shard, f):\n    m.update({key: f for key in shard})\n"),
         Good("def save(m, pairs):\n    m.update((key, value) for key, value in pairs)\n"),
         Good(

@@ -105,6 +105,19 @@ def swap(saved, meta, old):
     good = (
         Good(
             """\
+import copy
+
+class Averaged:
+    def store(self):
+        self.backup = copy.deepcopy(self.model.state_dict())
+        self.model.load_state_dict(self.average)
+
+    def restore(self):
+        self.model.load_state_dict(self.backup)
+"""
+        ),
+        Good(
+            """\
 def load_old(model, old):
     fresh = model.state_dict()
     if all(key in fresh for key in old):

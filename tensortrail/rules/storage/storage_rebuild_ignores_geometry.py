@@ -77,6 +77,16 @@ def typed(bucket, dtype):
             """\
 import torch
 
+def same_memory(view):
+    other = torch.empty_like(view)
+    other.set_(view.untyped_storage(), view.storage_offset(), view.size(), view.stride())
+    return other
+"""
+        ),
+        Good(
+            """\
+import torch
+
 def flat(source):
     meta = (source.size(), source.stride(), source.storage_offset())
     whole = torch.empty(0, dtype=source.dtype).set_(source.untyped_storage())
