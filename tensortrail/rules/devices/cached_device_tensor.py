@@ -239,6 +239,7 @@ def _key_names(module: Module, key: ast.expr, device: str) -> bool:
         if len(texts) == 1:
             return True  # a parameter: the caller makes the key
     root = device.partition(".")[0]
+    texts = [text.replace(f"{device}.type", "") for text in texts]  # one word for all GPUs
     return any(root in text or "device" in text for text in texts)
 
 

@@ -124,7 +124,8 @@ class Packed(torch.nn.Parameter):
         return self
 
     def to(self, device):
-        data, scale, zero = (each.to(device) for each in (self.data, self.scale, self.zero))
+        data, scale = self.data.to(device), self.scale.to(device)
+        zero = self.zero.to(device)
         return Packed(data, scale=scale, zero=zero, bits=self.bits, packed=self.packed)
 """
         ),
@@ -274,11 +275,7 @@ def _left_out(
 ) -> list[str]:
     if unpacks(call) or len(call.args) > 2:
         return []
-    carried = [
-        each.arg
-        for each in call.keywords
-        if isinstance(each.value, ast.Attribute) and each.value.attr.strip("_") == each.arg
-    ]
+    carried = [each for each in call.keywords if _is_of_the_old(module, each)]
     if len(carried) < _CARRIED_OVER:
         return []
     set_after = {
@@ -287,6 +284,15 @@ def _left_out(
         if isinstance(each.ctx, ast.Store)
     }
     return sorted(name for name in kept - set_after if keyword(call, name) is None)
+
+
+def _is_of_the_old(module: Module, given: ast.keyword) -> bool:
+    """`scale=self._scale.to(device)`, at once or by a name."""
+    return any(
+        isinstance(each, ast.Attribute) and each.attr.strip("_") == given.arg
+        for value in (given.value, *module.value_of(given.value).origins)
+        for each in ast.walk(value)
+    )
 
 
 def _read_before(module: Module, test: ast.Call, subject: ast.Name) -> ast.Attribute | None:

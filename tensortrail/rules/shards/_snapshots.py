@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tensortrail.rules import Module
 from tensortrail.rules.shards._replaced import state_dict_of
@@ -41,7 +42,10 @@ def snapshot_of(module: Module, node: ast.expr) -> Snapshot | None:
 
 
 def is_shallow(module: Module, value: ast.expr, name: str) -> bool:
-    """`OrderedDict(name)`: another dict of the same tensors."""
+    """`OrderedDict(name)`, `{k: v for k, v in name.items()}`: another dict of the same tensors."""
+    if isinstance(value, ast.DictComp):
+        listed = _listed(value)
+        return listed is not None and module.text(listed.source) == name
     if not isinstance(value, ast.Call) or len(value.args) != 1:
         return False
     return module.qualified(value.func) in _SHALLOW and module.text(value.args[0]) == name
@@ -52,20 +56,60 @@ def _of_copy(module: Module, call: ast.Call) -> Snapshot | None:
     inner = receiver(call) if called(call) == "copy" and not call.args else None
     if inner is None and module.qualified(call.func) in _SHALLOW and len(call.args) == 1:
         inner = call.args[0]
-    return snapshot_of(module, inner) if inner is not None else None
+        inner = (
+            receiver(inner) if isinstance(inner, ast.Call) and called(inner) == "items" else inner
+        )
+    if inner is None:
+        return None
+    owner = _named(module, inner)
+    return Snapshot(owner) if owner else snapshot_of(module, inner)
 
 
 def _of_each(module: Module, shown: ast.DictComp) -> Snapshot | None:
     """`{name: value.cpu() for name, value in m.state_dict().items()}`."""
+    listed = _listed(shown)
+    if listed is None:
+        return None
+    owner = state_dict_of(module, listed.source) or _named(module, listed.source)
+    return Snapshot(owner, any(e in ("cpu", "to") for e in listed.steps)) if owner else None
+
+
+def _named(module: Module, source: ast.expr) -> str:
+    """The owner of the state dict that a name stands for, if no value in it is replaced."""
+    made = module.value_of(source).origins if isinstance(source, ast.Name) else ()
+    owner = state_dict_of(module, made[0]) if len(made) == 1 else ""
+    if not owner or not isinstance(source, ast.Name):
+        return ""
+    uses = module.nodes(ast.Name, module.function_of(source))
+    changed = any(each.id == source.id and _is_changed(module, each) for each in uses)
+    return "" if changed else owner
+
+
+def _is_changed(module: Module, use: ast.Name) -> bool:
+    """`weights[key] = ...`, `weights.update(...)`."""
+    up = module.parent(use)
+    if isinstance(up, ast.Subscript):
+        return not isinstance(up.ctx, ast.Load)
+    return isinstance(up, ast.Attribute) and up.attr == "update"
+
+
+class _Listed(NamedTuple):
+    """A dict comprehension over the items of a dict, whose values are those of the dict."""
+
+    source: ast.expr
+    steps: list[str]
+    """Methods that are called on each."""
+
+
+def _listed(shown: ast.DictComp) -> _Listed | None:
     loop, items = shown.generators[0], shown.generators[0].iter
     if len(shown.generators) > 1 or not isinstance(items, ast.Call) or called(items) != "items":
         return None
     source, target = receiver(items), loop.target
-    owner = state_dict_of(module, source) if source is not None else ""
-    if not owner or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+    if source is None or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return None
     steps = _steps(shown.value, target.elts[1])
-    return None if steps is None else Snapshot(owner, any(e in ("cpu", "to") for e in steps))
+    return None if steps is None else _Listed(source, steps)
 
 
 def _steps(value: ast.expr, name: ast.expr) -> list[str] | None:

@@ -113,6 +113,21 @@ def fit(model, optimizer, loader, measured):
     best, kept = 0.0, None
     for _ in range(10):
         for batch in loader:
+            model(batch).backward()
+            optimizer.step()
+        if measured(model) > best:
+            best = measured(model)
+            weights = model.state_dict()
+            kept = {name: value.clone() for name, value in weights.items()}
+    model.load_state_dict(kept)
+"""
+        ),
+        Good(
+            """\
+def fit(model, optimizer, loader, measured):
+    best, kept = 0.0, None
+    for _ in range(10):
+        for batch in loader:
             optimizer.zero_grad()
             model(batch).backward()
             optimizer.step()
