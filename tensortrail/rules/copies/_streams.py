@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.objects import called, is_false, keyword, name_of, receiver, root_of
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
+from tensortrail.rules.view import FunctionNode
 
 _STREAM_CONTEXT = re.compile(r"^(torch_)?stream(_?(ctx|context|guard))?$", re.IGNORECASE)
 _NOT_A_SIDE_STREAM = ("current_stream", "default_stream", "nullcontext")
 _WAITS = re.compile(r"sync|wait|barrier|fence", re.IGNORECASE)
 _COPIES = ("copy_", "to", "cuda")
+_CALLERS = 3
+"""Calls that are followed back to the `with` under which a function runs."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ def _stream(module: Module, context: ast.expr) -> ast.expr | None:
         origins = module.value_of(context).origins
         context = origins[0] if len(origins) == 1 else context
     if isinstance(context, ast.IfExp):
-        context = context.body if isinstance(context.body, ast.Call) else context.orelse
+        branches = _stream(module, context.body), _stream(module, context.orelse)
+        return branches[0] or branches[1]
     if not isinstance(context, ast.Call) or not _STREAM_CONTEXT.match(called(context)):
         return None
     given = [*context.args, *(each.value for each in context.keywords if each.arg == "stream")]
@@ -150,3 +154,30 @@ def class_waits(module: Module, block: SideBlock) -> bool:
         )
         for call in module.nodes(ast.Call, around)
     )
+
+
+def runs_on_side_stream(module: Module, node: ast.AST, depth: int = _CALLERS) -> ast.AST | None:
+    """The `with` of a side stream around the node, or around a call of the function it is in."""
+    for up in module.ancestors(node):
+        if isinstance(up, FunctionNode):
+            return _of_callers(module, up, depth) if depth else None
+        if isinstance(up, ast.With) and any(_may_be_side(module, each) for each in up.items):
+            return up
+    return None
+
+
+def _of_callers(module: Module, function: FunctionNode, depth: int) -> ast.AST | None:
+    cls = module.class_of(function)
+    for call in module.calls(function.name):
+        owner = receiver(call)
+        of_self = isinstance(owner, ast.Name) and owner.id == "self" and cls is not None
+        if (of_self or owner is None) and module.class_of(call) is cls:
+            found = runs_on_side_stream(module, call, depth - 1)
+            if found is not None:
+                return found
+    return None
+
+
+def _may_be_side(module: Module, item: ast.withitem) -> bool:
+    stream = _stream(module, item.context_expr)
+    return stream is not None and not _is_main(module, stream)

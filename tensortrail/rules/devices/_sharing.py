@@ -1,0 +1,87 @@
+"""Objects that are made of a module in training, and hold the module itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensortrail.rules import Module
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.view import FunctionNode
+
+_UNWRAPS = ("unwrap_model", "unwrap", "extract_model_from_parallel")
+_KEEP = ("from_pretrained", "from_pipe", "from_config")
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A name under which such an object is known in a function."""
+
+    trained: tuple[ast.expr, ...]
+    made: ast.Call
+    name: str
+    function: FunctionNode | None
+    handed: ast.Call | None = None
+    """The call that hands it to the function; None where it is made."""
+
+
+def containers_of_trained(module: Module) -> Iterator[Shared]:
+    """Made in a loop, as training goes on after it; here and where the file hands them on."""
+    for assign in module.nodes(ast.Assign):
+        made, target = assign.value, assign.targets[0]
+        if not isinstance(made, ast.Call) or not isinstance(target, ast.Name):
+            continue
+        trained = tuple(_trained(made)) if _is_container(made) else ()
+        if trained and _in_loop(module, assign):
+            here = Shared(trained, made, target.id, module.function_of(assign))
+            yield here
+            yield from _handed_on(module, here)
+
+
+def _is_container(made: ast.Call) -> bool:
+    """A pipeline read from files, or an object of a class."""
+    return called(made) in _KEEP or called(made)[:1].isupper()
+
+
+def _trained(made: ast.Call) -> Iterator[ast.expr]:
+    """`unet` of `Pipeline(unet=accelerator.unwrap_model(unet))`."""
+    for each in (*made.args, *(given.value for given in made.keywords)):
+        each = each.body if isinstance(each, ast.IfExp) else each
+        if isinstance(each, ast.Call) and called(each) in _UNWRAPS and each.args:
+            yield each.args[0]
+
+
+def _in_loop(module: Module, node: ast.AST) -> bool:
+    function = module.function_of(node)
+    ups = module.ancestors(node)
+    return any(
+        isinstance(up, (ast.For, ast.While)) and module.function_of(up) is function for up in ups
+    )
+
+
+def _handed_on(module: Module, shared: Shared) -> Iterator[Shared]:
+    for call in module.later(shared.made, ast.Call):
+        function = _called_here(module, call)
+        name = _parameter(call, function, shared.name) if function is not None else ""
+        if name:
+            yield Shared(shared.trained, shared.made, name, function, call)
+
+
+def _called_here(module: Module, call: ast.Call) -> FunctionNode | None:
+    """The function or method of that name, if the file has but one."""
+    found = [each for each in functions(module) if each.name == called(call)]
+    return found[0] if len(found) == 1 else None
+
+
+def _parameter(call: ast.Call, function: FunctionNode | None, name: str) -> str:
+    """The parameter of the function for which the name is given."""
+    names = [] if function is None else [each.arg for each in function.args.args]
+    bound = names[:1] == ["self"] and isinstance(call.func, ast.Attribute)
+    given = [*zip(names[bound:], call.args, strict=False)]
+    given += [(each.arg or "", each.value) for each in call.keywords]
+    for parameter, argument in given:
+        if isinstance(argument, ast.Name) and argument.id == name:
+            return parameter
+    return ""
