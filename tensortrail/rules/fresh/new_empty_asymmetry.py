@@ -126,7 +126,9 @@ def _(func, types, args, kwargs):
 
     def check(self, module: Module) -> Iterator[Finding]:
         for place, body in answers(module, "new_empty"):
-            text = "\n".join(module.text(each) for each in body)
+            text = "\n".join(
+                module.text(each) for each in body if not _is_unread(module, each, body)
+            )
             arguments = place.args if isinstance(place, ast.FunctionDef) else None
             passed_on = arguments is not None and arguments.kwarg is not None and "**" in text
             if passed_on:
@@ -168,6 +170,15 @@ def _(func, types, args, kwargs):
                 evidence={"places": str(len(events))},
             )
             yield with_class(timeline, found, events, "the answer is given here")
+
+
+def _is_unread(module: Module, statement: ast.stmt, body: list[ast.stmt]) -> bool:
+    """`device = kwargs["device"]`, and nothing asks for `device`."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    names = (name for each in body for name in module.nodes(ast.Name, each))
+    name = statement.targets[0].id
+    return not any(each.id == name and isinstance(each.ctx, ast.Load) for each in names)
 
 
 def _returns(statements: list[ast.stmt]) -> list[ast.Return]:

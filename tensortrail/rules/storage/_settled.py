@@ -9,6 +9,9 @@ from tensortrail.rules.shared.conditions import beside
 from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.storage._pointers import ALSO_ASKED, is_plain
 
+_SIZES = ("numel", "nbytes", "element_size", "storage_size", ".size()")
+"""They tell an empty tensor, and not one on meta."""
+
 
 def settled(
     module: Module, node: ast.expr, *tensors: ast.expr, meta_is_enough: bool = True
@@ -32,7 +35,10 @@ def settled(
     for guard in module.guards_of(node):
         test = module.once(text_behind, guard.test)
         asked += test + _words(module, guard.test) if any(n in test for n in names) else ""
-    return any(word in asked for word in ALSO_ASKED) or ("meta" in asked and meta_is_enough)
+    if "meta" in asked and meta_is_enough:
+        return True
+    sizes = _SIZES if "meta" not in asked and not meta_is_enough else ()
+    return any(word in asked for word in ALSO_ASKED if word not in sizes)
 
 
 def _words(module: Module, test: ast.expr) -> str:
