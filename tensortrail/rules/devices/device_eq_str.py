@@ -10,6 +10,19 @@ from tensortrail.rules import Bad, Good, Kind, Module, Rule
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
 _OR_TEXT = (Kind.DEVICE, Kind.DEVICE_STRING, Kind.OTHER)
 _DEVICE = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)(:\d+)?")
+_SAID = (
+    ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp,
+    ast.NamedExpr, ast.Await,
+)  # fmt: skip
+"""What may say a device, or the name of one."""
+_OTHER_ATTRIBUTES = frozenset({"shape", "dtype", "ndim", "requires_grad", "__class__"})
+_OTHER_CALLS = frozenset("len set list tuple sorted id type int float sum max min abs".split())
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set)
+_BINDING = (
+    ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.Tuple,
+    ast.List,
+)  # fmt: skip
+"""Where a list gets a name, or each of its parts does."""
 
 
 class DeviceEqStr(Rule):
@@ -184,19 +197,22 @@ def f(device: torch.device | str):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        by_name = _binds_lists(module)
         for compare in module.nodes(ast.Compare):
             if len(compare.ops) != 1:
                 continue
             left, right = compare.left, compare.comparators[0]
-            if _is_other_constant(left) or _is_other_constant(right):
+            if not _may_say_a_device(left):
                 continue
             if isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
+                if not _may_say_a_device(right):
+                    continue
                 if _named(module, right):
                     yield from self._compared(module, compare, left, [right])
                 elif _named(module, left):
                     yield from self._compared(module, compare, right, [left])
             elif isinstance(compare.ops[0], (ast.In, ast.NotIn)):
-                names = _listed(module, right)
+                names = _listed(module, right) if by_name or isinstance(right, _DISPLAYS) else []
                 if names and all(_named(module, each) for each in names):
                     yield from self._compared(module, compare, left, names)
         for choice in module.nodes(ast.Match):
@@ -248,9 +264,15 @@ def f(device: torch.device | str):
         return module.fix("compare the type", Safety.UNSAFE, edit)
 
 
-def _is_other_constant(node: ast.expr) -> bool:
-    """A constant that names no device: whoever is compared with it, there is nothing to say."""
-    return isinstance(node, ast.Constant) and not _names_a_device(node.value)
+def _may_say_a_device(node: ast.expr) -> bool:
+    """Or name one. Of anything else there is nothing to say, whoever is compared with it."""
+    if isinstance(node, ast.Constant):
+        return _names_a_device(node.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr not in _OTHER_ATTRIBUTES
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "id", "") not in _OTHER_CALLS
+    return isinstance(node, _SAID)
 
 
 def _names_a_device(text: object) -> bool:
@@ -269,7 +291,20 @@ def _listed(module: Module, node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Name):
         origins = module.value_of(node).origins
         node = origins[0] if len(origins) == 1 else node
-    return node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
+    return node.elts if isinstance(node, _DISPLAYS) else []
+
+
+def _binds_lists(module: Module) -> bool:
+    """The file has a list of what may be devices that a name may stand for."""
+    displays: list[ast.List | ast.Tuple | ast.Set] = [*module.nodes(ast.Set)]
+    displays += [*module.nodes(ast.List), *module.nodes(ast.Tuple)]
+    return any(
+        each.elts
+        and isinstance(module.parent(each), _BINDING)
+        and not isinstance(getattr(each, "ctx", None), ast.Store)
+        and all(map(_may_say_a_device, each.elts))
+        for each in displays
+    )
 
 
 def _patterns(module: Module, pattern: ast.pattern) -> list[ast.expr]:

@@ -72,7 +72,7 @@ class FactoryWithoutDevice(Rule):
     shape = (
         re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),
         # A parameter that callers may leave out:
-        re.compile(rb"\bdevice\b[^=\n(]*=\s*(?:None\b|['\"]cpu)"),
+        re.compile(rb"device\b(?<=\bdevice)[^=\n(]*=\s*(?:None\b|['\"]cpu)"),
     )
     bad = (
         Bad(

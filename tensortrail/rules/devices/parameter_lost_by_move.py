@@ -147,8 +147,10 @@ class Probe:
             if not isinstance(call, ast.Call) or called(call) not in _GIVE_ANOTHER:
                 continue
             owner = receiver(call)
-            made = _parameter(module, owner) if owner is not None else None
-            if made is None or not _is_kept(module, assign) or is_there(module, made, call):
+            if owner is None or not _is_kept(module, assign):
+                continue
+            made = _parameter(module, owner)
+            if made is None or is_there(module, made, call):
                 continue
             device = moves_bytes(module, call)
             yield self.finding(
@@ -172,8 +174,7 @@ def _weight(module: Module, call: ast.Call) -> Severity:
 
 def _parameter(module: Module, node: ast.expr) -> ast.Call | None:
     """The call of `nn.Parameter` that the expression is, or was bound to."""
-    origins = module.value_of(node).origins
-    found = [node] if isinstance(node, ast.Call) else list(origins)
+    found = [node] if isinstance(node, ast.Call) else module.value_of(node).origins
     if len(found) != 1 or not isinstance(found[0], ast.Call):
         return None
     return found[0] if module.qualified(found[0].func) in _MAKERS else None
@@ -182,10 +183,11 @@ def _parameter(module: Module, node: ast.expr) -> ast.Call | None:
 def _is_kept(module: Module, assign: ast.Assign) -> bool:
     """As an attribute of a module."""
     target = assign.targets[0]
+    if not isinstance(target, ast.Attribute) or module.text(target.value) != "self":
+        return False
     cls = module.class_of(assign)
     facts = module.class_facts(cls) if cls is not None else None
-    own = isinstance(target, ast.Attribute) and module.text(target.value) == "self"
-    return own and facts is not None and facts.is_module
+    return facts is not None and facts.is_module
 
 
 def _moved_inside(module: Module, call: ast.Call, made: ast.Call) -> Fix | None:

@@ -9,6 +9,8 @@ from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, given, receiver
 
+_OF_A_MODEL = ("named_parameters", "parameters", "named_buffers")
+
 
 class LastShardLost(Rule):
     """Weights are collected into shards, and the last shard is never put away.
@@ -132,9 +134,11 @@ def each(model, shards):
         if in_tests(module):
             return
         for loop in module.nodes(ast.For):
-            if not _is_over_weights(module, loop):
+            if not _may_be_over_weights(loop):
                 continue
             for filled in _put_away_when_full(module, loop):
+                if not _is_over_weights(module, loop):
+                    break
                 if not _is_read_after(module, loop, filled.name):
                     yield self._reported(module, loop, filled)
 
@@ -158,18 +162,27 @@ class Filled:
     put: ast.Call
 
 
+def _may_be_over_weights(loop: ast.For) -> bool:
+    over = _gone_through(loop)
+    return isinstance(over, ast.Call) and called(over) in (*_OF_A_MODEL, "items")
+
+
 def _is_over_weights(module: Module, loop: ast.For) -> bool:
     """`state.items()`, `model.named_parameters()`: with names and tensors of a model."""
-    over = loop.iter
-    if isinstance(over, ast.Call) and called(over) in ("enumerate", "sorted", "list", "tqdm"):
-        over = over.args[0] if over.args else over
+    over = _gone_through(loop)
     if not isinstance(over, ast.Call):
         return False
-    if called(over) in ("named_parameters", "parameters", "named_buffers"):
-        return True
     owner = receiver(over)
-    value = module.value_of(owner) if owner is not None else None
-    return called(over) == "items" and value is not None and value.may_be(Kind.STATE_DICT)
+    if called(over) in _OF_A_MODEL or owner is None:
+        return called(over) in _OF_A_MODEL
+    return called(over) == "items" and module.value_of(owner).may_be(Kind.STATE_DICT)
+
+
+def _gone_through(loop: ast.For) -> ast.expr:
+    over = loop.iter
+    if isinstance(over, ast.Call) and called(over) in ("enumerate", "sorted", "list", "tqdm"):
+        return over.args[0] if over.args else over
+    return over
 
 
 def _put_away_when_full(module: Module, loop: ast.For) -> Iterator[Filled]:
