@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
@@ -40,13 +41,17 @@ class Project:
         self._modules: dict[str, ProjectFile | None] = {}
         self._definitions = Definitions(self._file_of, self.module_at)
         self._files: dict[tuple[Path, str], str] = {}
+        self._first_parts: dict[tuple[Path, str], bool] = {}
         self._files_of: dict[tuple[Path | None, str], tuple[str, str] | None] = {}
+        self.packages: dict[str, bool] = {}
+        """Whether a folder that was asked about has an `__init__.py`."""
         self.limit = Limit()
         self.depth = 0
         """How many functions are being run, each because the one before asked about it."""
 
     def forget(self, path: str) -> None:
         """The file has changed."""
+        self.packages.pop(os.path.dirname(path), None)
         self._modules.pop(path, None)
         self.customs.forget(path)
         self._definitions.forget(path)
@@ -102,23 +107,28 @@ class Project:
         return self._files_of[key]
 
     def _looked_up(self, root: Path | None, dotted: str) -> tuple[str, str] | None:
-        if root is None:
-            return None
         parts = dotted.split(".")
+        if root is None or not self._may_hold(root, parts[0]):
+            return None
         for length in range(len(parts) - 1, 0, -1):
             path = self._path(root, ".".join(parts[:length]))
             if path:
                 return path, ".".join(parts[length:])
         return None
 
+    def _may_hold(self, root: Path, first: str) -> bool:
+        """The folder has a file or folder of that name: most names are of other packages."""
+        key = (root, first)
+        if key not in self._first_parts:
+            path = os.path.join(root, first)
+            self._first_parts[key] = os.path.isdir(path) or os.path.isfile(f"{path}.py")
+        return self._first_parts[key]
+
     def _path(self, root: Path, module: str) -> str:
         key = (root, module)
         if key not in self._files:
-            base = root.joinpath(*module.split("."))
-            candidates = (base / "__init__.py", base.with_name(base.name + ".py"))
-            try:
-                found = next((str(each) for each in candidates if each.is_file()), "")
-            except (OSError, ValueError):
-                found = ""
-            self._files[key] = found
+            path = os.path.join(root, *module.split("."))
+            candidates = (os.path.join(path, "__init__.py"), f"{path}.py")
+            found = next((each for each in candidates if os.path.isfile(each)), "")
+            self._files[key] = str(Path(found)) if found else ""
         return self._files[key]

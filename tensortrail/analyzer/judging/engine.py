@@ -12,6 +12,7 @@ from tensortrail.analyzer.judging import collection
 from tensortrail.analyzer.judging.cache import Cache, fingerprint
 from tensortrail.analyzer.reading.discover import discover, matches
 from tensortrail.analyzer.reading.python_files import python_of
+from tensortrail.analyzer.reading.texts import Texts
 
 if TYPE_CHECKING:
     from tensortrail.findings import Finding
@@ -25,12 +26,13 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
         return CheckResult(missing=tuple(found.missing), problems=tuple(found.problems))
     files = _only(request, found.files)
     cache = Cache(request.cache_dir, request.root, _fingerprint(request))
-    results = _results(request, files, cache, progress)
+    texts = Texts()
+    results = _results(request, files, cache, progress, texts)
     cache.save()
     problems = [*found.problems, *filter(None, [cache.problem])]
     new, known = _split(request, [each for result in results for each in result.findings])
     return CheckResult(
-        _with_siblings(request, new, found.files),
+        _with_siblings(request, new, found.files, texts),
         tuple(known),
         tuple(files),
         tuple(dict.fromkeys(problems)),
@@ -100,7 +102,11 @@ def _fingerprint(request: CheckRequest) -> str:
 
 
 def _results(
-    request: CheckRequest, files: Sequence[str], cache: Cache, progress: Progress | None
+    request: CheckRequest,
+    files: Sequence[str],
+    cache: Cache,
+    progress: Progress | None,
+    texts: Texts,
 ) -> list[FileResult]:
     """What is known of each file: from the cache where it has not changed, else judged now."""
     results: list[FileResult] = []
@@ -114,20 +120,20 @@ def _results(
     if changed:
         from tensortrail.analyzer.judging.jobs import judge_files
 
-        for result in judge_files(request, changed, progress):
+        for result in judge_files(request, changed, progress, texts):
             cache.put(result)
             results.append(result)
     return results
 
 
 def _with_siblings(
-    request: CheckRequest, findings: Sequence[Finding], files: Sequence[str]
+    request: CheckRequest, findings: Sequence[Finding], files: Sequence[str], texts: Texts
 ) -> tuple[Finding, ...]:
     if findings and request.siblings:
         from tensortrail.analyzer.judging.siblings import with_siblings
 
         with collection.put_off():
-            return tuple(with_siblings(findings, files))
+            return tuple(with_siblings(findings, files, texts))
     return tuple(findings)
 
 

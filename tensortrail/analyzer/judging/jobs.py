@@ -11,8 +11,8 @@ from tensortrail.analyzer.choosing.chosen import Chosen
 from tensortrail.analyzer.choosing.request import CheckRequest, FileResult, Progress
 from tensortrail.analyzer.judging import collection
 from tensortrail.analyzer.reading.python_files import is_notebook, python_of
+from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.analyzer.reading.unreadable import Unreadable
-from tensortrail.files import read
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -28,8 +28,8 @@ _MOST_PER_PROCESSOR = 4
 
 
 class _Job(NamedTuple):
-    """A file to be judged. Its text is read again then: that of all files would take more memory
-    than their trees."""
+    """A file to be judged. Its text is asked for again then: that of all files of a large tree
+    would take more memory than their trees."""
 
     path: str
     size: int
@@ -40,16 +40,19 @@ class _Job(NamedTuple):
 
 
 def judge_files(
-    request: CheckRequest, paths: Sequence[str], progress: Progress | None
+    request: CheckRequest,
+    paths: Sequence[str],
+    progress: Progress | None,
+    texts: Texts | None = None,
 ) -> list[FileResult]:
     """A file without any rule's trigger words is clean without being parsed."""
-    chosen = Chosen(request)
+    chosen, texts = Chosen(request), texts or Texts()
     done: list[FileResult] = []
     todo: list[_Job] = []
     for number, path in enumerate(paths):
         if progress is not None and number % 64 == 0:
             progress(number, len(paths))
-        data = _read(path)
+        data = _read(path, texts)
         if isinstance(data, FileResult):
             done.append(data)
             continue
@@ -66,13 +69,13 @@ def judge_files(
     jobs = _jobs(request)
     if jobs > 1 and _besides_the_largest(todo) > _WORTH_PROCESSES:
         return done + _in_processes(request, todo, jobs, tick)
-    return done + (_here(_judge(request), todo, tick) if todo else [])
+    return done + (_here(_judge(request), todo, tick, texts) if todo else [])
 
 
-def _read(path: str) -> bytes | FileResult:
+def _read(path: str, texts: Texts) -> bytes | FileResult:
     """The Python of a file, or why there is none."""
     try:
-        return python_of(path, read(path))
+        return python_of(path, texts.of(path))
     except (OSError, Unreadable) as error:
         from tensortrail.analyzer.choosing.own import unopened, unreadable
 
@@ -96,17 +99,19 @@ def _may_suppress(data: bytes) -> bool:
     return b"tensortrail: ignore" in data
 
 
-def _here(judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None]) -> list[FileResult]:
+def _here(
+    judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None], texts: Texts
+) -> list[FileResult]:
     results = []
     with collection.put_off():
         for job in todo:
-            results.append(_judged(judge, job))
+            results.append(_judged(judge, job, texts))
             tick(len(results))
     return results
 
 
-def _judged(judge: Judge, job: _Job) -> FileResult:
-    data = _read(job.path) if job.program is None else job.program
+def _judged(judge: Judge, job: _Job, texts: Texts) -> FileResult:
+    data = _read(job.path, texts) if job.program is None else job.program
     if isinstance(data, FileResult):
         return data
     rules = judge.chosen.rules_for(data) if job.rules is None else job.rules
@@ -173,7 +178,7 @@ def _chunk(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]:
     key = repr(request._replace(baseline=None, profile=None))
     if key not in _judges:
         _judges[key] = _judge(request)
-    return _here(_judges[key], todo, lambda count: None)
+    return _here(_judges[key], todo, lambda count: None, Texts())
 
 
 _judges: dict[str, Judge] = {}

@@ -72,7 +72,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         self.kept = kept(data, project.words, project.limit)
         """What is judged of the file: all of it, unless it is very large."""
         self.tree = project.trees.of(path, self.kept)
-        self.name, self.root = module_name(path)
+        self.name, self.root = module_name(path, project.packages)
         self.names = self._collect_names()
         self._qualified: dict[ast.AST, str] = {}
         self._flows: dict[ast.AST, Flow] = {}
@@ -86,6 +86,8 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         self._offload_settings = OffloadSettings(self)
         self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
         self._local_callees: dict[ast.Call, FunctionNode | None] = {}
+        self._without_facts: set[ast.Call] = set()
+        """Calls of what is not known: each is asked about again and again."""
 
     def release(self) -> None:
         """Nothing more will be asked: let go of what refers back here, as no collector runs."""
@@ -112,11 +114,12 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
 
     # --- names ---------------------------------------------------------------------------
     def qualified(self, node: ast.AST) -> str:
-        known = self._qualified.get(node)
-        if known is None:
+        try:
+            return self._qualified[node]
+        except KeyError:
             self.tick()
             known = self._qualified[node] = self.names.qualified(node)
-        return known
+            return known
 
     def qualified_text(self, dotted: str) -> str:
         return self.names.resolve(dotted)
@@ -239,12 +242,15 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         return name.removeprefix(f"{self.name}.") if self.name else name
 
     def function_facts(self, call: ast.Call) -> FunctionFacts | None:
+        if call in self._without_facts:
+            return None
         dotted = self.qualified(call.func)
         named = functions.known_function(dotted, call) if dotted else None
         if named is not None:
             return named
         found = self._callee(call, dotted, known.FUNCTION_WORTH_READING)
         if found is None:
+            self._without_facts.add(call)
             return None
         facts = found[0].facts_of_function(found[1])
         self.needs.update(found[0].needs if found[0] is not self else ())
@@ -273,9 +279,11 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         return self.project.about(self, dotted, question) if _is_worth(dotted, worth) else None
 
     def _local_callee(self, call: ast.Call, dotted: str) -> FunctionNode | None:
-        if call not in self._local_callees:
-            self._local_callees[call] = self._looked_up(call, dotted)
-        return self._local_callees[call]
+        try:
+            return self._local_callees[call]
+        except KeyError:
+            found = self._local_callees[call] = self._looked_up(call, dotted)
+            return found
 
     def _looked_up(self, call: ast.Call, dotted: str) -> FunctionNode | None:
         first, _, rest = dotted.partition(".")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tensortrail.analyzer.reading.pieces import with_all
 from tensortrail.analyzer.reading.python_files import python_of
 from tensortrail.analyzer.reading.source import Source
-from tensortrail.files import read
+from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.findings import Finding, Site
 
 MOST = 10
@@ -27,7 +27,7 @@ _DROPPED = "dropped "
 """Before the shape of an expression whose value nobody uses: where it is used, the risk is not."""
 
 
-def with_siblings(findings: Sequence[Finding], files: Iterable[str]) -> list[Finding]:
+def with_siblings(findings: Sequence[Finding], files: Iterable[str], texts: Texts) -> list[Finding]:
     """The findings, each with the sites of its shape that are no findings themselves; files are
     read only if they may have one."""
     shapes: dict[Finding, tuple[str, frozenset[bytes]]] = {}
@@ -37,7 +37,7 @@ def with_siblings(findings: Sequence[Finding], files: Iterable[str]) -> list[Fin
             shapes[finding] = shape
     if not shapes:
         return list(findings)
-    places = _places(dict(shapes.values()), files)
+    places = _places(dict(shapes.values()), files, texts)
     reported: dict[str, list[Site]] = {}
     for finding in findings:
         reported.setdefault(finding.site.file, []).append(finding.site)
@@ -139,11 +139,13 @@ def _words(node: ast.AST) -> Iterable[str]:
             yield each.func.id
 
 
-def _places(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[str, list[Site]]:
+def _places(
+    shapes: dict[str, frozenset[bytes]], files: Iterable[str], texts: Texts
+) -> dict[str, list[Site]]:
     found: dict[str, list[Site]] = {}
-    for path, wanted in _candidates(shapes, files).items():
+    for path, wanted in _candidates(shapes, files, texts).items():
         try:
-            data = python_of(path, read(path))
+            data = python_of(path, texts.of(path))
             source = Source(path, data)
             # a comment on the encoding, which `ast` has to see, may stand in another statement
             words = [shapes[shape] for shape in wanted]
@@ -189,12 +191,14 @@ def _on_lines(tree: ast.AST, lines: Sequence[int]) -> Iterator[ast.AST]:
         stack += reversed(list(ast.iter_child_nodes(node)))
 
 
-def _candidates(shapes: dict[str, frozenset[bytes]], files: Iterable[str]) -> dict[str, set[str]]:
+def _candidates(
+    shapes: dict[str, frozenset[bytes]], files: Iterable[str], texts: Texts
+) -> dict[str, set[str]]:
     """The files that have all words of a shape; a shape of words that are everywhere has none."""
     holders: dict[str, list[str]] = {shape: [] for shape in shapes}
     for path in files:
         try:
-            data = read(path)
+            data = texts.of(path)
         except OSError:
             continue
         for shape, words in shapes.items() if len(data) <= _LARGEST else ():

@@ -176,17 +176,20 @@ _DEVICE_OF_RANDN = 3
 def _on_the_cpu(called: Called) -> Held | None:
     """What a library always gives on the CPU."""
     dotted = called.dotted
-    held = Held(What.TENSOR, frozenset({Place(Where.HOST, by=called.node)}))
     if dotted in names("host", "functions"):
-        return held
+        return _host(called)
     if dotted in names("host", "loaders") and "collate_fn" not in called.nodes:
-        return Held(What.BOX, each=held)
+        return Held(What.BOX, each=_host(called))
     to_cpu = getattr(called.nodes.get("map_location"), "value", None) == "cpu"
     if (dotted == "torch.load" and to_cpu) or (
         dotted in names("host", "mappings") and "device" not in called.nodes
     ):
-        return Held(What.BOX, each=replace(held, rank=MAYBE_SCALAR))
+        return Held(What.BOX, each=replace(_host(called), rank=MAYBE_SCALAR))
     return None
+
+
+def _host(called: Called) -> Held:
+    return Held(What.TENSOR, frozenset({Place(Where.HOST, by=called.node)}))
 
 
 def _loaded(called: Called) -> Held:

@@ -17,15 +17,16 @@ _CANONICAL = {
 }
 
 
-def module_name(path: str) -> tuple[str, Path | None]:
+def module_name(path: str, packages: dict[str, bool]) -> tuple[str, Path | None]:
     """The dotted name a file would be imported by, and the folder that lies on the path.
 
-    Packages are followed upwards as long as they have an `__init__.py`."""
+    Packages are followed upwards as long as they have an `__init__.py`. What is found out of a
+    folder is kept in `packages`."""
     folder, file = os.path.split(str(Path(path)))
     stem = Path(file).stem
     parts = [] if stem == "__init__" else [stem]
     try:
-        while os.path.basename(folder) and _is_package(folder):
+        while os.path.basename(folder) and _is_package(folder, packages):
             parts.insert(0, os.path.basename(folder))
             folder = os.path.dirname(folder)
     except OSError:
@@ -34,12 +35,14 @@ def module_name(path: str) -> tuple[str, Path | None]:
     return ".".join(parts), _roots.setdefault(root, root)
 
 
-def _is_package(folder: str) -> bool:
-    try:
-        os.stat(os.path.join(folder, "__init__.py"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return False
-    return True
+def _is_package(folder: str, packages: dict[str, bool]) -> bool:
+    if folder not in packages:
+        try:
+            os.stat(os.path.join(folder, "__init__.py"))
+            packages[folder] = True
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            packages[folder] = False
+    return packages[folder]
 
 
 _roots: dict[Path, Path] = {}

@@ -67,7 +67,7 @@ class Attributes:
         found = owner.assigned(node, name)
         if found is UNKNOWN_VALUE:
             return found
-        return replace(found, path="", origins=found.origins if here else ())
+        return found.called("", origins=found.origins if here else ())
 
     def assigned(self, cls: ast.ClassDef, name: str) -> Value:
         """What the class itself says: an annotation or a property, else all that is assigned."""

@@ -74,6 +74,8 @@ class Beliefs(Generic[T]):
     def forget(self, path: str) -> None:
         """Drop what is believed of the path and of all that hangs below it."""
         own = self._own
+        if not own and self._under is None:
+            return
         if len(own) > _FEW:
             self._put_away()
             own = self._own
@@ -95,7 +97,9 @@ class Beliefs(Generic[T]):
 
         What is cut off in one of them is cut off in the result: of a path below another one, the
         rule may only keep what both have."""
-        common, layers = _parting(self._layers(), other._layers())
+        if not self._own and not other._own and self._under is other._under:
+            return Beliefs(self._under)
+        common, layers = self._parting(other)
         result = Beliefs(common)
         changed = dict.fromkeys(path for layer in layers for path in layer.own)
         for layer in layers:
@@ -110,11 +114,20 @@ class Beliefs(Generic[T]):
 
     def differing(self, other: Beliefs[T]) -> Iterable[str]:
         """The paths at which they may differ."""
-        _, layers = _parting(self._layers(), other._layers())
+        _, layers = self._parting(other)
         return dict.fromkeys(path for layer in layers for path in layer.own)
 
+    def _parting(self, other: Beliefs[T]) -> tuple[_Layer[T] | None, list[_Layer[T]]]:
+        """The topmost layer that both have, and all layers above it."""
+        if self._under is other._under:
+            return self._under, [self._newest(), other._newest()]
+        return _parting(self._layers(), other._layers())
+
+    def _newest(self) -> _Layer[T]:
+        return _Layer(self._own, frozenset(self._cuts), self._under)
+
     def _layers(self) -> Iterator[_Layer[T]]:
-        yield _Layer(self._own, frozenset(self._cuts), self._under)
+        yield self._newest()
         layer = self._under
         while layer is not None:
             yield layer

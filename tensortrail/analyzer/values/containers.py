@@ -52,7 +52,7 @@ def contents_of(items: Sequence[Value], in_order: bool = False, by_key: bool = F
 
 def holding(contents: Contents | None) -> Value:
     """A container made here that holds these."""
-    return replace(OTHER, contents=contents)
+    return Value(OTHER.kinds, owner=OTHER.owner, contents=contents)
 
 
 def as_value(element: Element) -> Value:
@@ -72,7 +72,7 @@ def item_of(base: Value, index: ast.expr | None = None) -> Value | None:
     found = contents.parts[number] if known else contents.each  # type: ignore[index]
     if found is None:
         return None
-    return replace(found, owner=base.owner if base.owner is not Owner.HERE else found.owner)
+    return found if base.owner is Owner.HERE else found.called(found.path, base.owner)
 
 
 def parts_of(element: Element, count: int) -> Sequence[Element]:
@@ -150,7 +150,9 @@ def add(base: Value, added: Contents, state: State) -> None:
             add(around, contents_of([holding(added)]), state)
     if bound is None or bound.contents is None:
         return
-    joined = join_contents(bound.contents, replace(added, by_key=bound.contents.by_key))
+    if added.by_key is not bound.contents.by_key:
+        added = replace(added, by_key=bound.contents.by_key)
+    joined = join_contents(bound.contents, added)
     if joined is not bound.contents:
         state.values[base.path] = replace(bound, contents=joined)
 

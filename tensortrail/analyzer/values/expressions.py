@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from tensortrail.analyzer.facts import known
@@ -43,20 +44,19 @@ class Evaluator:
 
     def value(self, node: ast.expr, state: State) -> Value:
         self.world.tick()
-        handler = _HANDLERS.get(type(node))
-        if handler is None:
-            for child in ast.iter_child_nodes(node):
-                if isinstance(child, ast.expr):
-                    self.value(child, state)
-            found = _MADE_HERE
-        else:
-            found = handler(self, node, state)
-        return self._noted(node, found, state)
+        handler = _HANDLERS.get(node.__class__, Evaluator._of_parts)
+        return self._noted(node, handler(self, node, state), state)
+
+    def _of_parts(self, node: ast.expr, state: State) -> Value:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.value(child, state)
+        return _MADE_HERE
 
     def _noted(self, node: ast.expr, found: Value, state: State) -> Value:
         if self.believed:
             found = self.by_use(found)
-        if found.path and not state.places.is_empty and not found.placement:
+        if found.path and state.has_moved and not found.placement:
             moved = state.place_of(found.path)
             if moved:
                 found = replace(found, placement=moved)
@@ -73,14 +73,14 @@ class Evaluator:
 
     # --- leaves --------------------------------------------------------------------------
     def _constant(self, node: ast.Constant, state: State) -> Value:
-        text = node.value
-        is_device = isinstance(text, str) and known.DEVICE_NAME.fullmatch(text)
-        return Value(kinds=_DEVICE_STRING if is_device else OTHER, constant=text, owner=Owner.HERE)
+        return _of_constant(node.value)
 
     def _name(self, node: ast.Name, state: State) -> Value:
         found = state.values.get(node.id)
         if found is None:
             found = self.world.global_value(node.id)
+            if found is UNKNOWN_VALUE:
+                return _unknown_named(node.id)
         return found if found.path else found.called(node.id)
 
     def _attribute(self, node: ast.Attribute, state: State) -> Value:
@@ -130,7 +130,9 @@ class Evaluator:
             return Value(kinds=frozenset({Kind.TENSOR}), sure=False)
         if base.kind is Kind.MODULE and name in ("model", "lm_head", "embed_tokens", "encoder"):
             return Value(kinds=frozenset({Kind.MODULE}), sure=False, placement=base.placement)
-        return Value(placement=base.placement if base.kind is Kind.MODULE else NOWHERE)
+        if base.kind is not Kind.MODULE or base.placement is NOWHERE:
+            return UNKNOWN_VALUE
+        return Value(placement=base.placement)
 
     # --- combinations --------------------------------------------------------------------
     def _call(self, node: ast.Call, state: State) -> Value:
@@ -350,6 +352,17 @@ class Evaluator:
         if path:
             state.move(path, placement)
             self.moves.append((path, placement))
+
+
+@lru_cache(maxsize=2_000, typed=True)  # 1 and True are equal
+def _of_constant(constant: object) -> Value:
+    is_device = isinstance(constant, str) and known.DEVICE_NAME.fullmatch(constant)
+    return Value(kinds=_DEVICE_STRING if is_device else OTHER, constant=constant, owner=Owner.HERE)
+
+
+@lru_cache(maxsize=5_000)
+def _unknown_named(name: str) -> Value:
+    return UNKNOWN_VALUE.called(name)
 
 
 def kind_of_class(facts: ClassFacts | None) -> Kind | None:

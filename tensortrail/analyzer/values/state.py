@@ -29,6 +29,11 @@ class State:
         self.values: Beliefs[Value] = values if values is not None else Beliefs()
         self.places: Beliefs[Placement] = places if places is not None else Beliefs()
 
+    @property
+    def has_moved(self) -> bool:
+        """Something was moved on the way here."""
+        return not self.places.is_empty
+
     def copy(self) -> State:
         return State(self.values.copy(), self.places.copy())
 
@@ -46,7 +51,7 @@ class State:
 
     def place_of(self, path: str) -> Placement:
         """Where the nearest moved object at or above `path` was put."""
-        while path and not self.places.is_empty:
+        while path and self.has_moved:
             found = self.places.get(path)
             if found is not None:
                 return found
@@ -70,17 +75,19 @@ def _either_value(path: str, one: Value | None, other: Value | None) -> Value | 
 
 
 def _same_place(path: str, one: Placement | None, other: Placement | None) -> Placement | None:
-    return one if one == other else None
+    return one if one is other or one == other else None
 
 
 def join_values(one: Value, other: Value) -> Value:
+    if one is other:
+        return one
     if one.constant is None:
         return _besides_none(other, one)
     if other.constant is None:
         return _besides_none(one, other)
     return Value(
         kinds=one.kinds | other.kinds if one.kinds and other.kinds else frozenset(),
-        placement=one.placement if one.placement == other.placement else NOWHERE,
+        placement=_same_place("", one.placement, other.placement) or NOWHERE,
         sure=one.sure and other.sure,
         cls=one.cls if one.cls == other.cls else "",
         owner=one.owner if one.owner == other.owner else Owner.UNKNOWN,

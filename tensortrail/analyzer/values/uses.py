@@ -91,10 +91,13 @@ def _wanted_by_callee(evaluator: Evaluating, call: ast.Call) -> Iterator[Value]:
     """Arguments that the called function of the project declares to be tensors."""
     given: list[tuple[int | str | None, ast.expr]] = [*enumerate(call.args)]
     given += [(each.arg, each.value) for each in call.keywords]
-    values = [(where, evaluator.seen.get(node, UNKNOWN_VALUE)) for where, node in given]
-    unknown = [(where, value) for where, value in values if is_open(value)]
-    wanted = evaluator.world.tensor_parameters(call) if unknown else frozenset()
-    yield from (value for where, value in unknown if where in wanted)
+    seen = evaluator.seen
+    unknown = [
+        (where, value) for where, node in given if is_open(value := seen.get(node, UNKNOWN_VALUE))
+    ]
+    wanted = evaluator.world.tensor_parameters(call) if unknown else ()
+    if wanted:
+        yield from (value for where, value in unknown if where in wanted)
 
 
 def by_use(value: Value) -> Value:
