@@ -86,8 +86,6 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         self._offload_settings = OffloadSettings(self)
         self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
         self._local_callees: dict[ast.Call, FunctionNode | None] = {}
-        self._without_facts: set[ast.Call] = set()
-        """Calls of what is not known: each is asked about again and again."""
 
     def release(self) -> None:
         """Nothing more will be asked: let go of what refers back here, as no collector runs."""
@@ -114,12 +112,11 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
 
     # --- names ---------------------------------------------------------------------------
     def qualified(self, node: ast.AST) -> str:
-        try:
-            return self._qualified[node]
-        except KeyError:
+        known = self._qualified.get(node)
+        if known is None:
             self.tick()
             known = self._qualified[node] = self.names.qualified(node)
-            return known
+        return known
 
     def qualified_text(self, dotted: str) -> str:
         return self.names.resolve(dotted)
@@ -242,15 +239,12 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         return name.removeprefix(f"{self.name}.") if self.name else name
 
     def function_facts(self, call: ast.Call) -> FunctionFacts | None:
-        if call in self._without_facts:
-            return None
         dotted = self.qualified(call.func)
         named = functions.known_function(dotted, call) if dotted else None
         if named is not None:
             return named
         found = self._callee(call, dotted, known.FUNCTION_WORTH_READING)
         if found is None:
-            self._without_facts.add(call)
             return None
         facts = found[0].facts_of_function(found[1])
         self.needs.update(found[0].needs if found[0] is not self else ())
@@ -279,11 +273,9 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         return self.project.about(self, dotted, question) if _is_worth(dotted, worth) else None
 
     def _local_callee(self, call: ast.Call, dotted: str) -> FunctionNode | None:
-        try:
-            return self._local_callees[call]
-        except KeyError:
-            found = self._local_callees[call] = self._looked_up(call, dotted)
-            return found
+        if call not in self._local_callees:
+            self._local_callees[call] = self._looked_up(call, dotted)
+        return self._local_callees[call]
 
     def _looked_up(self, call: ast.Call, dotted: str) -> FunctionNode | None:
         first, _, rest = dotted.partition(".")

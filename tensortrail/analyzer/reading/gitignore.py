@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+from tensortrail.analyzer.reading.plain_ignores import PlainIgnores, is_plain, is_tame
 from tensortrail.files import read
 
 if TYPE_CHECKING:
@@ -20,23 +23,35 @@ _MOST_FOLDERS = 3
 """`**` of a line: each may stand for any number of folders."""
 
 
-class IgnoreFile(NamedTuple):
-    path: str
-    base: str
-    """The folder its lines are relative to."""
-    spec: GitIgnoreSpec
-    lines: tuple[tuple[int, str], ...]
-    """The number and text of each line that is a pattern."""
+class IgnoreFile:
+    """`base` is the folder that the lines are relative to; each comes with its number."""
+
+    def __init__(self, path: str, base: str, lines: Sequence[tuple[int, str]]) -> None:
+        self.path, self.base, self.lines = path, base, lines
+        self._plain = PlainIgnores([line for _, line in lines])
 
     def says(self, absolute: str, is_folder: bool) -> tuple[bool | None, str]:
         """Whether the path is ignored, None if no line is about it, and the line in words."""
         relative = os.path.relpath(absolute, self.base).replace(os.sep, "/")
-        found: Any = self.spec.check_file(relative + "/" * is_folder)
+        relative += "/" * is_folder
+        if not self._plain.others_may_fit(relative):
+            index = self._plain.last(relative)
+            return (None, "") if index is None else (True, self._told(index))
+        found: Any = self._spec.check_file(relative)
         if found.include is None or found.index is None:
             return None, ""
-        number, text = self.lines[found.index]
-        told = f"{text!r} ({self.path}:{number}); --no-respect-gitignore checks them"
-        return bool(found.include), told
+        return bool(found.include), self._told(found.index)
+
+    @cached_property
+    def _spec(self) -> GitIgnoreSpec:
+        """Made where a line fits, perhaps, that takes the library to tell."""
+        from pathspec import GitIgnoreSpec
+
+        return GitIgnoreSpec([_pattern(line) for _, line in self.lines])
+
+    def _told(self, index: int) -> str:
+        number, text = self.lines[index]
+        return f"{text!r} ({self.path}:{number}); --no-respect-gitignore checks them"
 
 
 def read_ignores(path: str, base: str, problems: list[str]) -> list[IgnoreFile]:
@@ -51,17 +66,15 @@ def read_ignores(path: str, base: str, problems: list[str]) -> list[IgnoreFile]:
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if _says(line)]
     if not lines:
         return []
-    from pathspec import GitIgnoreSpec
-
-    patterns, kept = [], []
+    kept = []
     for number, line in lines:
-        pattern = _pattern(line)
-        if pattern is None:
-            problems.append(f"{path}:{number}: this pattern cannot be used")
-        elif pattern.include is not None:
-            patterns.append(pattern)
+        usable = len(line) <= _LONGEST_LINE and (is_plain(line) or is_tame(line))
+        pattern = None if usable else _pattern(line)
+        if usable or (pattern is not None and pattern.include is not None):
             kept.append((number, line))
-    return [IgnoreFile(path, base, GitIgnoreSpec(patterns), tuple(kept))]
+        elif pattern is None:
+            problems.append(f"{path}:{number}: this pattern cannot be used")
+    return [IgnoreFile(path, base, kept)]
 
 
 def bounded(regex: str) -> str | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from tensortrail.analyzer.facts import known
 from tensortrail.analyzer.values import calls, containers, narrowing, uses
 from tensortrail.analyzer.values.elements import element_of
 from tensortrail.analyzer.values.evaluating import Binding, World
+from tensortrail.analyzer.values.leaves import of_constant, unknown_named
 from tensortrail.analyzer.values.narrowing import index_text, path_of
 from tensortrail.analyzer.values.state import State, join_values
 from tensortrail.rules.words import (
@@ -25,7 +25,6 @@ from tensortrail.rules.words import (
 )
 
 OTHER = containers.OTHER.kinds
-_DEVICE_STRING = frozenset({Kind.DEVICE_STRING})
 _MADE_HERE = Value(kinds=OTHER, owner=Owner.HERE)
 
 
@@ -73,14 +72,14 @@ class Evaluator:
 
     # --- leaves --------------------------------------------------------------------------
     def _constant(self, node: ast.Constant, state: State) -> Value:
-        return _of_constant(node.value)
+        return of_constant(node.value)
 
     def _name(self, node: ast.Name, state: State) -> Value:
         found = state.values.get(node.id)
         if found is None:
             found = self.world.global_value(node.id)
             if found is UNKNOWN_VALUE:
-                return _unknown_named(node.id)
+                return unknown_named(node.id)
         return found if found.path else found.called(node.id)
 
     def _attribute(self, node: ast.Attribute, state: State) -> Value:
@@ -130,9 +129,8 @@ class Evaluator:
             return Value(kinds=frozenset({Kind.TENSOR}), sure=False)
         if base.kind is Kind.MODULE and name in ("model", "lm_head", "embed_tokens", "encoder"):
             return Value(kinds=frozenset({Kind.MODULE}), sure=False, placement=base.placement)
-        if base.kind is not Kind.MODULE or base.placement is NOWHERE:
-            return UNKNOWN_VALUE
-        return Value(placement=base.placement)
+        placed = base.kind is Kind.MODULE and base.placement is not NOWHERE
+        return Value(placement=base.placement) if placed else UNKNOWN_VALUE
 
     # --- combinations --------------------------------------------------------------------
     def _call(self, node: ast.Call, state: State) -> Value:
@@ -352,17 +350,6 @@ class Evaluator:
         if path:
             state.move(path, placement)
             self.moves.append((path, placement))
-
-
-@lru_cache(maxsize=2_000, typed=True)  # 1 and True are equal
-def _of_constant(constant: object) -> Value:
-    is_device = isinstance(constant, str) and known.DEVICE_NAME.fullmatch(constant)
-    return Value(kinds=_DEVICE_STRING if is_device else OTHER, constant=constant, owner=Owner.HERE)
-
-
-@lru_cache(maxsize=5_000)
-def _unknown_named(name: str) -> Value:
-    return UNKNOWN_VALUE.called(name)
 
 
 def kind_of_class(facts: ClassFacts | None) -> Kind | None:
