@@ -11,8 +11,9 @@ _PART = r"(?:[^\s\\\[\]?*!#/]|\?|\[[A-Za-z0-9]+\])"
 _NAME = rf"(?!\*(?:/|$)){_PART}*\*?{_PART}*(?<=[^/])"
 _PLAIN = re.compile(rf"/?{_NAME}(?:/{_NAME})*/?")
 """Names with at most one star each, and nothing that takes another line back."""
-_TAME = re.compile(r"(?=.*\w)!?(?:\*\*/)?([^*\[\\]*)\*?([^*\[\\]*)")
-"""What else can be used as it stands, with what a path holds that it fits."""
+_TAME = re.compile(r"(?=.*\w)(?!.*\*\*\*)(?!(?:.*\*\*){3})!?[^\[\\]*")
+"""What else can be used as it stands."""
+_WILD = re.compile(r"[*?]+")
 _SPECIAL = re.compile(r"\[\w+\]|\*|\?|[^\[*?]+")
 _MEANT = {"*": "[^/]*", "?": "[^/]"}
 _ANYWHERE = "(?:.+/)?"
@@ -58,12 +59,10 @@ def is_tame(line: str) -> bool:
     return _TAME.fullmatch(line.rstrip()) is not None
 
 
-def _needed(line: str) -> tuple[str, str]:
-    """What stands in every path that a tame line fits."""
-    found = _TAME.fullmatch(line)
-    parts = found.groups() if found is not None else ("", "")
-    before, after = (max(each.split("?"), key=len).strip("/") for each in parts)
-    return before, after
+def _needed(line: str) -> list[str]:
+    """What stands in every path that the line fits, as far as that can be told from a tame one."""
+    parts = _WILD.split(line.removeprefix("!")) if is_tame(line) else []
+    return [each.strip("/") for each in parts]
 
 
 def _regex(line: str) -> str:
