@@ -250,9 +250,12 @@ class Expressions:
     def _store(self, target: ast.Subscript, held: Held, env: Environment) -> None:
         base = self.value(target.value, env)
         slices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-        for index in self.values(slices, env):
-            if base.what is What.TENSOR and index.what is What.TENSOR:
+        by = [each for each in self.values(slices, env) if each.what is What.TENSOR]
+        if base.what is What.TENSOR:
+            for index in by:
                 self.meetings.index(target, base, index, env)
+            if any(not index.may_be_scalar for index in by):  # a slice is copied from anywhere
+                self.meetings.meet(target, "write by index", [base, held], env, by_element=True)
         if base.what is What.BOX and isinstance(target.value, ast.Name):
             after = with_entry(base, target.slice, held)
             if after is not None:

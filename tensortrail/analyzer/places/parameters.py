@@ -37,7 +37,7 @@ def parameters_of(
         held = _by_annotation(each, world)
         if held is None:
             if evidence is None:
-                evidence = _used_as_tensors(function, world)
+                evidence = used_as_tensors(function, world)
             known = each.arg in evidence or (index == 1 and _takes_a_tensor(function, cls, world))
             if not known and each.arg in numbers:
                 found[each.arg] = NUMBER
@@ -105,7 +105,21 @@ def _takes_a_tensor(function: FunctionNode, cls: ast.ClassDef | None, world: Wor
             return False
         if name in given and (called == "range" or world.qualified(call.func) == "torch.arange"):
             return False  # a number of steps
-    return True
+    return not _is_asked_for_parts(function, name, world)
+
+
+def _is_asked_for_parts(function: FunctionNode, name: str, world: World) -> bool:
+    """`batch.pos`: an object that holds tensors, and is none."""
+    known = names("keeps", "attributes") | names("plain", "attributes")
+    called = {id(each.func) for each in world.tree.nodes(ast.Call, function)}
+    return any(
+        isinstance(each.value, ast.Name)
+        and each.value.id == name
+        and each.attr not in known
+        and each.attr != "device"
+        and id(each) not in called
+        for each in world.tree.nodes(ast.Attribute, function)
+    )
 
 
 def _names_in(annotation: ast.expr) -> Iterator[str]:
@@ -121,11 +135,10 @@ def _names_in(annotation: ast.expr) -> Iterator[str]:
                 return
 
 
-def _used_as_tensors(function: FunctionNode, world: World) -> set[str]:
+def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
     """Names that the function asks for what only a tensor has, and does not test the type of."""
     found: set[str] = set()
     doubtful: set[str] = set()
-    strict = names("meets", "strictly")
     only_tensors = names("only_tensors", "names")
     for asked in world.tree.nodes(ast.Attribute, function):
         if asked.attr in only_tensors and isinstance(asked.value, ast.Name):
@@ -139,11 +152,27 @@ def _used_as_tensors(function: FunctionNode, world: World) -> set[str]:
             dotted = world.qualified(call.func)
             if dotted in _TAKES_ANYTHING or dotted.startswith("numpy."):
                 doubtful.add(first.id)
-            elif dotted.startswith("torch.") and dotted.rpartition(".")[2] in strict:
+            elif _takes_a_tensor_first(dotted):
                 found.add(first.id)
         elif isinstance(first, (ast.List, ast.Tuple)) and world.qualified(call.func) in _JOINS:
             found |= {each.id for each in first.elts if isinstance(each, ast.Name)}
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(owner, ast.Name) and _is_asked_as_a_tensor(call.func):
+            found.add(owner.id)
     return found - doubtful
+
+
+def _takes_a_tensor_first(dotted: str) -> bool:
+    """A function of torch that raises for anything else."""
+    owner, _, name = dotted.rpartition(".")
+    if owner not in ("torch", "torch.nn.functional"):
+        return False
+    lists = (("meets", "strictly"), ("keeps", "methods"), ("keeps", "shapes"))
+    return dotted in names("follows", "like") or any(name in names(*each) for each in lists)
+
+
+def _is_asked_as_a_tensor(asked: ast.expr) -> bool:
+    return isinstance(asked, ast.Attribute) and asked.attr in names("only_tensors", "methods")
 
 
 def _cuts_dimensions(index: ast.expr) -> bool:

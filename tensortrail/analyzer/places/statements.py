@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 
 from tensortrail.analyzer.places.conditions import condition_of, is_about_devices, narrow
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.expressions import Expressions
 from tensortrail.analyzer.places.joins import join, join_environments
-from tensortrail.analyzer.places.parameters import parameters_of
+from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors
 from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.rules.places import UNKNOWN_HELD, Held, What, opposite
@@ -33,12 +35,25 @@ class Inference(Expressions):
         self._tests: dict[str, ast.expr] = {}
         self._left: list[Environment] = []
         """What holds where the loop that is run is left or begun again."""
+        self._function: FunctionNode | None = None
 
     def run(self, function: FunctionNode, outer: Environment | None = None) -> None:
+        self._function = function
         env = outer.copy() if outer is not None else Environment()
         for name, held in parameters_of(function, self.cls, self.world).items():
             env.values[name] = held
         self.end = self._block(function.body, env)
+
+    def bind(self, target: ast.expr, held: Held, env: Environment) -> None:
+        """`pos = data.pos` binds a tensor if the function uses `pos` as one."""
+        is_part = held.what is What.UNKNOWN and held.path and held.places
+        if is_part and isinstance(target, ast.Name) and target.id in self._used_as_tensors:
+            held = replace(held, what=What.TENSOR)
+        super().bind(target, held, env)
+
+    @cached_property
+    def _used_as_tensors(self) -> set[str]:
+        return used_as_tensors(self._function, self.world) if self._function else set()
 
     def _remember(self, name: str, value: ast.expr) -> None:
         self._tests.pop(name, None)

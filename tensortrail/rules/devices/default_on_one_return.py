@@ -138,7 +138,7 @@ def dropped(self, x: torch.Tensor = None, shape=None):
         for answers in _by_position(module, function, places):
             other = _where_others_are(module, function, answers)
             for node, held in answers:
-                found = _on_one_path(held) or _on_the_default(held, other)
+                found = _on_one_path(function, node, held) or _on_the_default(held, other)
                 if found is None or _is_chosen(module, node) or found[0] in reported:
                     continue
                 if _has_none_of(module, node, found[2]):
@@ -193,7 +193,7 @@ def _by_position(
                     held = places.seen.get(one)
                     if held is not None:
                         found.setdefault((index, len(members)), []).append((one, held))
-    yield from (each for each in found.values() if len(each) > 1)
+    yield from found.values()
 
 
 def _alternatives(value: ast.expr) -> Iterator[ast.expr]:
@@ -218,10 +218,14 @@ def _where_others_are(
 def _of_argument(function: FunctionNode, held: Held) -> Place | None:
     """Its place, if it is the one of a tensor that the caller passes, as far as is known."""
     place = held.only
-    if held.what is not What.TENSOR or place is None or place.where is not Where.OF:
+    if held.what is not What.TENSOR or place is None:
         return None
+    return place if _is_of_argument(function, place) else None
+
+
+def _is_of_argument(function: FunctionNode, place: Place) -> bool:
     plain = "[" not in place.subject and not _ABOUT_DEVICES.search(place.subject)
-    return place if plain and function.name != "__getitem__" else None
+    return place.where is Where.OF and plain and function.name != "__getitem__"
 
 
 def _on_the_default(
@@ -235,17 +239,19 @@ def _on_the_default(
     return (place.by, *other) if is_made and place.by is not None else None
 
 
-def _on_one_path(held: Held) -> tuple[ast.AST, ast.AST, Place] | None:
+def _on_one_path(
+    function: FunctionNode, node: ast.expr, held: Held
+) -> tuple[ast.AST, ast.AST, Place] | None:
     """The same for a name that was bound on two paths."""
     if held.what is not What.TENSOR or len(held.places) != 2:
         return None
     for place, instead in (held.in_order, held.in_order[::-1]):
-        if place.where is not Where.DEFAULT or place.by is None or instead.by is None:
+        if place.where is not Where.DEFAULT or place.by is None:
             continue
         apart = bool(place.given) and instead.given == opposite(place.given)
         if apart and not (_ABOUT_DEVICES.search(place.given) or "isinstance" in place.given):
-            sure = instead.where in (Where.SELF, Where.DEVICE)
-            return (place.by, instead.by, instead) if sure else None
+            sure = instead.where in (Where.SELF, Where.DEVICE) or _is_of_argument(function, instead)
+            return (place.by, instead.by or node, instead) if sure else None
     return None
 
 

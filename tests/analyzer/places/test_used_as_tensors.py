@@ -1,0 +1,82 @@
+"""What the use of a name says: that it holds a tensor, or an object that keeps some."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensortrail.findings import Severity
+from tests.rules.devices.test_on_the_cpu import severity
+
+
+@pytest.mark.parametrize(
+    "use", ["x.size(0)", "x.ne(0)", "torch.zeros_like(x)", "nn.functional.softmax(x, 0)"]
+)
+def test_what_only_a_tensor_is_asked_for(use: str) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Noise(nn.Module):
+        def forward(self, first, x):
+            mask = {use}
+            return x + torch.rand(3, 4), mask
+    """
+    assert severity("DEV521", source) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"), [("pos.size(0)", Severity.WARNING), ("len(pos)", None)]
+)
+def test_parts_of_an_object_are_used_as_tensors(use: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Sampled(nn.Module):
+        def forward(self, data):
+            pos, face = data.pos, data.face
+            count = {use}
+            return pos[face[1]] * torch.rand(3, 4), count
+    """
+    assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [("x > 0", Severity.WARNING), ("x.nonzero()", Severity.WARNING), ("1:3", None)],
+)
+def test_what_is_written_by_an_index_lies_beside_it(index: str, expected: Severity | None) -> None:
+    """A slice is copied from anywhere."""
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Filled(nn.Module):
+        def forward(self, x):
+            x[{index}] = torch.rand(10)
+            return x
+    """
+    assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [("torch.tensor([1.0])", Severity.WARNING), ("torch.tensor(1.0)", Severity.NOTE)],
+)
+def test_a_result_replaced_on_one_path_is_returned(made: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Bounded(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mix = nn.Linear(3, 3)
+
+        def forward(self, x):
+            loss = self.mix(x)
+            if loss.sum().item() > 1.0:
+                loss = {made}
+            return loss
+    """
+    assert severity("DEV531", source) is expected
