@@ -56,8 +56,7 @@ def _of_unknown(called: Called, name: str, base: Held) -> Held:
     if name in names("modules", "leaf_getters"):
         return Held(What.MODULE, frozenset({Place(Where.OF, base.path)}), cls="leaf")
     if name in names("keeps", "methods") or name in names("keeps", "shapes"):
-        what = base.what if name in names("modules", "methods") else What.TENSOR
-        return replace(base, what=what, path="")
+        return replace(base, path="")
     return UNKNOWN_HELD
 
 
