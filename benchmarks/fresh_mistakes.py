@@ -32,6 +32,7 @@ from tensortrail.rules.devices._makers import FACTORIES
 Reported = tuple[str, bool]
 """The code of a finding, and whether it is reported by default."""
 LEFT_OUT = set("tests test testing test_utils stubs examples scripts benchmarks docs".split())
+WITH_CONDITION_HELP = "with its condition, if a line stands alone under one"
 CODES = ("DEV5", "NEW3", "OFF1")
 
 
@@ -49,7 +50,10 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=40, help="mistakes of each kind and tree")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", metavar="KIND", help="print those that were missed")
+    parser.add_argument("--whole", action="store_true", help=WITH_CONDITION_HELP)
     options = parser.parse_args()
+    global WITH_CONDITION
+    WITH_CONDITION = options.whole
     rules = [rule() for code, rule in all_rules().items() if code.startswith(CODES)]
     found: Counter[str] = Counter()
     by_default: Counter[str] = Counter()
@@ -219,9 +223,24 @@ def of_moves(source: Source, call: ast.Call, around: Around) -> Iterator[Change]
         assert isinstance(statement, ast.Assign)
         if statement.value is call:
             kind = KINDS[6] if own in MOVERS else KINDS[2]
-            yield kind, *source.span(statement), b"pass" if is_alone(statement, around) else b""
+            yield kind, *without(source, statement, around)
             return
     yield KINDS[2], source.span(call.func.value)[1], source.span(call)[1], b""
+
+
+WITH_CONDITION = False
+"""What stands alone under a condition is taken out together with it, not replaced by `pass`."""
+
+
+def without(source: Source, statement: ast.stmt, around: Around) -> tuple[int, int, bytes]:
+    outer = around[:-1]
+    while WITH_CONDITION and is_alone(statement, outer) and is_condition(outer[-1]):
+        statement, outer = outer[-1], outer[:-1]  # type: ignore[assignment]
+    return *source.span(statement), b"pass" if is_alone(statement, outer) else b""
+
+
+def is_condition(node: ast.AST) -> bool:
+    return isinstance(node, (ast.If, ast.For)) and not node.orelse
 
 
 def is_alone(statement: ast.stmt, around: Around) -> bool:

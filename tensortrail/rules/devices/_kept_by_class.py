@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tensortrail.rules.devices._moved_by_its_class import is_moved
+from tensortrail.rules.devices._same_of_both import is_treated_like_one_of
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.view import Module
@@ -100,7 +101,11 @@ def _is_tensor(module: Module, said: ast.expr) -> bool:
 def _attributes(module: Module, cls: ast.ClassDef, mover: Mover) -> Iterator[Kept]:
     for store in _stores(module, cls):
         statement = module.statement_of(store)
-        sure = _keeps_tensor(module, store) or _is_made_like(module, cls, mover, statement)
+        sure = (
+            _keeps_tensor(module, store)
+            or _is_made_like(module, cls, mover, statement)
+            or _is_used_like(module, cls, mover, store.attr)
+        )
         if sure and _is_read(module, cls, store):
             yield Kept(store.attr, statement)
 
@@ -141,6 +146,12 @@ def _is_made_like(module: Module, cls: ast.ClassDef, mover: Mover, statement: as
         return False
     others = [getattr(module.statement_of(each), "value", None) for each in moved]
     return any(_is_given_a_device(module, each) for each in others)
+
+
+def _is_used_like(module: Module, cls: ast.ClassDef, mover: Mover, name: str) -> bool:
+    if not mover.moves or _moves_the_rest(module, mover):
+        return False
+    return is_treated_like_one_of(module, cls, name, mover.moves.keys())
 
 
 def _is_given_a_device(module: Module, value: ast.expr | None) -> bool:

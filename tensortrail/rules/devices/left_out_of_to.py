@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._asked_in_vain import asked_in_vain
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._kept_by_class import Kept, Mover, left_behind, movers
+from tensortrail.rules.devices._kept_by_class import MOVERS, Kept, Mover, left_behind, movers
 from tensortrail.rules.shared.in_tests import in_tests
 
 _GRID = """\
@@ -56,6 +57,48 @@ MORE        return self
 """
 
 
+_GRAPHS = """\
+class Graphs:
+    def __init__(self, first, second=None):
+        self.first = first
+        self.second = second
+        self.device = first.device
+
+    def to(self, device):
+        self.first = self.first.to(device)
+MORE        self.device = device
+        return self
+"""
+_MOVES_THE_SECOND = """\
+        if self.second is not None:
+            self.second = self.second.to(device)
+"""
+_BOTH_CALLED = """\
+        return self.blend(self.raster(points))
+"""
+_BOTH_SORTED = """\
+        self.raster = ordered(self.raster)
+        self.blend = ordered(self.blend)
+"""
+_RENDERER = """\
+from torch import nn
+
+
+class Renderer(nn.Module):
+    def __init__(self, raster, blend):
+        super().__init__()
+        self.raster = raster
+        self.blend = blend
+
+    def to(self, device):
+        self.raster = self.raster.to(device)
+MORE        return self
+
+    def forward(self, points):
+        return self.blend(self.raster(points))
+"""
+
+
 class LeftOutOfTo(Rule):
     """The `to()` of a class moves some of the tensors that the class keeps, and not this one.
 
@@ -63,8 +106,10 @@ class LeftOutOfTo(Rule):
     Looks at classes with their own `to`, `cuda` or `_apply` that moves attributes by name. Reports
     a tensor of the class that the method does not name: a field of a dataclass with the type of a
     field that is moved; an attribute that is set to a tensor, that is bound together with one that
-    is moved, or that is made on a device as one that is moved was. Also reports a `to` that does
-    nothing with the device it is given, where the class keeps tensors.
+    is moved, that is made on a device as one that is moved was, or that is used as one that is
+    moved: both were given to the class and are called, or one function makes something of each.
+    Also reports a `to` that does nothing with the device it is given, where the class keeps
+    tensors, and a condition or a loop about an attribute in which nothing is done.
 
     Nothing is reported for parameters, buffers and modules, which `super().to()` moves, for
     numbers, for an attribute that nobody reads, or that another method moves, and where the method
@@ -131,8 +176,27 @@ class LeftOutOfTo(Rule):
             lines=(7,),
             fixed=_SHADER.replace("MORE", "        self.surface = self.surface.to(device)\n"),
         ),
+        Bad(
+            _GRAPHS.replace("MORE", "        if self.second is not None:\n            pass\n"),
+            lines=(9,),
+            instead=_GRAPHS.replace("MORE", _MOVES_THE_SECOND),
+        ),
+        Bad(
+            _RENDERER.replace("MORE", ""),
+            lines=(11,),
+            fixed=_RENDERER.replace("MORE", "        self.blend = self.blend.to(device)\n"),
+        ),
+        Bad(
+            _RENDERER.replace("MORE", "").replace(_BOTH_CALLED, _BOTH_SORTED),
+            lines=(11,),
+            fixed=_RENDERER.replace("MORE", "        self.blend = self.blend.to(device)\n").replace(
+                _BOTH_CALLED, _BOTH_SORTED
+            ),
+        ),
     )
     good = (
+        Good(_GRAPHS.replace("MORE", "        if self.device == device:\n            pass\n")),
+        Good(_RENDERER.replace("MORE", "        super().to(device)\n")),
         Good(_GRID.replace("MORE", "").replace("weights: Tensor", "weights: list[int]")),
         Good(
             _GRID.replace(
@@ -172,6 +236,18 @@ class LeftOutOfTo(Rule):
                 left = left_behind(module, cls, mover) if speaks else ()
                 if left:
                     yield self._reported(module, mover, left)
+            for function in cls.body:
+                if isinstance(function, ast.FunctionDef) and function.name in MOVERS:
+                    yield from self._in_vain(module, function)
+
+    def _in_vain(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:
+        for statement, name in asked_in_vain(module, function):
+            yield self.finding(
+                module,
+                statement,
+                f"`{function.name}` asks about `{name}`, and does not move it",
+                severity=Severity.NOTE if is_beforehand(module, function) else None,
+            )
 
     def _reported(self, module: Module, mover: Mover, left: Sequence[Kept]) -> Finding:
         last = max(mover.moves.values(), key=lambda each: each.lineno, default=None)
