@@ -28,8 +28,8 @@ from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.rules.places import Held, Place, What, Where
 
 PARTS = ("transformers/models/", "transformers/integrations/", "transformers/masking_utils",
-         "transformers/modeling_", "diffusers/models/", "timm/", "torch/nn/modules/",
-         "torch/nn/functional", "generated_")  # fmt: skip
+         "transformers/modeling_", "diffusers/models/", "timm/", "torchvision/",
+         "torch/nn/modules/", "torch/nn/functional", "generated_")  # fmt: skip
 """Files are compared whose path holds one of these."""
 
 
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=20, help="CPU seconds for one model")
     parser.add_argument("--show", action="store_true", help="print each disagreement")
     options = parser.parse_args()
-    tally, ran = Tally(), Counter[str]()
+    tally, ran, skipped = Tally(), Counter[str](), Counter[str]()
     signal.signal(signal.SIGPROF, too_slow)
     for subject in chosen_subjects(options):
         if time.process_time() > options.seconds:
@@ -148,11 +148,14 @@ def main() -> None:
         except Exception as error:  # the settings do not fit every model
             said = str(error).replace("\n", " ")[:90]
             print(f"{subject.name}: {type(error).__name__}: {said}", file=sys.stderr)
+            skipped[type(error).__name__] += 1
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         if sum(tally.counts.values()) > before:
             ran[subject.name.partition(" ")[0]] += 1
     report(tally, ran, options.show)
+    reasons = ", ".join(f"{name} {count}" for name, count in skipped.most_common())
+    print(f"{skipped.total()} did not run to the end: {reasons or 'none'}")
 
 
 def report(tally: Tally, ran: Counter[str], show: bool) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from small_layers import layers
 from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
@@ -69,6 +71,7 @@ def on_a_simulated_gpu() -> Iterator[None]:
 
 
 def subjects() -> Iterator[Subject]:
+    _without_its_extension()
     import torch._dynamo  # noqa: F401 - so that no model pays for it
     import transformers.modeling_utils  # noqa: F401
 
@@ -76,6 +79,7 @@ def subjects() -> Iterator[Subject]:
     yield from _of_diffusers()
     yield from _of_transformers()
     yield from _of_timm()
+    yield from _of_torchvision()
 
 
 # --- torch -----------------------------------------------------------------------------------
@@ -103,6 +107,16 @@ def _of_torch() -> Iterator[Subject]:
     ]  # fmt: skip
     for build, inputs in made:
         yield Subject(f"torch {type(build()).__name__}", lambda b=build, i=inputs: (b(), i))
+    for name, made_with, given in layers():
+        yield Subject(f"torch {name}", lambda n=name, m=made_with, g=given: _layer(n, m, g))
+
+
+def _layer(
+    name: str, made_with: tuple[Any, ...], given: tuple[torch.Tensor, ...]
+) -> tuple[torch.nn.Module, dict[str, Any]]:
+    layer = getattr(torch.nn, name)(*made_with)
+    layer(*given)  # a lazy one has parameters after that
+    return layer, dict(zip(inspect.signature(layer.forward).parameters, given, strict=False))
 
 
 # --- diffusers -------------------------------------------------------------------------------
@@ -295,3 +309,39 @@ def _image_model(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
         raise TooLarge(f"{count:,} parameters")
     model = timm.create_model(name)
     return model, {"x": torch.rand(1, *model.default_cfg["input_size"])}
+
+
+# --- torchvision -----------------------------------------------------------------------------
+def _without_its_extension() -> None:
+    """torchvision declares fake kernels for two operators that its compiled part defines, which
+    a build for CUDA cannot load beside a torch for the CPU."""
+    if importlib.util.find_spec("torchvision") is not None:
+        for name in ("nms", "qnms"):
+            text = f"torchvision::{name}"
+            torch.library.define(text, "(Tensor dets, Tensor scores, float limit) -> Tensor")
+
+
+def _of_torchvision() -> Iterator[Subject]:
+    try:
+        from torchvision import models
+    except ImportError:
+        return
+    families: dict[str, str] = {}
+    for name in models.list_models():
+        families.setdefault(models.get_model_builder(name).__module__, name)
+    for name in families.values():
+        yield Subject(f"torchvision {name}", lambda n=name: _of_vision(n))
+
+
+def _of_vision(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
+    from torchvision import models
+
+    with torch.device("meta"):
+        count = sum(each.numel() for each in models.get_model(name).parameters())
+    if count > MOST_PARAMETERS:
+        raise TooLarge(f"{count:,} parameters")
+    with_backbone = models.get_model_builder(name).__module__.count(".") > 2
+    nothing = {"weights_backbone": None} if with_backbone else {}
+    model = models.get_model(name, **nothing)
+    first = next(iter(inspect.signature(model.forward).parameters))
+    return model, {first: torch.rand(1, 3, 224, 224)}
