@@ -17,14 +17,15 @@ def asked_in_vain(module: Module, function: ast.FunctionDef) -> Iterator[tuple[a
     """`if self.table is not None: pass`, and the same of a loop, with what they ask about. The
     method names it nowhere else."""
     named = Counter(_attributes(module, function))
-    for statement in (*module.nodes(ast.If, function), *module.nodes(ast.For, function)):
-        empty = all(isinstance(each, ast.Pass) for each in statement.body)
-        if not empty or statement.orelse:
+    asked: list[tuple[ast.If | ast.For, ast.expr]] = [
+        *((each, each.test) for each in module.nodes(ast.If, function)),
+        *((each, each.iter) for each in module.nodes(ast.For, function)),
+    ]
+    for statement, about in asked:
+        if statement.orelse or not all(isinstance(each, ast.Pass) for each in statement.body):
             continue
-        about = Counter(
-            _attributes(module, statement.test if isinstance(statement, ast.If) else statement.iter)
-        )
-        name = next((each for each, count in about.items() if count == named[each]), None)
+        counts = Counter(_attributes(module, about))
+        name = next((each for each, count in counts.items() if count == named[each]), None)
         if name is not None:
             yield statement, name
 
