@@ -96,6 +96,8 @@ def test_every_rule_notices_something() -> None:
             "for x in z:\n    y = g()\n    h()\n",
         ),
         ("done at each turn", "for x in z:\n    h()\ng()\n", "for x in z:\n    h()\n    g()\n"),
+        ("moved into the block", "y = g()\nwith a:\n    h()\n", "with a:\n    y = g()\n    h()\n"),
+        ("moved into the block", "with a:\n    h()\ng()\n", "with a:\n    h()\n    g()\n"),
         ("method left out", "class A:\n\n    def f(self):\n        g()\n", "class A:\n    pass\n"),
     ],
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tensortrail.rules import Module
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode
 
 _UNWRAPS = ("unwrap_model", "unwrap", "extract_model_from_parallel")
@@ -33,7 +34,7 @@ def containers_of_trained(module: Module) -> Iterator[Shared]:
         made, target = assign.value, assign.targets[0]
         if not isinstance(made, ast.Call) or not isinstance(target, ast.Name):
             continue
-        trained = tuple(_trained(made)) if _is_container(made) else ()
+        trained = tuple(_trained(module, made)) if _is_container(made) else ()
         if trained and _in_loop(module, assign):
             here = Shared(trained, made, target.id, module.function_of(assign))
             yield here
@@ -45,10 +46,10 @@ def _is_container(made: ast.Call) -> bool:
     return called(made) in _KEEP or called(made)[:1].isupper()
 
 
-def _trained(made: ast.Call) -> Iterator[ast.expr]:
-    """`unet` of `Pipeline(unet=accelerator.unwrap_model(unet))`."""
+def _trained(module: Module, made: ast.Call) -> Iterator[ast.expr]:
+    """`unet` of `Pipeline(unet=accelerator.unwrap_model(unet))`, at once or by a name."""
     for each in (*made.args, *(given.value for given in made.keywords)):
-        each = each.body if isinstance(each, ast.IfExp) else each
+        each = behind(module, each.body if isinstance(each, ast.IfExp) else each)
         if isinstance(each, ast.Call) and called(each) in _UNWRAPS and each.args:
             yield each.args[0]
 
@@ -61,8 +62,16 @@ def _in_loop(module: Module, node: ast.AST) -> bool:
     )
 
 
+def in_the_same_loop(module: Module, made: ast.Call) -> Iterator[ast.Call]:
+    """Calls after it, as long as training may go on."""
+    loops = {up for up in module.ancestors(made) if isinstance(up, (ast.For, ast.While))}
+    for call in module.later(made, ast.Call):
+        if not loops.isdisjoint(module.ancestors(call)):
+            yield call
+
+
 def _handed_on(module: Module, shared: Shared) -> Iterator[Shared]:
-    for call in module.later(shared.made, ast.Call):
+    for call in in_the_same_loop(module, shared.made):
         function = _called_here(module, call)
         name = _parameter(call, function, shared.name) if function is not None else ""
         if name:

@@ -5,7 +5,11 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._sharing import Shared, containers_of_trained
+from tensortrail.rules.devices._sharing import (
+    Shared,
+    containers_of_trained,
+    in_the_same_loop,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, keyword, receiver
 from tensortrail.rules.shared.sentences import one_line
@@ -152,7 +156,7 @@ def _casts(module: Module, shared: Shared) -> Iterator[ast.Call]:
 def _in_order(module: Module, call: ast.Call, shared: Shared, where: FunctionNode | None) -> bool:
     if shared.handed is not None:
         return module.function_of(call) is where
-    return any(each is call for each in module.later(shared.made, ast.Call))
+    return any(each is call for each in in_the_same_loop(module, shared.made))
 
 
 def _gives_type(module: Module, call: ast.Call) -> bool:

@@ -85,6 +85,17 @@ def _before_its_block(_: ast.AST, block: Block) -> Iterator[Block]:
             yield [*block[:at], each.body[0], rest, *block[at + 1 :]]
 
 
+def _into_its_block(_: ast.AST, block: Block) -> Iterator[Block]:
+    """What stands before a `with`, or after it, stands in it."""
+    for at, (one, other) in enumerate(itertools.pairwise(block)):
+        if isinstance(other, ast.With) and isinstance(one, (ast.Assign, ast.Expr)):
+            inner = ast.copy_location(ast.With(other.items, [one, *other.body]), other)
+            yield [*block[:at], inner, *block[at + 2 :]]
+        elif isinstance(one, ast.With) and isinstance(other, (ast.Assign, ast.Expr)):
+            inner = ast.copy_location(ast.With(one.items, [*one.body, other]), one)
+            yield [*block[:at], inner, *block[at + 2 :]]
+
+
 def _at_each_turn(_: ast.AST, block: Block) -> Iterator[Block]:
     """What stands before a loop, or after it, is done at each of its turns."""
     for at, (one, other) in enumerate(itertools.pairwise(block)):
@@ -112,6 +123,7 @@ BLOCKS: dict[str, Change] = {
     "leaving left out": _goes_on,
     "statements swapped": _swapped,
     "moved before its block": _before_its_block,
+    "moved into the block": _into_its_block,
     "done at each turn": _at_each_turn,
     "method left out": _without_method,
 }
