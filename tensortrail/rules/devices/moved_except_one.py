@@ -25,7 +25,8 @@ class MovedExceptOne(Rule):
 
     It is a warning if three others or more are moved to one device, and all are what one method
     gives of several tensors (`x.reshape(-1).to(device)`), or layers of torch; other code than an
-    export moves these for a reason.
+    export moves these for a reason. So is a name that one statement binds to itself, and moves the
+    others of: `a, b = a.to(device), b`.
 
     ## Why is this bad?
     What comes together is mostly used together. The one that stays behind is on the CPU when it
@@ -114,6 +115,8 @@ def batches(batch, device):
 
 
 def _is_sure(module: Module, left: LeftAlone) -> bool:
+    if _is_bound_to_itself(module, left.node) and not is_beforehand(module, left.node):
+        return True
     if len(left.moved) < _ENOUGH or is_beforehand(module, left.node):
         return False
     if any(moved_to(module, each) for each in module.nodes(ast.Call, left.node)):
@@ -121,6 +124,23 @@ def _is_sure(module: Module, left: LeftAlone) -> bool:
     return isinstance(left.node, ast.Call) and (
         _is_a_layer(module, left.node) or _is_of_a_tensor(module, left.node)
     )
+
+
+def _is_bound_to_itself(module: Module, node: ast.AST) -> bool:
+    """`b` of `a, b = a.to(device), b`: nobody writes that but to move both."""
+    values = module.parent(node)
+    statement = module.parent(values) if isinstance(values, ast.Tuple) else None
+    names = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(values, ast.Tuple) or not isinstance(names, ast.Tuple):
+        return False
+    pairs = list(zip(names.elts, values.elts, strict=False))
+    itself = [value for name, value in pairs if module.text(name) == module.text(value)]
+    moved = [
+        value
+        for name, value in pairs
+        if moved_to(module, value) and module.text(value).startswith(f"{module.text(name)}.to(")
+    ]
+    return itself == [node] and len(moved) == len(pairs) - 1
 
 
 def _is_a_layer(module: Module, call: ast.Call) -> bool:

@@ -100,3 +100,10 @@ def test_the_fourth_of_four_that_are_moved() -> None:
     assert found("DEV529", fewer) == [(5, Severity.NOTE)]
     inside = source.replace("d.reshape(-1)", "(d.to(device) + 1).reshape(-1)")
     assert all(severity is Severity.NOTE for _, severity in found("DEV529", inside))
+
+
+def test_a_name_that_is_bound_to_itself_beside_one_that_is_moved_is_a_warning() -> None:
+    source = "def compared(a, b, device):\n    a, b = a.to(device), b\n    return a.like(b)\n"
+    assert found("DEV529", source) == [(2, Severity.WARNING)]
+    other = source.replace("a, b = a.to(device), b\n", "a, c = a.to(device), b\n")
+    assert not found("DEV529", other)
