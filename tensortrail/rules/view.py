@@ -125,6 +125,10 @@ class Module(Protocol):
     def gpu_made_default(self) -> tuple[str, int] | None:
         """A file of the package that makes a GPU the default device, and the line where it does."""
 
+    def is_set_in_project(self, attribute: str) -> bool:
+        """Somewhere in the package an attribute of that name may get another value than False or
+        None, on whatever object."""
+
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;
         empty if it is not one of the package, or shares its name with another."""

@@ -153,3 +153,37 @@ def test_a_package_that_makes_a_gpu_the_default_device_is_seen_from_its_other_fi
     (package / "train.py").unlink()
     found = judge(path, text.encode(), rules, open_project()).findings
     assert [each.severity.value for each in found] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_set"),
+    [
+        ("saver.staging = False", False),
+        ("saver.staging: bool = None", False),
+        ("saver.staging == True", False),
+        ("saver.staging_done = True", False),
+        ("saver.staging = ready", True),
+        ("saver.staging |= ready", True),
+        ("saver.staging, n = ready, 1", True),
+        ("setattr(saver, 'staging', True)", True),
+    ],
+)
+def test_an_attribute_that_another_file_sets_is_known(
+    package: Path, line: str, is_set: bool
+) -> None:
+    (package / "other.py").write_text(f"def f(saver, ready):\n    {line}\n")
+    path = package / "saver.py"
+    path.write_text("class Saver:\n    def __init__(self):\n        self.staging = False\n")
+    module = PythonModule(str(path), path.read_bytes(), open_project())
+    assert module.is_set_in_project("staging") is is_set
+
+
+def test_a_flag_that_begins_to_be_set_is_seen(package: Path) -> None:
+    project, path, other = open_project(), package / "saver.py", package / "other.py"
+    path.write_text("class Saver:\n    staging = None\n")
+    other.write_text("")
+    module = PythonModule(str(path), path.read_bytes(), project)
+    assert not module.is_set_in_project("staging")
+    other.write_text("def f(saver):\n    saver.staging = True\n")
+    project.forget(str(other))
+    assert module.is_set_in_project("staging")

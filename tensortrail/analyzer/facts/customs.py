@@ -42,6 +42,7 @@ class Customs:
         self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
         self._defaults: dict[Path, tuple[str, int] | None] = {}
+        self._set: dict[tuple[Path, str], bool] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
@@ -51,6 +52,7 @@ class Customs:
             before, texts[path] = texts[path], now
             self._calls.clear()
             self._defaults.clear()
+            self._set.clear()
             if folder in self._passed:
                 self._passed[folder].subtract(Counter(passed_in(before)))
                 self._passed[folder].update(Counter(passed_in(now)))
@@ -93,6 +95,15 @@ class Customs:
                     break
         return self._defaults[folder]
 
+    def is_set(self, folder: Path, attribute: str) -> bool:
+        """A file below the folder gives an attribute of that name, of whatever object, another
+        value than False or None; a string of the name counts, as `setattr` takes one."""
+        key = folder, attribute
+        if key not in self._set:
+            given = gives_value(attribute)
+            self._set[key] = any(given.search(text) for text in self._texts_of(folder).values())
+        return self._set[key]
+
     def _texts_of(self, folder: Path) -> dict[str, bytes]:
         if folder not in self._texts:
             self._texts[folder] = dict(_files(folder))
@@ -102,6 +113,14 @@ class Customs:
         """The same in one file, which need not define it."""
         owner, _, name = dotted.rpartition(".")
         return _called({path: text}, [path], owner, name.encode())
+
+
+def gives_value(attribute: str) -> re.Pattern[bytes]:
+    """What in a text may give an attribute another value than False or None."""
+    name = re.escape(attribute).encode()
+    assigned = rb"\.%s\b\s*(?::[^=\n]+)?[-+|&^*]?=(?!=)(?!\s*(?:False|None)\b)" % name
+    unpacked = rb"\.%s\b\s*,[^=\n]*=(?!=)|,\s*\w+\.%s\b\s*=(?!=)" % (name, name)
+    return re.compile(rb"%s|%s|['\"]%s['\"]" % (assigned, unpacked, name))
 
 
 def _add(

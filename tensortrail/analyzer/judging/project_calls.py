@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
-from tensortrail.analyzer.facts.customs import passed_in
+from tensortrail.analyzer.facts.customs import gives_value, passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.syntax.tree import Tree
@@ -38,6 +38,15 @@ class AsksForProjectCalls:
         if found is not None:
             file.needs.add(found[0])
         return found
+
+    def is_set_in_project(self, attribute: str) -> bool:
+        file = cast("ProjectFile", self)
+        if gives_value(attribute).search(file.source.data):
+            return True
+        package, inside, _ = file.name.partition(".")
+        if not inside or file.root is None:  # no package: the file is all there is
+            return False
+        return file.project.customs.is_set(file.root / package, attribute)
 
     def _passed_here(self, tree: Tree, root: ast.AST) -> Counter[tuple[bytes, bytes]]:
         return Counter(passed_in(cast("ProjectFile", self).source.data))

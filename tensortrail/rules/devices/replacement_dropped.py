@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import given as given_to
+from tensortrail.rules.view import FunctionNode
+
+_OVER = ("named_modules", "modules", "named_children", "children")
+_PUTS = ("setattr", "add_module", "register_module", "set_submodule")
+
+
+class ReplacementDropped(Rule):
+    """A function may answer with another module, and a loop over modules drops the answer.
+
+    ## What it does
+    Flags `convert(module, ...)` as a statement of its own in a loop over `model.named_modules()`,
+    where the function is of the same file, always returns something, on one path what another call
+    makes of the module (`return handler(module, config)`), and puts nothing into place itself.
+
+    ## Why is this bad?
+    Where the call answers with a new module, the model keeps the old one: it is neither converted
+    nor is the new one moved, and nothing is raised. It works for whatever is changed in place.
+
+    ## Fix safety
+    No fix is offered: the answer is to be put into the parent, under the module's name.
+
+    ## References
+    - pytorch/ao: `quantize_` with settings by name dropped modules that were swapped
+    """
+
+    code = "DEV566"
+    name = "replacement-dropped"
+    confidence = Confidence.MEDIUM
+    triggers = ("modules(", "children(")
+
+    bad = (
+        Bad(
+            """\
+def convert(module, name, config):
+    for pattern, part in config.items():
+        if name.startswith(pattern):
+            return HANDLERS[part](module, part)
+    return module
+
+def quantize(model, config, device):
+    for name, module in model.named_modules():
+        convert(module, name, config)
+        module.to(device)
+""",
+            lines=(9,),
+            instead="""\
+def convert(module, name, config):
+    for pattern, part in config.items():
+        if name.startswith(pattern):
+            return HANDLERS[part](module, part)
+    return module
+
+def quantize(model, config, device):
+    for name, module in dict(model.named_modules()).items():
+        new = convert(module, name, config).to(device)
+        parent, _, last = name.rpartition(".")
+        setattr(model.get_submodule(parent), last, new)
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+def frozen(module):
+    for weight in module.parameters():
+        weight.requires_grad = False
+    return module
+
+def counted(module, kind):
+    if kind:
+        return len(module)
+    return kind(module)
+
+def swapped(parent, name, module):
+    new = Wrapper(module)
+    setattr(parent, name, new)
+    return Wrapper(module)
+
+def run(model):
+    for name, module in model.named_modules():
+        frozen(module)
+        swapped(model, name, module)
+        module.count = counted(module, name)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for loop in module.nodes(ast.For):
+            if not _goes_through_modules(loop):
+                continue
+            bound = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+            for statement in module.nodes(ast.Expr, loop):
+                call = statement.value
+                if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+                    continue
+                made = _made_of(module, call, bound)
+                if made is not None:
+                    yield self.finding(
+                        module,
+                        call,
+                        f"`{called(call)}` may return another module than it was given, and the "
+                        "answer is dropped: the model keeps the old one",
+                        trail=[(made, "what another call makes of it"), (call, "dropped here")],
+                    )
+
+
+def _goes_through_modules(loop: ast.For) -> bool:
+    """`for ... in model.named_modules()`, or in a list of them."""
+    return any(isinstance(e, ast.Call) and called(e) in _OVER for e in ast.walk(loop.iter))
+
+
+def _made_of(module: Module, call: ast.Call, bound: set[str]) -> ast.Return | None:
+    """The `return` of the function that may give another module than that of the loop."""
+    found = [each for each in functions(module) if each.name == called(call)]
+    if len(found) != 1:
+        return None
+    names = [each.arg for each in found[0].args.args]
+    pairs = [*zip(names, call.args, strict=False), *((e.arg, e.value) for e in call.keywords)]
+    taken = {name for name, each in pairs if name and _is_one_of(each, bound)}
+    if any(True for _ in module.calls(*_PUTS, inside=found[0])):
+        return None
+    return _answer(module, found[0], taken)
+
+
+def _answer(module: Module, function: FunctionNode, given: set[str]) -> ast.Return | None:
+    own = [e for e in module.nodes(ast.Return, function) if module.function_of(e) is function]
+    same = any(each.value is not None and _is_one_of(each.value, given) for each in own)
+    if not same or any(each.value is None for each in own):
+        return None
+    made = (each for each in own if isinstance(each.value, ast.Call) and _takes(each.value, given))
+    return next(made, None)
+
+
+def _takes(call: ast.Call, names: set[str]) -> bool:
+    return any(_is_one_of(each, names) for each in given_to(call))
+
+
+def _is_one_of(node: ast.expr, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
