@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 
 from tensortrail.analyzer.places.components import COMPONENT, says_model
@@ -28,6 +29,7 @@ def parameters_of(
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     evidence: set[str] | None = None
+    types: set[str] | None = None
     numbers = set(_numbers_by_default(arguments))
     found: dict[str, Held] = {}
     for index, each in enumerate(every):
@@ -35,6 +37,10 @@ def parameters_of(
             found["self"] = Held(What.SELF, path="self")
             continue
         held = _by_annotation(each, world)
+        if held is NUMBER:
+            types = _asked_for_types(function, world) if types is None else types
+        if held is NUMBER and each.arg in (types or ()):
+            held = Held(What.UNKNOWN, _where(each.arg), path=each.arg)
         if held is None:
             if evidence is None:
                 evidence = used_as_tensors(function, world)
@@ -120,6 +126,18 @@ def _is_asked_for_parts(function: FunctionNode, name: str, world: World) -> bool
         and id(each) not in called
         for each in world.tree.nodes(ast.Attribute, function)
     )
+
+
+def _asked_for_types(function: FunctionNode, world: World) -> set[str]:
+    """Names with two conditions or more such as `isinstance(rows, int)`: what is said of such an
+    argument may leave tensors out, and they are what remains."""
+    asked = Counter(
+        call.args[0].id
+        for call in world.tree.nodes(ast.Call, function)
+        if isinstance(call.func, ast.Name) and call.func.id == "isinstance"
+        if call.args and isinstance(call.args[0], ast.Name)
+    )
+    return {name for name, count in asked.items() if count > 1}
 
 
 def _names_in(annotation: ast.expr) -> Iterator[str]:

@@ -135,6 +135,16 @@ def test_what_is_passed_answers_what_is_asked_of_its_type(passed: str, expected:
     assert places(module_of(HEAD + made), "z").partition(" | ")[0] == expected
 
 
+def test_an_argument_that_is_asked_for_two_types_may_be_a_tensor_whatever_is_said_of_it() -> None:
+    module = module_of(
+        HEAD + "def f(rows: np.ndarray | int):\n"
+        "    if isinstance(rows, int):\n        rows = torch.arange(rows)\n"
+        "    if isinstance(rows, np.ndarray):\n        rows = torch.from_numpy(rows)\n"
+        "    return torch.outer(rows, rows)\n"
+    )
+    assert "of(rows)" in places(module, "torch.outer(rows, rows)")
+
+
 def test_a_device_context_is_the_default_inside_of_it() -> None:
     module = inside("with torch.device(device):", "    a = torch.ones(2)", "b = torch.ones(3)",
                     "return a, b")  # fmt: skip
