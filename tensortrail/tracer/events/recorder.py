@@ -78,7 +78,8 @@ class Recorder:
     def __init__(self, writer: TrailWriter, focus: Focus | None = None) -> None:
         self.writer = writer
         self.active = True
-        self.focus = focus or Focus()
+        self._wants = None if focus is None or focus == Focus() else focus.wants
+        """Which storages are told of; None for all."""
         self.storages = Storages(writer, self._freed)
         self.dead = self.storages.dead
         self.models = ModelNames()
@@ -128,7 +129,7 @@ class Recorder:
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         """Write down what just happened in the innermost frame that is not ours."""
-        if not self.active or (entry is not None and not self.focus.wants(entry, other)):
+        if not self.active or (self._wants and entry is not None and not self._wants(entry, other)):
             return
         if self.last_writers is not None and entry is not None:
             place = self.user_here()

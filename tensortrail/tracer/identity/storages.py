@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
-from torch._C import DisableTorchFunction
+from torch._C import DisableTorchFunction, _len_torch_function_stack
 from torch.nn import Parameter
 
 from tensortrail.tracer.patching.signals import let_through
@@ -59,7 +59,7 @@ class Storages:
         """Storages that are gone since the last look. No code of ours runs when one dies: an
         exception that a signal handler raised in it would be lost."""
         self._live: dict[int, Entry] = {}
-        self._descriptions: dict[Described, Described] = {}
+        self._descriptions: dict[tuple[Any, ...], Described] = {}
         self._freed = freed
         self._device_names: dict[torch.device, str] = {}
         self._dtype_names: dict[torch.dtype, str] = {}
@@ -74,6 +74,8 @@ class Storages:
         return entry.number if entry else 0
 
     def entry(self, tensor: Any) -> Entry | None:
+        if type(tensor) in PLAIN and not _len_torch_function_stack():
+            return self._plain(tensor)  # nobody would see the questions
         with DisableTorchFunction():
             try:
                 if type(tensor) in PLAIN:
@@ -85,12 +87,20 @@ class Storages:
                 return None  # sparse, functorch, half-built: nothing that could be followed
         return None
 
+    def _plain(self, tensor: torch.Tensor) -> Entry | None:
+        try:
+            return self._entry(tensor, "")
+        except Exception as error:
+            let_through(error)
+            return None
+
     def entries(self, tensor: Any) -> list[Entry]:
         """All inner storages of a wrapper; the one of a plain tensor."""
+        if type(tensor) in PLAIN:
+            entry = self.entry(tensor)
+            return [] if entry is None else [entry]
         with DisableTorchFunction():
             try:
-                if type(tensor) in PLAIN:
-                    return [self._entry(tensor, "")]
                 return [self._entry(*pair) for pair in inner_tensors(tensor)]
             except Exception as error:
                 let_through(error)
@@ -145,11 +155,12 @@ class Storages:
 
     def name(self, entry: Entry, name: str) -> None:
         before = entry.name
+        if before == name:
+            return
         if before.count(".") > name.count(".") and before.endswith(name.rpartition(".")[2]):
             return  # the path in the whole model says more than the one in a part of it
-        if before != name:
-            entry.name = name
-            self.writer.name(entry.number, name)
+        entry.name = name
+        self.writer.name(entry.number, name)
 
     def live(self) -> list[Entry]:
         self.bury()
@@ -180,18 +191,21 @@ class Storages:
         entry = Entry(storage, self.dead.append)
         entry.key, entry.name = storage._cdata, ""
         entry.device = device = self.locate(storage) or self.device_name(storage.device)
-        entry.described = self._same(Described(storage.nbytes(), dtype, shape, outer))
-        entry.number = self.writer.storage(device, *entry.described)
+        nbytes = storage.nbytes()
+        entry.described = self._described(nbytes, dtype, shape, outer)
+        entry.number = self.writer.storage(device, nbytes, dtype, shape, outer)
         self.devices.add(device)
         self._live[entry.key] = entry
         return entry
 
-    def _same(self, described: Described) -> Described:
+    def _described(self, *said: Any) -> Described:
         """Most storages are like others: one description for all of them."""
-        known = self._descriptions.get(described)
-        if known is None and len(self._descriptions) < MOST_DESCRIPTIONS:
-            self._descriptions[described] = described
-        return known or described
+        known = self._descriptions.get(said)
+        if known is None:
+            known = Described(*said)
+            if len(self._descriptions) < MOST_DESCRIPTIONS:
+                self._descriptions[known] = known
+        return known
 
     def bury(self) -> None:
         while self.dead:

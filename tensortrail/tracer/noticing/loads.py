@@ -71,6 +71,12 @@ class Loads:
     def some(self) -> bool:
         return bool(self._files)
 
+    @property
+    def knows_any(self) -> bool:
+        """Whether something is kept of a storage that may end."""
+        kept = self._files or self._ever or self._synced or self._syncs or self._untrained
+        return bool(kept)
+
     # --- who got values ------------------------------------------------------------------
     def gave(self, entry: Entry, file: str) -> None:
         """A reader made it."""
@@ -239,6 +245,8 @@ class Loads:
                     self._notes.note(Did.HOOK, entry, op=op, facts=facts)
 
     def freed(self, number: int) -> None:
+        if not self.knows_any:
+            return
         self._files.pop(number, None)
         self._ever.discard(number)
         self._synced.pop(number, None)

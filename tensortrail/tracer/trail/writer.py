@@ -123,7 +123,12 @@ class TrailWriter:
         self, device: str, nbytes: int, dtype: str, shape: tuple[int, ...], type_name: str
     ) -> int:
         number = next(self._storage_numbers)
-        self.again(number, device, nbytes, dtype, shape, type_name)
+        texts = self._texts
+        if self._thinner.active or not (device in texts and dtype in texts and type_name in texts):
+            self.again(number, device, nbytes, dtype, shape, type_name)
+        else:
+            row = (STORAGE, number, texts[device], nbytes, texts[dtype], shape, texts[type_name])
+            self._rows.append(row)
         return number
 
     def next_storage(self) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.storages import is_wrapper
+from tensortrail.tracer.identity.storages import PLAIN, is_wrapper
 from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE, LOOKS_FOR_A_TENSOR
 
 if TYPE_CHECKING:
@@ -91,23 +91,29 @@ class Move(Watch):
                 recorder.note(Did.ASKED, before[0], op=func)
             return
         after = recorder.storages.entries(result)
-        facts = {"non_blocking": True} if is_non_blocking(func, args, kwargs) else None
         if len(before) != len(after):
             before = [before[0] if before else None] * len(after)
         for old, new in zip(before, after, strict=True):
             if old is None:
                 recorder.note(Did.CREATE, new, op=func)
             elif old.device != new.device or func is Tensor.pin_memory:
+                facts = {"non_blocking": True} if is_non_blocking(func, args, kwargs) else None
                 recorder.note(Did.MOVE, new, old, func, facts)
             elif old.name and new is not old:
                 recorder.note(Did.COPY, new, old, func)
             recorder.copied(old, new)
-        if is_wrapper(result):
-            recorder.wrappers.met(result)
-            recorder.wrappers.moved(func, args[0], result)
-        elif is_wrapper(args[0]) and moves_only(func, args, kwargs):
-            recorder.wrappers.answered(func, args[0], result, {"device": result.device})
-        recorder.changed()
+        if not (type(result) in PLAIN and type(args[0]) in PLAIN):
+            _tell_wrappers(recorder, func, args, kwargs, result)
+        if not recorder.alert:  # a move may give a reason to look, and takes none away
+            recorder.changed()
+
+
+def _tell_wrappers(recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, result: Any) -> None:
+    if is_wrapper(result):
+        recorder.wrappers.met(result)
+        recorder.wrappers.moved(func, args[0], result)
+    elif is_wrapper(args[0]) and moves_only(func, args, kwargs):
+        recorder.wrappers.answered(func, args[0], result, {"device": result.device})
 
 
 def moves_only(func: Any, args: Args, kwargs: Kwargs) -> bool:
@@ -123,7 +129,9 @@ def asks_device(func: Any, args: Args, kwargs: Kwargs) -> bool:
 
 
 def is_non_blocking(func: Any, args: Args, kwargs: Kwargs) -> bool:
-    return bool(kwargs.get("non_blocking")) or (func is Tensor.to and any(a is True for a in args))
+    if kwargs and kwargs.get("non_blocking"):
+        return True
+    return func is Tensor.to and len(args) > 2 and any(each is True for each in args)
 
 
 class Copy(Watch):
