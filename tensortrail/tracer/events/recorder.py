@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 
@@ -78,7 +78,8 @@ class Recorder:
     def __init__(self, writer: TrailWriter, focus: Focus | None = None) -> None:
         self.writer = writer
         self.active = True
-        self._wants = None if focus is None or focus == Focus() else focus.wants
+        self.focus: Final = focus or Focus()
+        self._wants = self.focus.wants if self.focus != Focus() else None
         """Which storages are told of; None for all."""
         self.storages = Storages(writer, self._freed)
         self.dead = self.storages.dead
