@@ -83,8 +83,9 @@ def counted(module, kind):
     return kind(module)
 
 def swapped(parent, name, module):
-    new = Wrapper(module)
-    setattr(parent, name, new)
+    setattr(parent, name, Wrapper(module))
+    if parent is module:
+        return module
     return Wrapper(module)
 
 def run(model):

@@ -143,6 +143,9 @@ class Saver:
             self.staged.result()
         if self.handle is None:
             self.staged.wait()
+        for name, spec in (("a", self.one), ("b", self.two)):
+            if spec is None:
+                spec = self.made(device="cpu")
         if self.asked:
             print(", ".join(self.names), self.staged.to("cpu"))
 """
@@ -230,9 +233,25 @@ def _is_none(module: Module, guard: Guard, test: ast.Compare) -> Never | None:
     if not (none and asked and is_test):
         return None
     origins = module.value_of(test.left).origins
-    if not origins or not all(isinstance(each, _NEVER_NONE) for each in origins):
+    if not origins or not all(_is_bound_so(module, each) for each in origins):
+        return None
+    if _is_an_argument(module, test.left):
         return None
     return Never(test, origins[0], f"`{module.text(test.left)}` was made just before")
+
+
+def _is_bound_so(module: Module, origin: ast.expr) -> bool:
+    """By `parts = []`; not by a loop over it."""
+    is_value = isinstance(module.parent(origin), ast.Assign)
+    return is_value and isinstance(origin, _NEVER_NONE)
+
+
+def _is_an_argument(module: Module, name: ast.expr) -> bool:
+    """It may have come from the caller on another path."""
+    function = module.function_of(name)
+    given = function.args if function is not None else None
+    names = [*given.posonlyargs, *given.args, *given.kwonlyargs] if given else []
+    return any(each.arg == module.text(name) for each in names)
 
 
 def _unset(module: Module, test: ast.Attribute) -> Never | None:

@@ -87,6 +87,20 @@ class Pipeline:
         self.last = cpu_offload_with_hook(self.checker, device)
 """
         ),
+        Good(
+            """\
+from accelerate import cpu_offload, cpu_offload_with_hook
+from accelerate.hooks import remove_hook_from_module
+
+class Pipeline:
+    def offload_each_weight(self, device):
+        cpu_offload(self.unet, device)
+
+    def offload_whole_models(self, device):
+        remove_hook_from_module(self.unet, recurse=True)
+        self.last = cpu_offload_with_hook(self.unet, device)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

@@ -106,6 +106,20 @@ class Model:
         return x
 """
         ),
+        Good(
+            """\
+class Model:
+    def forward(self, index, x):
+        if index < self.double_to_swap:
+            back = self.num_double - self.double_to_swap + index
+            self.move(self.double_blocks, index, back)
+        if index < self.single_to_swap:
+            back = self.num_single - self.to_swap + index
+            self.move(self.single_blocks, index, back)
+            self.wait(index)
+        return x
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
