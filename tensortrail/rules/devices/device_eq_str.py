@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules.places import What
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
 _OR_TEXT = (Kind.DEVICE, Kind.DEVICE_STRING, Kind.OTHER)
@@ -29,9 +30,10 @@ class DeviceEqStr(Rule):
     """A torch.device is compared with a string, which is never equal.
 
     ## What it does
-    Flags `t.device == "cuda"`, `!=` and membership in a list of strings only, where the value
-    is a `torch.device`, or a parameter that may be one (`torch.device | str`). Values that are
-    strings are not flagged, nor is a list that holds devices too.
+    Flags `t.device == "cuda"`, `!=`, `a.device == b.device == "cuda"` and membership in a list of
+    strings only, where the value is a `torch.device`, or a parameter that may be one
+    (`torch.device | str`). What a function uses as only a tensor can be used is a tensor. Values
+    that are strings are not flagged, nor is a list that holds devices too.
 
     ## Why is this bad?
     `torch.device("cuda") == "cuda"` is False, and `!=` is True: the branch for meta tensors is
@@ -158,8 +160,20 @@ def checked(device):
         raise ValueError(device)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def fused(scores, labels):
+    if scores.device == labels.device == "cuda":
+        return scores.softmax(-1)
+    raise ValueError("both have to be on a GPU")
+""",
+            lines=(4,),
+        ),
     )
     good = (
+        Good("def f(a, b):\n    return a.device == b.device == a.weight.device\n"),
         Good("def f(device: str):\n    return device == 'cuda'\n"),
         Good("def f(t):\n    return t.device.type == 'cuda'\n"),
         Good("def f(args):\n    return args.device == 'cuda'\n"),
@@ -199,22 +213,21 @@ def f(device: torch.device | str):
     def check(self, module: Module) -> Iterator[Finding]:
         by_name = _binds_lists(module)
         for compare in module.nodes(ast.Compare):
-            if len(compare.ops) != 1:
-                continue
-            left, right = compare.left, compare.comparators[0]
-            if not _may_say_a_device(left):
-                continue
-            if isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
-                if not _may_say_a_device(right):
+            for left, comparison, right in _links(module, compare):
+                if not _may_say_a_device(left):
                     continue
-                if _named(module, right):
-                    yield from self._compared(module, compare, left, [right])
-                elif _named(module, left):
-                    yield from self._compared(module, compare, right, [left])
-            elif isinstance(compare.ops[0], (ast.In, ast.NotIn)):
-                names = _listed(module, right) if by_name or isinstance(right, _DISPLAYS) else []
-                if names and all(_named(module, each) for each in names):
-                    yield from self._compared(module, compare, left, names)
+                if isinstance(comparison, (ast.Eq, ast.NotEq)):
+                    if not _may_say_a_device(right):
+                        continue
+                    if _named(module, right):
+                        yield from self._compared(module, compare, left, [right])
+                    elif _named(module, left):
+                        yield from self._compared(module, compare, right, [left])
+                elif isinstance(comparison, (ast.In, ast.NotIn)):
+                    listed = by_name or isinstance(right, _DISPLAYS)
+                    names = _listed(module, right) if listed else []
+                    if names and all(_named(module, each) for each in names):
+                        yield from self._compared(module, compare, left, names)
         for choice in module.nodes(ast.Match):
             named = [each for case in choice.cases for each in _patterns(module, case.pattern)]
             if named:
@@ -224,7 +237,7 @@ def f(device: torch.device | str):
         self, module: Module, node: ast.expr, device: ast.expr, names: list[ast.expr]
     ) -> Iterator[Finding]:
         value = module.value_of(device)
-        certain = value.kind is Kind.DEVICE and value.sure
+        certain = _is_device(module, device)
         either = (
             not certain and value.sure and value.may_be(Kind.DEVICE) and value.is_only(*_OR_TEXT)
         )
@@ -247,7 +260,7 @@ def f(device: torch.device | str):
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
             severity=Severity.ERROR if certain else Severity.WARNING,
             trail=[(_source(module, device), f"`{shown}` comes from here")],
-            fixes=[self._by_type(module, device, names, either)],
+            fixes=[None if _is_chain(node) else self._by_type(module, device, names, either)],
         )
 
     def _by_type(
@@ -273,6 +286,37 @@ def _may_say_a_device(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return getattr(node.func, "id", "") not in _OTHER_CALLS
     return isinstance(node, _SAID)
+
+
+def _links(module: Module, compare: ast.Compare) -> list[tuple[ast.expr, ast.cmpop, ast.expr]]:
+    """`a == b` and `b == "cuda"` of `a == b == "cuda"`. Who is equal to all of them is asked of
+    the first one that is known to be a device."""
+    operands = [compare.left, *compare.comparators]
+    found = list(zip(operands, compare.ops, operands[1:], strict=False))
+    if len(found) == 1 or not all(isinstance(each, ast.Eq) for each in compare.ops):
+        return found
+    names = [each for each in operands if _named(module, each)]
+    devices = [each for each in operands if _is_device(module, each)]
+    return [(devices[0], compare.ops[0], names[0])] if names and devices else []
+
+
+def _is_chain(node: ast.expr) -> bool:
+    """What stands between two comparisons is compared with something else too."""
+    return isinstance(node, ast.Compare) and len(node.ops) > 1
+
+
+def _is_device(module: Module, node: ast.expr) -> bool:
+    value = module.value_of(node)
+    if value.kind is Kind.DEVICE and value.sure:
+        return True
+    return isinstance(node, ast.Attribute) and node.attr == "device" and _is_tensor(module, node)
+
+
+def _is_tensor(module: Module, asked: ast.Attribute) -> bool:
+    """The function uses it as only a tensor can be used, or an operation gave it."""
+    function = module.function_of(asked)
+    held = module.places(function).seen.get(asked.value) if function is not None else None
+    return held is not None and held.what is What.TENSOR
 
 
 def _names_a_device(text: object) -> bool:
