@@ -81,6 +81,18 @@ torch.library.register_fake("mine::shapes", shapes)
 """,
             lines=(4,),
         ),
+        Bad(
+            """\
+from typing import List, Optional
+
+import torch
+
+@torch.library.register_fake("mine::joined")
+def _(parts: List[Optional[torch.Tensor]], n: int) -> torch.Tensor:
+    return torch.empty(n, len(parts))
+""",
+            lines=(7,),
+        ),
     )
     good = (
         Good(
@@ -128,6 +140,9 @@ def _(x: torch.Tensor, n: int):
                 )
 
 
+_LIST_OF_TENSORS = re.compile(r"(typing\.)?([Ll]ist|[Tt]uple|Sequence)\[.*\bTensor\b")
+
+
 def _is_fake(module: Module, function: FunctionNode) -> bool:
     if any(_REGISTERS.search(module.text(each)) for each in function.decorator_list):
         return True
@@ -141,10 +156,17 @@ def _is_fake(module: Module, function: FunctionNode) -> bool:
 def _tensor_given(module: Module, function: FunctionNode) -> str:
     """The first argument that is a tensor, or a list of tensors, as an expression of one."""
     names = {each.arg for each in (*function.args.posonlyargs, *function.args.args)}
-    for argument in (*function.args.posonlyargs, *function.args.args):
-        said = module.text(argument.annotation) if argument.annotation is not None else ""
+    given = [
+        (each.arg, module.text(each.annotation))
+        for each in (*function.args.posonlyargs, *function.args.args)
+        if each.annotation is not None
+    ]
+    for name, said in given:
         if said.rpartition(".")[2] == "Tensor":
-            return argument.arg
+            return name
+    for name, said in given:
+        if _LIST_OF_TENSORS.match(said):
+            return f"{name}[0]"
     for node in module.nodes(ast.Attribute, function):
         if node.attr in ("shape", "dtype", "device"):
             root = node.value
