@@ -9,6 +9,7 @@ from typing import Protocol
 
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.joins import join
+from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.view import FunctionNode
@@ -30,7 +31,11 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
     """What the class itself assigns to `self.name`; None if it assigns nothing."""
     if name in file.tree.once(_registered, cls):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")}), path=f"self.{name}")
-    stores = file.tree.once(_stores, cls).get(name, [])
+    stores = [
+        each
+        for each in file.tree.once(_stores, cls).get(name, [])
+        if not _is_made_of_itself(file.tree, each[1])
+    ]
     passed = file.tree.once(_passed_to_register, cls).get(name, ()) if not stores else ()
     for function, value in passed:
         held = file.places(function).seen.get(value, UNKNOWN_HELD)
@@ -160,6 +165,19 @@ def _stores(tree: Tree, cls: ast.ClassDef) -> dict[str, list[tuple[FunctionNode,
     return found
 
 
+def _is_made_of_itself(tree: Tree, target: ast.Attribute) -> bool:
+    """`self.table = self.table.view(n, 4)` and `self.table += 1` leave it where it was."""
+    above = tree.parent(target)
+    if not isinstance(above, ast.Assign):
+        return isinstance(above, ast.AugAssign)
+    node = above.value
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr not in names("keeps", "shapes"):
+            return False
+        node = node.func.value
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == ast.unparse(target)
+
+
 def _annotated(cls: ast.ClassDef, name: str) -> Held | None:
     """`weight: torch.Tensor` in the body of a module: a buffer or parameter set elsewhere."""
     for statement in cls.body:
@@ -214,6 +232,6 @@ def _stays(held: Held, name: str, store: ast.Attribute) -> Held:
 
 def _without_arguments(held: Held) -> Held:
     """What a plain object keeps: places that refer to arguments of its constructor are lost."""
-    if held.what is What.BOX or any(each.where is Where.OF for each in held.places):
+    if held.what is What.BOX or any(each.where in (Where.OF, Where.LOCAL) for each in held.places):
         return Held(held.what, rank=held.rank)
     return held

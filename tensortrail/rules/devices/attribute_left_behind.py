@@ -22,18 +22,22 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
+_READ = ("from_numpy", "frombuffer")
+"""What makes a tensor of data, always on the CPU."""
+
 
 class AttributeLeftBehind(Rule):
     """A module keeps a tensor as a plain attribute and computes with it after it has moved.
 
     ## What it does
     Reports an operation of a module that takes a tensor from a plain attribute, made without a
-    device while the module was set up, together with a parameter, a buffer, an argument of
-    `forward` or a tensor that was put on a device.
+    device or of an array while the module was set up, together with a parameter, a buffer, an
+    argument of `forward` or a tensor that was put on a device.
 
-    Nothing is reported if the attribute is set again elsewhere (but for the state of a layer, as in
-    `out, self.hidden = self.rnn(x, self.hidden)`), if `to` or `_apply` of the class
-    takes it along, if it is moved on the way to the operation, or if it has no dimension.
+    Nothing is reported if the attribute is set again elsewhere (but for another view of itself, and
+    the state of a layer, as in `out, self.hidden = self.rnn(x, self.hidden)`), if `to` or `_apply`
+    of the class takes it along, if it is moved on the way to the operation, or if it has no
+    dimension.
     It is a note in a class or file that works on the CPU, such as an export.
 
     ## Why is this bad?
@@ -53,7 +57,7 @@ class AttributeLeftBehind(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     explains = ("DEV530",)
-    triggers = tuple(("torch", "self.", name) for name in FACTORIES)
+    triggers = tuple(("torch", "self.", name) for name in (*FACTORIES, *_READ))
     bad = (
         Bad(
             "import torch\nfrom torch import nn\n\n\nclass Weighted(nn.Module):\n"
@@ -108,8 +112,59 @@ class Weighted(nn.Module):
             "        out, self.hidden = self.rnn(x, self.hidden)\n        return out\n",
             lines=(9,),
         ),
+        Bad(
+            """\
+import numpy
+import torch
+from torch import nn
+
+
+class Tabled(nn.Module):
+    def __init__(self, path):
+        super().__init__()
+        self.table = torch.from_numpy(numpy.load(path))
+
+    def forward(self, x: torch.Tensor, rows):
+        self.table = self.table.view(rows, -1)
+        return x @ self.table
+""",
+            lines=(9,),
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+
+class Mean(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.total = torch.zeros(n)
+
+    def forward(self, x: torch.Tensor):
+        self.total += 1
+        return x / self.total
+""",
+            lines=(8,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+from torch import nn
+
+
+class Tabled(nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        self.table = torch.from_numpy(rows)
+
+    def forward(self, x: torch.Tensor):
+        self.table = self.table.to(x.device).view(3, -1)
+        return x @ self.table
+"""
+        ),
         Good(
             "import torch\nfrom torch import nn\n\n\nclass Carrying(nn.Module):\n"
             "    def __init__(self, n):\n        super().__init__()\n"
@@ -189,12 +244,15 @@ class Weighted(nn.Module):
             f"{names} {are} that `.to()` does not move, and line {line} takes {it} together with a "
             f"tensor {there}",
             trail=(
-                (at, "kept as a plain attribute, on the default device"),
+                (at, "kept as a plain attribute, where it was made"),
                 (meets, f"meets a tensor {there}"),
             ),
             severity=Severity.NOTE if is_beforehand(module, at) else None,
             fixes=[_as_buffers(module, at, [each.name for each in found])],
         )
+
+
+_ON_THE_CPU = frozenset({Where.DEFAULT, Where.HOST})
 
 
 class _Left(NamedTuple):
@@ -206,8 +264,9 @@ class _Left(NamedTuple):
 
 
 def _users_of_made_attributes(module: Module) -> Iterator[FunctionNode]:
-    """Methods of modules that read an attribute which was made without a device."""
-    for function in makers_and_callers(module, made_without_device(module)):
+    """Methods of modules that read an attribute which was made without a device, or of data."""
+    made = (*made_without_device(module), *module.calls(*_READ))
+    for function in makers_and_callers(module, made):
         cls = module.parent(function)
         if not isinstance(cls, ast.ClassDef) or not sets_up(function):
             continue
@@ -223,11 +282,11 @@ def _users_of_made_attributes(module: Module) -> Iterator[FunctionNode]:
 
 
 def _kept(module: Module, function: FunctionNode) -> Iterator[str]:
-    """Names of the tensors on the default device that the function stores in `self`."""
+    """Names of the tensors on the CPU that the function stores in `self`."""
     for node, held in module.places(function).seen.items():
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             places = [place for each in _with_members(held) for place in each.places]
-            yield from {node.attr for each in places if each.where is Where.DEFAULT}
+            yield from {node.attr for each in places if each.where in _ON_THE_CPU}
 
 
 def _with_members(held: Held) -> Iterator[Held]:
