@@ -28,6 +28,8 @@ class Where(str, Enum):
     META = "meta"
     DEVICE = "device"
     """On a device that is a value: `subject` is its expression."""
+    LOCAL = "local"
+    """With the local variable `subject`: computed, and nothing is known of what it was made of."""
     UNKNOWN = "unknown"
     """Not known on one of the paths that led here."""
 

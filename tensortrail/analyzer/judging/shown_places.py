@@ -19,6 +19,7 @@ WORDS = (
     (Where.LITERAL, "literal(d)", "on the device d, which the code writes out"),
     (Where.DEVICE, "device(d)", "on the device that the value d names"),
     (Where.META, "meta", "on meta, without values"),
+    (Where.LOCAL, "local(x)", "where the variable x lies, of which nothing else is known"),
     (Where.UNKNOWN, "unknown", "not known on one of the ways that lead here"),
 )
 

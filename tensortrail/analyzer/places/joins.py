@@ -122,6 +122,13 @@ def _tagged_join(one: Held | None, other: Held | None, condition: str) -> Held |
     return join(under(one, condition, condition), under(other, opposite(condition), condition))
 
 
+def without_locals(held: Held) -> Held:
+    """What is left of it outside of the function: its variables mean nothing there."""
+    if any(each.where is Where.LOCAL for each in held.places):
+        return replace(held, places=frozenset())
+    return held
+
+
 def under(held: Held, given: str, condition: str) -> Held:
     """The same, with places that are remembered to hold under a condition only."""
     if not condition or not (held.places or held.what is What.BOX):

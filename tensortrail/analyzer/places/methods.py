@@ -47,15 +47,28 @@ def value_of_method(
         return NUMBER
     if name in MOVES:
         return moved(world_of, called, name, base, env)
-    if base.what is What.UNKNOWN and name not in names("only_tensors", "names"):
+    if base.what is What.UNKNOWN and not is_of_tensors(name):
         return _of_unknown(called, name, base)
     return _of_tensor(world_of, called, name, base, env)
+
+
+def is_of_tensors(name: str) -> bool:
+    """Hardly anything else has the method: `unsqueeze`, or `exp_`, which works in place."""
+    in_place = name.endswith("_") and not name.endswith("__")
+    return name in names("only_tensors", "names") or (in_place and _is_operation(name[:-1]))
+
+
+def _is_operation(name: str) -> bool:
+    return any(
+        name in names(*each)
+        for each in (("keeps", "methods"), ("keeps", "shapes"), ("meets", "by_element"))
+    )
 
 
 def _of_unknown(called: Called, name: str, base: Held) -> Held:
     if name in names("modules", "leaf_getters"):
         return Held(What.MODULE, frozenset({Place(Where.OF, base.path)}), cls="leaf")
-    if name in names("keeps", "methods") or name in names("keeps", "shapes"):
+    if _is_operation(name):
         return replace(base, path="")
     return UNKNOWN_HELD
 

@@ -16,7 +16,9 @@ from tensortrail.rules.places import (
     UNKNOWN_HELD,
     Held,
     Meeting,
+    Place,
     What,
+    Where,
 )
 
 INDEX = "index"
@@ -133,7 +135,8 @@ def combined(operands: Sequence[Held]) -> Held:
             return NUMBER
         one = unknown[0] if len(unknown) == 1 else UNKNOWN_HELD
         return replace(one, path="") if one.places else UNKNOWN_HELD
-    placed = [each for each in tensors if each.places]
+    own = [each for each in tensors if not _is_local(each)]
+    placed = [each for each in own if each.places]
     with_dimension = [each for each in placed if not each.may_be_scalar]
     leading = [each for each in with_dimension or placed if follows_a_device(each)]
     if not leading:  # whatever else is taken lies beside it, or the operation fails
@@ -141,8 +144,17 @@ def combined(operands: Sequence[Held]) -> Held:
     if not leading and len(placed) == len(tensors) and not _any_unknown(operands):
         leading = placed
     if not leading:
-        return Held(What.TENSOR, rank=_widest(tensors))
+        return Held(What.TENSOR, _of_a_variable(tensors), rank=_widest(tensors))
     return Held(What.TENSOR, leading[0].places, rank=_widest(tensors))
+
+
+def _is_local(held: Held) -> bool:
+    return any(each.where is Where.LOCAL for each in held.places)
+
+
+def _of_a_variable(tensors: Sequence[Held]) -> frozenset[Place]:
+    """Where the first of them lies, if nothing more is known than the variable it is in."""
+    return next((each.places for each in tensors if _is_local(each)), frozenset())
 
 
 def _any_unknown(operands: Sequence[Held]) -> bool:

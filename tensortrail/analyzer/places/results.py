@@ -117,8 +117,8 @@ def _depends(meeting: Meeting, names: set[str]) -> bool:
 
 
 def _is_plain(held: Held) -> bool:
-    """It lies on one place on every path."""
-    return held.only is not None and not held.only.given
+    """It lies on one place on every path, and not only where a variable does."""
+    return held.only is not None and not held.only.given and held.only.where is not Where.LOCAL
 
 
 def _translated(held: Held, arguments: dict[str, Held], call: ast.Call, callee: Callee) -> Held:

@@ -10,11 +10,11 @@ from functools import cached_property
 from tensortrail.analyzer.places.conditions import condition_of, is_about_devices, narrow
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.expressions import Expressions
-from tensortrail.analyzer.places.joins import join, join_environments
+from tensortrail.analyzer.places.joins import join, join_environments, without_locals
 from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors
 from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.syntax.tree import SCOPES
-from tensortrail.rules.places import UNKNOWN_HELD, Held, What, opposite
+from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where, opposite
 from tensortrail.rules.view import FunctionNode
 
 _TRY: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
@@ -45,11 +45,20 @@ class Inference(Expressions):
         self.end = self._block(function.body, env)
 
     def bind(self, target: ast.expr, held: Held, env: Environment) -> None:
-        """`pos = data.pos` binds a tensor if the function uses `pos` as one."""
-        is_part = held.what is What.UNKNOWN and held.path and held.places
-        if is_part and isinstance(target, ast.Name) and target.id in self._used_as_tensors:
+        known = self._known_by(target.id, held) if isinstance(target, ast.Name) else held
+        super().bind(target, known, env)
+
+    def _known_by(self, name: str, held: Held) -> Held:
+        """What is read of `pos = data.pos` is a tensor if the function uses `pos` as one; a tensor
+        of which nothing else is known lies where the variable does that holds it."""
+        is_part = bool(held.path and held.places)
+        is_new = not (held.path or held.places) and held.moved is None
+        if not (is_part or is_new) or self._function is None:
+            return held
+        if held.what is What.UNKNOWN and name in self._used_as_tensors:
             held = replace(held, what=What.TENSOR)
-        super().bind(target, held, env)
+        is_local = is_new and held.what is What.TENSOR
+        return held.at(Place(Where.LOCAL, name)) if is_local else held
 
     @cached_property
     def _used_as_tensors(self) -> set[str]:
@@ -110,6 +119,7 @@ class Inference(Expressions):
         return env
 
     def _returned(self, held: Held) -> None:
+        held = without_locals(held)
         self.returns = held if self.returns is None else join(self.returns, held)
 
     def _nested(self, node: FunctionNode, env: Environment) -> None:

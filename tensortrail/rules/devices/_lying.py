@@ -16,6 +16,7 @@ from tensortrail.rules.devices._device_aware import (
     makes_on_devices,
     prepares,
 )
+from tensortrail.rules.devices._modelled import of_its_model
 from tensortrail.rules.places import (
     KERNEL,
     FunctionPlaces,
@@ -49,9 +50,19 @@ def out_of_place(
         if made is None or excluded(meeting, made) or _may_stay(meeting, odd, made, other):
             continue
         there = follows(module, function, other) or _in_kernel(meeting, other)
+        there = there or _where_its_model_is(module, function, made, other)
         if there is not None:
             return made, there
     return None
+
+
+def _where_its_model_is(
+    module: Module, function: FunctionNode, made: Place, other: Held
+) -> Place | None:
+    """A variable of which nothing is known but that the tensor was made after it."""
+    there = of_its_model(module, function, made, other)
+    along = there is not None and goes_along(module, function, there.subject)
+    return there if along else None
 
 
 def _in_kernel(meeting: Meeting, other: Held) -> Place | None:
@@ -163,7 +174,8 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
 
 def is_only_believed(module: Module, function: FunctionNode, place: Place) -> bool:
     """Nothing but the file around says that the argument may be on a GPU."""
-    return place.where is Where.OF and not goes_along(module, function, place.subject, strict=True)
+    believed = place.where in (Where.OF, Where.LOCAL)
+    return believed and not goes_along(module, function, place.subject, strict=True)
 
 
 def goes_along(
@@ -249,7 +261,7 @@ def _comes_along(module: Module, caller: FunctionNode, place: Place, depth: int)
 
 def described(place: Place) -> str:
     """Where a tensor lies, to follow "a tensor"."""
-    if place.where is Where.OF:
+    if place.where in (Where.OF, Where.LOCAL):
         return f"that lies where `{place.subject}` does"
     if place.where is Where.SELF:
         return "that lies with the parameters of the module"
@@ -276,6 +288,8 @@ def device_expression(
         or _is_named_before(places, place.subject, before)
     ):
         return place.subject
+    if place.where is Where.LOCAL:
+        return f"{place.subject}.device"  # what was made after it stands where it has a value
     if place.where is Where.OF and "[" not in place.subject:
         root = place.subject.partition(".")[0]
         return f"{place.subject}.device" if root in arguments else ""

@@ -39,9 +39,11 @@ class FactoryWithoutDevice(Rule):
     takes together with a parameter or buffer of the module, the output of a submodule, an argument
     of a module's method or of a function that asks arguments for their device, or a tensor that
     the function puts on a device by itself, or passes it with any other tensor to a kernel of
-    Triton or Numba, launched as `kernel[grid]`, which has to be on a GPU. The tensor may have come
-    through variables, containers and functions of the project. Where nothing says that an argument
-    may be on a GPU but that the file asks other tensors for their device, it is a note; so it is
+    Triton or Numba, launched as `kernel[grid]`, which has to be on a GPU. A variable of which only
+    that is known that it was computed counts if the factory takes its shape or dtype. The tensor
+    may have come through variables, containers and functions of the project. Where nothing says
+    that an argument may be on a GPU but that the file asks other tensors for their device, it is a
+    note; so it is
     where another file of the package makes a GPU the default device, in a branch for tracing, in a
     class or file that works on the CPU (a data set, a collator, an export, a tool), in a function
     that reads an argument into numpy, and beside an argument of a function that moves its result
@@ -232,8 +234,70 @@ def main(device):
     return net(clip)
 """,
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+
+class Newton(nn.Module):
+    def step(self, helper, x):
+        steep = self.slopes @ helper.bends(x)
+        ones = torch.ones(steep.shape[:-1], dtype=steep.dtype)
+        return steep + torch.diag_embed(ones)
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+from torch import nn
+
+
+class Newton(nn.Module):
+    def step(self, helper, x):
+        steep = self.slopes @ helper.bends(x)
+        ones = torch.ones(steep.shape[:-1], dtype=steep.dtype, device=steep.device)
+        return steep + torch.diag_embed(ones)
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+from torch.autograd import Variable
+
+
+class Sampler(nn.Module):
+    def drawn(self, middle, spread):
+        width = spread.div(2).exp_()
+        noise = Variable(torch.randn(width.size()))
+        return noise.mul(width).add_(middle)
+""",
+            lines=(9,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+from torch import nn
+
+
+class Newton(nn.Module):
+    def step(self, helper, x):
+        steep = helper.bends(x)
+        return steep.unsqueeze(0) * torch.ones(3, 1)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+
+def step(helper, x):
+    steep = helper.slopes(x) @ helper.bends(x)
+    return steep + torch.ones(steep.shape[0], dtype=steep.dtype)
+"""
+        ),
         Good(
             "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
             "    def forward(self, x: torch.Tensor, rows=None):\n        if rows is None:\n"

@@ -124,7 +124,7 @@ def test_members_of_a_mapping_are_told_apart_by_their_keys(
 
 @pytest.mark.parametrize(
     ("passed", "expected"),
-    [("x", "of(x)"), ("n", "")],
+    [("x", "of(x)"), ("n", "local(z)")],
 )
 def test_what_is_passed_answers_what_is_asked_of_its_type(passed: str, expected: str) -> None:
     made = (
@@ -285,6 +285,32 @@ def test_a_tokenizer_answers_on_the_cpu() -> None:
     assert places(module, "ids.input_ids") == "host"
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("z = n.rows() @ n.columns()",), "local(z)"),
+        (("z = n.rows() @ n.columns()", "z = z.float()[:, 0] * 2"), "local(z)"),
+        (("z = n.rows()", "n.append(z.size(0))"), "local(z)"),
+        (("z = n.rows()", "z.unsqueeze_(0)"), ""),
+        (("z = n.rows().mul(2).exp_()",), ""),
+        (("w = n.rows() @ n.columns()", "z = w + x"), "of(x)"),
+        (("z = Variable(torch.ones(2))",), "default"),
+        (("z = x.mul(2).sqrt_()",), "of(x)"),
+    ],
+)
+def test_what_is_computed_of_unknown_things_lies_where_its_variable_does(
+    lines: tuple[str, ...], expected: str
+) -> None:
+    head = "from torch.autograd import Variable\n\n\ndef f(n, x: Tensor):"
+    assert places(inside(*lines, "return z", head=head), "z") == expected
+
+
+def test_a_variable_of_a_function_means_nothing_to_its_caller() -> None:
+    made = "def made(n):\n    z = n.rows() @ n.columns()\n    return z\n\n\n"
+    called = "def f(n):\n    w = made(n) + 1\n    return w\n"
+    assert "local(z)" not in places(module_of(HEAD + made + called), "w")
+
+
 def test_recursion_ends() -> None:
     module = inside("return f(x, y, n, device) + x")
     assert places(module, "x") == "of(x)"
@@ -299,7 +325,7 @@ MODELS = "from transformers import AutoModel, CLIPTextModel\n"
         (("e = model(tok(n, return_tensors='pt').input_ids)",), "e", "of(model)"),
         (("m = AutoModel.from_pretrained(n)", "e = m(x)"), "e", "default"),
         (("m = AutoModel.from_pretrained(n)", "m.to(device)", "e = m(x)"), "e", "device(device)"),
-        (("m = AutoModel.from_pretrained(n, device_map='auto')", "e = m(x)"), "e", ""),
+        (("m = AutoModel.from_pretrained(n, device_map='auto')", "e = m(x)"), "e", "local(e)"),
         (("m = nn.Linear(2, 2).to(device)", "e = m(x)"), "e", "device(device)"),
         (("m = nn.Linear(2, 2)", "m.cuda()", "e = m(x)"), "e", "literal(cuda)"),
         (("for r, s in torch.utils.data.DataLoader(n):", "    break", "e = r"), "e", "host"),

@@ -1,0 +1,28 @@
+"""A tensor that is made after the shape or the dtype of another one, and then meets it."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.places import Held, Place, What, Where
+from tensortrail.rules.view import FunctionNode, Module
+
+_ASKED = frozenset({"shape", "dtype", "size"})
+
+
+def of_its_model(module: Module, function: FunctionNode, made: Place, other: Held) -> Place | None:
+    """Where the variable lies that the factory took shape or dtype of, if that is what it meets."""
+    there = other.only if other.what is What.TENSOR else None
+    if there is None or there.where is not Where.LOCAL or not isinstance(made.by, ast.Call):
+        return None
+    return there if is_modelled_on(module, function, made.by, there) else None
+
+
+def is_modelled_on(module: Module, function: FunctionNode, made: ast.Call, there: Place) -> bool:
+    """`torch.ones(x.shape[0], 3)` and `torch.tensor(rows, dtype=x.dtype)`, where `x` lies there."""
+    seen = module.places(function).seen
+    for asked in module.nodes(ast.Attribute, made):
+        held = seen.get(asked.value) if asked.attr in _ASKED else None
+        if held is not None and held.only is not None and held.only.subject == there.subject:
+            return held.only.where is there.where
+    return False
