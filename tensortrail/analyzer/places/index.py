@@ -47,6 +47,12 @@ class PlacesOfFile:
             self._module.project.depth += 1
             try:
                 self._functions[outer] = self._inferred(outer)
+            except RecursionError:
+                if self._module.project.depth > 1:
+                    del self._functions[outer]  # the function that asked may be the deep one
+                    raise
+                where = f"`{outer.name}`, which is nested too deeply"
+                self._module.project.limit.notes.append(f"the places in {where}")
             finally:
                 self._module.project.depth -= 1
         return self._functions[outer]

@@ -60,6 +60,8 @@ def _where_its_model_is(
     module: Module, function: FunctionNode, made: Place, other: Held
 ) -> Place | None:
     """A variable of which nothing is known but that the tensor was made after it."""
+    if function is module.top:
+        return None
     there = of_its_model(module, function, made, other)
     along = there is not None and goes_along(module, function, there.subject)
     return there if along else None
