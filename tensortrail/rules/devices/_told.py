@@ -104,7 +104,8 @@ def names_a_gpu(module: Module, said: ast.expr) -> bool:
 def _is_elsewhere(place: Place) -> bool:
     """Not where a value says, and not on a GPU that is written out."""
     on_a_gpu = place.where is Where.LITERAL and place.subject.startswith("cuda")
-    return place.where not in (Where.DEVICE, Where.UNKNOWN) and not on_a_gpu
+    known = place.where not in (Where.DEVICE, Where.UNKNOWN, Where.LOCAL)
+    return known and not on_a_gpu
 
 
 def _is_model(module: Module, call: ast.Call) -> bool:

@@ -309,7 +309,11 @@ def _is_device(module: Module, node: ast.expr) -> bool:
     value = module.value_of(node)
     if value.kind is Kind.DEVICE and value.sure:
         return True
-    return isinstance(node, ast.Attribute) and node.attr == "device" and _is_tensor(module, node)
+    sources = value.origins if isinstance(node, ast.Name) else (node,)
+    return bool(sources) and all(
+        isinstance(each, ast.Attribute) and each.attr == "device" and _is_tensor(module, each)
+        for each in sources
+    )
 
 
 def _is_tensor(module: Module, asked: ast.Attribute) -> bool:

@@ -273,6 +273,18 @@ class Sampler(nn.Module):
         return noise.mul(width).add_(middle)
 """,
             lines=(9,),
+            fixed="""\
+import torch
+from torch import nn
+from torch.autograd import Variable
+
+
+class Sampler(nn.Module):
+    def drawn(self, middle, spread):
+        width = spread.div(2).exp_()
+        noise = Variable(torch.randn(width.size(), device=spread.device))
+        return noise.mul(width).add_(middle)
+""",
         ),
     )
     good = (
