@@ -140,7 +140,9 @@ def _(x: torch.Tensor, n: int):
                 )
 
 
-_LIST_OF_TENSORS = re.compile(r"(typing\.)?([Ll]ist|[Tt]uple|Sequence)\[.*\bTensor\b")
+_LIST_OF_TENSORS = re.compile(
+    r"['\"]?(typing\.)?([Ll]ist|[Tt]uple|Sequence)\[.*\bTensor\b", re.DOTALL
+)
 
 
 def _is_fake(module: Module, function: FunctionNode) -> bool:
