@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules.places import What
+from tensortrail.rules.devices._device_values import is_chain, is_device
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
 _OR_TEXT = (Kind.DEVICE, Kind.DEVICE_STRING, Kind.OTHER)
@@ -237,7 +237,7 @@ def f(device: torch.device | str):
         self, module: Module, node: ast.expr, device: ast.expr, names: list[ast.expr]
     ) -> Iterator[Finding]:
         value = module.value_of(device)
-        certain = _is_device(module, device)
+        certain = is_device(module, device)
         either = (
             not certain and value.sure and value.may_be(Kind.DEVICE) and value.is_only(*_OR_TEXT)
         )
@@ -260,7 +260,7 @@ def f(device: torch.device | str):
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
             severity=Severity.ERROR if certain else Severity.WARNING,
             trail=[(_source(module, device), f"`{shown}` comes from here")],
-            fixes=[None if _is_chain(node) else self._by_type(module, device, names, either)],
+            fixes=[None if is_chain(node) else self._by_type(module, device, names, either)],
         )
 
     def _by_type(
@@ -296,31 +296,8 @@ def _links(module: Module, compare: ast.Compare) -> list[tuple[ast.expr, ast.cmp
     if len(found) == 1 or not all(isinstance(each, ast.Eq) for each in compare.ops):
         return found
     names = [each for each in operands if _named(module, each)]
-    devices = [each for each in operands if _is_device(module, each)]
+    devices = [each for each in operands if is_device(module, each)]
     return [(devices[0], compare.ops[0], names[0])] if names and devices else []
-
-
-def _is_chain(node: ast.expr) -> bool:
-    """What stands between two comparisons is compared with something else too."""
-    return isinstance(node, ast.Compare) and len(node.ops) > 1
-
-
-def _is_device(module: Module, node: ast.expr) -> bool:
-    value = module.value_of(node)
-    if value.kind is Kind.DEVICE and value.sure:
-        return True
-    sources = value.origins if isinstance(node, ast.Name) else (node,)
-    return bool(sources) and all(
-        isinstance(each, ast.Attribute) and each.attr == "device" and _is_tensor(module, each)
-        for each in sources
-    )
-
-
-def _is_tensor(module: Module, asked: ast.Attribute) -> bool:
-    """The function uses it as only a tensor can be used, or an operation gave it."""
-    function = module.function_of(asked)
-    held = module.places(function).seen.get(asked.value) if function is not None else None
-    return held is not None and held.what is What.TENSOR
 
 
 def _names_a_device(text: object) -> bool:

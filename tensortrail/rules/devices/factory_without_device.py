@@ -235,81 +235,15 @@ def main(device):
 """,
         ),
         Bad(
-            """\
-import torch
-from torch import nn
-
-
-class Newton(nn.Module):
-    def step(self, helper, x):
-        steep = self.slopes @ helper.bends(x)
-        ones = torch.ones(steep.shape[:-1], dtype=steep.dtype)
-        return steep + torch.diag_embed(ones)
-""",
+            "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def f(self, other):\n"
+            "        a = self.b @ other.c()\n        return a + torch.ones(a.shape[0])\n",
             lines=(8,),
-            fixed="""\
-import torch
-from torch import nn
-
-
-class Newton(nn.Module):
-    def step(self, helper, x):
-        steep = self.slopes @ helper.bends(x)
-        ones = torch.ones(steep.shape[:-1], dtype=steep.dtype, device=steep.device)
-        return steep + torch.diag_embed(ones)
-""",
-        ),
-        Bad(
-            """\
-import torch
-from torch import nn
-from torch.autograd import Variable
-
-
-class Sampler(nn.Module):
-    def drawn(self, middle, spread):
-        width = spread.div(2).exp_()
-        noise = Variable(torch.randn(width.size()))
-        return noise.mul(width).add_(middle)
-""",
-            lines=(9,),
-            fixed="""\
-import torch
-from torch import nn
-from torch.autograd import Variable
-
-
-class Sampler(nn.Module):
-    def drawn(self, middle, spread):
-        width = spread.div(2).exp_()
-        noise = Variable(torch.randn(width.size(), device=spread.device))
-        return noise.mul(width).add_(middle)
-""",
+            fixed="import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+            "    def f(self, other):\n        a = self.b @ other.c()\n"
+            "        return a + torch.ones(a.shape[0], device=a.device)\n",
         ),
     )
     good = (
-        Good(
-            """\
-import torch
-from torch import nn
-
-
-class Newton(nn.Module):
-    def step(self, helper, x):
-        steep = helper.bends(x)
-        return steep.unsqueeze(0) * torch.ones(3, 1)
-"""
-        ),
-        Good(
-            """\
-import torch
-
-
-def step(helper, x):
-    steep = helper.slopes(x) @ helper.bends(x)
-    return steep + torch.ones(steep.shape[0], dtype=steep.dtype)
-"""
-        ),
         Good(
             "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
             "    def forward(self, x: torch.Tensor, rows=None):\n        if rows is None:\n"

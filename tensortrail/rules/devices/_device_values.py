@@ -1,0 +1,32 @@
+"""Which expressions are the device of a tensor, by their value or by how the tensor is used."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.places import What
+from tensortrail.rules.view import Module
+from tensortrail.rules.words import Kind
+
+
+def is_device(module: Module, node: ast.expr) -> bool:
+    value = module.value_of(node)
+    if value.kind is Kind.DEVICE and value.sure:
+        return True
+    sources = value.origins if isinstance(node, ast.Name) else (node,)
+    return bool(sources) and all(
+        isinstance(each, ast.Attribute) and each.attr == "device" and _is_tensor(module, each)
+        for each in sources
+    )
+
+
+def _is_tensor(module: Module, asked: ast.Attribute) -> bool:
+    """The function uses it as only a tensor can be used, or an operation gave it."""
+    function = module.function_of(asked)
+    held = module.places(function).seen.get(asked.value) if function is not None else None
+    return held is not None and held.what is What.TENSOR
+
+
+def is_chain(node: ast.expr) -> bool:
+    """What stands between two comparisons is compared with something else too."""
+    return isinstance(node, ast.Compare) and len(node.ops) > 1
