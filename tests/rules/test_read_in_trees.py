@@ -470,3 +470,21 @@ def test_what_is_put_back_in_a_loop_is_named() -> None:
     """
     (found,) = findings("OFF106", source)
     assert "`setattr(self.params, key, value)` is never called" in found.message
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [("Storage(device='cpu', ndim=2)", None), ("prepared(sample)", Severity.ERROR)],
+)
+def test_the_device_of_an_object_of_a_class_is_no_device(
+    made: str, expected: Severity | None
+) -> None:
+    source = f"""
+    from somewhere import Storage, prepared
+
+    def check(sample):
+        made = {made}
+        if made.ndim == 2 and made.device == "cpu":
+            return made
+    """
+    assert severity("DEV501", source) is expected

@@ -21,10 +21,20 @@ def is_device(module: Module, node: ast.expr) -> bool:
 
 
 def _is_tensor(module: Module, asked: ast.Attribute) -> bool:
-    """The function uses it as only a tensor can be used, or an operation gave it."""
+    """The function uses it as only a tensor can be used, or an operation gave it. An object of a
+    class may have the same attributes: `Storage(device="cpu", ndim=2)`."""
+    if any(map(_makes_an_object, module.value_of(asked.value).origins)):
+        return False
     function = module.function_of(asked)
     held = module.places(function).seen.get(asked.value) if function is not None else None
     return held is not None and held.what is What.TENSOR
+
+
+def _makes_an_object(source: ast.expr) -> bool:
+    """A call of what is named as classes are."""
+    func = source.func if isinstance(source, ast.Call) else None
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return name[:1].isupper()
 
 
 def is_chain(node: ast.expr) -> bool:
