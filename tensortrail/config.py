@@ -17,6 +17,7 @@ FORMATS = (
 
 
 SEVERITIES = ("note", "warning", "error")
+"""The mildest first."""
 
 
 class ConfigError(Exception):

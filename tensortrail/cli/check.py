@@ -17,7 +17,7 @@ from tensortrail.cli.console import counted, fail, say, wants_color, write_outpu
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_out import notes, why_nothing
 from tensortrail.cli.request import configuration, paths_of, refuse_mixed_up, requested, shown
-from tensortrail.config import Config
+from tensortrail.config import SEVERITIES, Config
 
 if TYPE_CHECKING:
     from tensortrail.cli.fixing import Outcome
@@ -118,11 +118,9 @@ def _say_all(lines: Iterable[str]) -> None:
 
 
 def _code(findings: Iterable[Finding], config: Config, options: Namespace) -> int:
-    from tensortrail.findings import Severity
-
-    mildest = Severity(config.fail_on).rank
-    counts = not options.exit_zero and any(each.severity.rank <= mildest for each in findings)
-    return FOUND if counts else CLEAN
+    counting = SEVERITIES[SEVERITIES.index(config.fail_on) :]
+    found = any(each.severity.value in counting for each in findings)
+    return FOUND if found and not options.exit_zero else CLEAN
 
 
 def _report(
