@@ -254,7 +254,8 @@ class Expressions:
         if base.what is What.TENSOR:
             for index in by:
                 self.meetings.index(target, base, index, env)
-            if any(not index.may_be_scalar for index in by):  # a slice is copied from anywhere
+            advanced = any(not index.may_be_scalar for index in by)
+            if advanced and not _is_one_number(held):  # a slice is copied from anywhere
                 self.meetings.meet(target, "write by index", [base, held], env, by_element=True)
         if base.what is What.BOX and isinstance(target.value, ast.Name):
             after = with_entry(base, target.slice, held)
@@ -265,6 +266,13 @@ class Expressions:
                 held = join(held, Held(held.what, frozenset({Place(Where.UNKNOWN)})))
             each = join(member(base), held) if base.each or base.parts else held
             env.values[target.value.id] = Held(What.BOX, each=each)
+
+
+def _is_one_number(held: Held) -> bool:
+    """`torch.tensor([1])`, which a mask takes from anywhere."""
+    made = held.only.by if held.only is not None else None
+    data = made.args[0] if isinstance(made, ast.Call) and made.args else None
+    return isinstance(data, (ast.List, ast.Tuple)) and len(data.elts) == 1
 
 
 def _joined(found: Sequence[Held]) -> Held | None:

@@ -249,6 +249,8 @@ def _on_one_path(
         if place.where is not Where.DEFAULT or place.by is None:
             continue
         apart = bool(place.given) and instead.given == opposite(place.given)
+        if f"{instead.subject} is None" in (place.given, instead.given):
+            continue  # there is nothing that the answer could follow
         if apart and not (_ABOUT_DEVICES.search(place.given) or "isinstance" in place.given):
             sure = instead.where in (Where.SELF, Where.DEVICE) or _is_of_argument(function, instead)
             return (place.by, instead.by or node, instead) if sure else None

@@ -59,6 +59,32 @@ def test_what_is_written_by_an_index_lies_beside_it(index: str, expected: Severi
     assert severity("DEV521", source) is expected
 
 
+def test_a_mask_takes_one_number_from_anywhere() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Filled(nn.Module):
+        def forward(self, x):
+            x[x == 0] = torch.tensor([1])
+            return x
+    """
+    assert severity("DEV521", source) is None
+
+
+def test_without_an_argument_there_is_no_device_to_follow() -> None:
+    source = """
+    import torch
+
+    def mask_of(lengths, width, xs: torch.Tensor = None):
+        mask = torch.arange(width).expand(len(lengths), width)
+        if xs is not None:
+            mask = mask.expand_as(xs).to(xs.device)
+        return mask
+    """
+    assert severity("DEV531", source) is None
+
+
 @pytest.mark.parametrize(
     ("made", "expected"),
     [("torch.tensor([1.0])", Severity.WARNING), ("torch.tensor(1.0)", Severity.NOTE)],
