@@ -68,7 +68,8 @@ class Expressions:
         if node.attr == "device" and base.what is not What.BOX:
             asked = Place(Where.DEVICE, ast.unparse(node), node)
             unknown = Place(Where.SELF) if base.what is What.MODULE else asked
-            return Held(What.DEVICE, base.places or frozenset({unknown}))
+            known = {each for each in base.places if each.where is not Where.LOCAL}
+            return Held(What.DEVICE, frozenset(known or {unknown}))
         if base.what is What.TENSOR:
             of_output = is_output(base) and node.attr in names("outputs", "attributes")
             kept = of_output or node.attr in names("keeps", "attributes")

@@ -55,7 +55,7 @@ def value_of_method(
 def is_of_tensors(name: str) -> bool:
     """Hardly anything else has the method: `unsqueeze`, or `exp_`, which works in place."""
     in_place = name.endswith("_") and not name.endswith("__")
-    return name in names("only_tensors", "names") or (in_place and _is_operation(name[:-1]))
+    return name in names("only_tensors", "methods") or (in_place and _is_operation(name[:-1]))
 
 
 def _is_operation(name: str) -> bool:

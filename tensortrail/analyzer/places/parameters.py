@@ -157,9 +157,9 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
     """Names that the function asks for what only a tensor has, and does not test the type of."""
     found: set[str] = set()
     doubtful: set[str] = set()
-    only_tensors = names("only_tensors", "names")
+    attributes = names("only_tensors", "attributes")
     for asked in world.tree.nodes(ast.Attribute, function):
-        if asked.attr in only_tensors and isinstance(asked.value, ast.Name):
+        if asked.attr in attributes and isinstance(asked.value, ast.Name):
             found.add(asked.value.id)
     for cut in world.tree.nodes(ast.Subscript, function):
         if isinstance(cut.value, ast.Name) and _cuts_dimensions(cut.slice):

@@ -106,3 +106,28 @@ def test_a_result_replaced_on_one_path_is_returned(made: str, expected: Severity
             return loss
     """
     assert severity("DEV531", source) is expected
+
+
+def test_the_device_of_a_variable_is_one_that_follows() -> None:
+    source = """
+    import torch
+
+    def joined(self, values, labels):
+        labels = self.masked(labels)
+        count = labels.size(0)
+        moved = values.to(labels.device)
+        return torch.cat([moved, torch.zeros(3)]), count
+    """
+    assert severity("DEV521", source) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("x.bfloat16", None), ("x.bfloat16()", Severity.ERROR)]
+)
+def test_a_setting_may_be_named_as_a_method(asked: str, expected: Severity | None) -> None:
+    source = f"""
+    def prepared(x):
+        if {asked} and x.device == "mps":
+            return x
+    """
+    assert severity("DEV501", source) is expected
