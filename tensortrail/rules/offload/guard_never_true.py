@@ -50,8 +50,8 @@ class GuardNeverTrue(Rule):
     name = "guard-never-true"
     confidence = Confidence.MEDIUM
     triggers = (
-        ("= False", "self.", "wait"), ("= False", "self.", "sync"), ("= False", "self.", "result("),
-        ("= False", "self.", "join("), ("= None", "self.", "wait"), ("= None", "self.", "sync"),
+        ("False", "self.", "wait"), ("False", "self.", "sync"), ("False", "self.", "result("),
+        ("False", "self.", "join("), ("None", "self.", "wait"), ("None", "self.", "sync"),
         (" None", "device"), (" None", ".to("), (" None", ".cuda("),
     )  # fmt: skip
 
