@@ -115,7 +115,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
         known = self._qualified.get(node)
         if known is None:
             self.tick()
-            known = self._qualified[node] = self.names.qualified(node)
+            known = self._qualified[node] = self.resolved(node)
         return known
 
     def qualified_text(self, dotted: str) -> str:

@@ -45,7 +45,7 @@ def parameters_of(
             if evidence is None:
                 evidence = used_as_tensors(function, world)
             known = each.arg in evidence or (index == 1 and _takes_a_tensor(function, cls, world))
-            if not known and each.arg in numbers:
+            if each.arg in numbers and not (known and _is_kept(each.arg, function, world)):
                 found[each.arg] = NUMBER
                 continue
             what = What.TENSOR if known else What.UNKNOWN
@@ -63,6 +63,14 @@ def _numbers_by_default(arguments: ast.arguments) -> Iterator[str]:
         value = default.value if isinstance(default, ast.Constant) else None
         if isinstance(value, (int, float, str)):
             yield each.arg
+
+
+def _is_kept(name: str, function: FunctionNode, world: World) -> bool:
+    """The function does not bind the name anew: its uses are of the argument."""
+    return not any(
+        each.id == name and isinstance(each.ctx, ast.Store)
+        for each in world.tree.nodes(ast.Name, function)
+    )
 
 
 def _where(name: str) -> frozenset[Place]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 from tensortrail.analyzer.reading.source import Source
+from tensortrail.analyzer.syntax.names import Names, dotted_name
+from tensortrail.analyzer.syntax.shadows import Shadows, is_shadowed, shadows
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.findings import Edit, Site
 from tensortrail.rules.view import FunctionNode
@@ -19,6 +22,18 @@ class Structure:
 
     tree: Tree
     source: Source
+    names: Names
+    kept: bytes
+
+    def resolved(self, node: ast.AST) -> str:
+        """The dotted name, its first part replaced by what it is imported from."""
+        if self._shadows and is_shadowed(self.tree, self._shadows, node):
+            return dotted_name(node)
+        return self.names.qualified(node)
+
+    @cached_property
+    def _shadows(self) -> Shadows:
+        return shadows(self.tree, self.names.imported, self.kept)
 
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
         return self.tree.nodes(kind, inside)

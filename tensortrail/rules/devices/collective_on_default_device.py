@@ -12,6 +12,7 @@ from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import Held, Place, What, Where, opposite
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
+from tensortrail.rules.shared.objects import unpacks
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -34,8 +35,8 @@ class CollectiveOnDefaultDevice(Rule):
     counted, a flag, a length.
 
     Nothing is reported where the call names a process group, where the file names another backend,
-    such as gloo, where a condition about devices leads to the call, or where the tensor was moved
-    before it.
+    such as gloo, or starts the processes without naming any, where a condition about devices leads
+    to the call, or where the tensor was moved before it.
 
     ## Why is this bad?
     The tensor is on the CPU. With the backend NCCL the call raises "No backend type associated
@@ -155,6 +156,18 @@ def total(count, group):
 import torch
 import torch.distributed as dist
 
+def start(count):
+    dist.init_process_group()
+    counts = torch.tensor([count])
+    dist.all_reduce(counts)
+    return counts.item()
+"""
+        ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
 def total(count, device):
     counts = torch.tensor([count], device=device)
     dist.all_reduce(counts)
@@ -249,7 +262,15 @@ def _may_take_cpu(module: Module, call: ast.Call) -> bool:
     if any(not (isinstance(each, ast.Constant) and each.value is None) for each in groups):
         return True
     *_, file = module.ancestors(call)
-    return module.once(_names_other_backend, file)
+    return module.once(_names_other_backend, file) or module.once(_leaves_the_backend, file)
+
+
+def _leaves_the_backend(module: Module, file: ast.AST) -> bool:
+    """`init_process_group()` without a backend starts gloo for the CPU and NCCL for GPUs."""
+    return any(
+        module.argument(each, 0, "backend") is None and not unpacks(each)
+        for each in module.calls("torch.distributed.init_process_group")
+    )
 
 
 def _names_other_backend(module: Module, file: ast.AST) -> bool:

@@ -97,6 +97,16 @@ def one_hot(x: torch.Tensor, classes, device=None):
             """\
 import torch
 
+def centres(rows, stride=16, device="cuda"):
+    places = torch.arange(rows, device=device) * stride
+    stride = places.new_full((rows,), stride)
+    return torch.stack([places, stride])
+"""
+        ),
+        Good(
+            """\
+import torch
+
 def table(rows: int, device="cuda"):
     return torch.zeros(rows, device=device) + torch.arange(rows, device=device)
 """

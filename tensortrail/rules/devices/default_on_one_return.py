@@ -98,6 +98,18 @@ class DefaultOnOneReturn(Rule):
         Good(
             """\
 import torch
+from torch import nn
+
+def positions(count, trained):
+    table = torch.arange(count).float()
+    if trained:
+        return nn.Parameter(table)
+    return table
+"""
+        ),
+        Good(
+            """\
+import torch
 
 def dropped(self, x: torch.Tensor = None, shape=None):
     if x is not None:
@@ -210,9 +222,18 @@ def _where_others_are(
     """An answer that lies where the caller wants it, with its place."""
     for node, held in answers:
         place = follows(module, function, held) or _of_argument(function, held)
-        if place is not None and not place.given and not _asks_for_the_type(module, node):
+        if place is None or place.given or _asks_for_the_type(module, node):
+            continue
+        if not _is_new_parameter(module, node):
             return node, place
     return None
+
+
+def _is_new_parameter(module: Module, node: ast.expr) -> bool:
+    """`nn.Parameter(x)` lies where `x` does until a module has it."""
+    made = [node] if isinstance(node, ast.Call) else module.value_of(node).origins
+    names = [module.qualified(each) for each in made if isinstance(each, ast.Call)]
+    return any(name.endswith((".Parameter", ".Buffer")) for name in names)
 
 
 def _of_argument(function: FunctionNode, held: Held) -> Place | None:

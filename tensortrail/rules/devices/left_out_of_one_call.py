@@ -196,6 +196,8 @@ def _left_out(module: Module, function: FunctionNode, name: str) -> Iterator[ast
     for call in accepting(module, function, name, layers=True):
         if is_explained(module, call) or called(call) in _KEEPS or passes_on(call, name):
             continue
+        if _is_swapped_in(module, call):
+            continue
         if any(re.search(rf"\b{name}\b", each.text) for each in module.guards_of(call)):
             continue
         if is_maker(module, call):
@@ -204,6 +206,13 @@ def _left_out(module: Module, function: FunctionNode, name: str) -> Iterator[ast
             takes = is_weighted_layer(module, call) or _is_usually_given(module, call, name)
         if takes:
             yield call
+
+
+def _is_swapped_in(module: Module, call: ast.Call) -> bool:
+    """`x.data = torch.zeros(1)`: STO210 says what becomes of `x`."""
+    above = module.parent(call)
+    targets = above.targets if isinstance(above, ast.Assign) else []
+    return any(isinstance(each, ast.Attribute) and each.attr == "data" for each in targets)
 
 
 def _makes_numbers(module: Module, call: ast.Call) -> bool:

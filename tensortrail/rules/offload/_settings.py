@@ -1,12 +1,16 @@
-"""How a setting known somewhere in a class can be read at another place of it, and its advice."""
+"""Names of settings, how one known somewhere in a class can be read elsewhere in it, its advice."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from tensortrail.findings import Setting
 from tensortrail.rules import Guard, Module
+
+CONFIG = re.compile(r"(^|\.)(zero_)?offload\w*_(config|cfg|policy)$")
+"""A whole configuration of offloading, by its name."""
 
 
 def readable_at(module: Module, call: ast.Call, subject: ast.expr, expression: str) -> str:

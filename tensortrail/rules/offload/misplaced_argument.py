@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._settings import CONFIG
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import unpacks
 
@@ -18,8 +19,8 @@ class MisplacedArgument(Rule):
     ## What it does
     Compares the names of positional arguments with the parameters of the function they go to.
     Reports a name that is itself a parameter of the function, at another position, and is given
-    nowhere else; and `offload_param_config=offload_optimizer_config`, a keyword that is given the
-    variable named like its sibling.
+    nowhere else; and `offload_param_device=offload_optimizer_device`, a keyword that is given the
+    variable named like its sibling. Whole configurations and policies are left to OFF104.
 
     ## Why is this bad?
     A device is always true, and `False` is accepted as a device index: nothing raises. Weights are
@@ -71,8 +72,8 @@ def run(args, path, dtype):
         ),
         Bad(
             """\
-def start(make, offload_optimizer_config):
-    return make(offload_param_config=offload_optimizer_config)
+def start(make, offload_optimizer_device):
+    return make(offload_param_device=offload_optimizer_device)
 """,
             lines=(2,),
         ),
@@ -107,10 +108,10 @@ def run(device, cpu_device):
         ),
         Good(
             """\
-def start(make, offload_optimizer_config, offload_param_config):
+def start(make, offload_optimizer_device, offload_param_device):
     return make(
-        offload_param_config=offload_param_config,
-        offload_optimizer_config=offload_optimizer_config,
+        offload_param_device=offload_param_device,
+        offload_optimizer_device=offload_optimizer_device,
     )
 """
         ),
@@ -154,6 +155,8 @@ def start(make, offload_optimizer_config, offload_param_config):
         for each in call.keywords:
             given = _last(each.value)
             if each.arg is None or "offload" not in each.arg or "offload" not in given:
+                continue
+            if CONFIG.search(each.arg) and CONFIG.search(given):
                 continue
             if _are_siblings(each.arg, given):
                 yield self.finding(

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Branch, Good, Guard, Module, Rule, Timeline
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.offload._settings import CONFIG
 from tensortrail.rules.shared import device_maps
 from tensortrail.rules.shared.sentences import one_line
 
-_CONFIG = re.compile(r"(^|\.)(zero_)?offload\w*_(config|cfg|policy)$")
 _POLICY = re.compile(r"(^|\.)OffloadPolicy$")
 
 
@@ -193,7 +193,7 @@ def shard(model, offload_policy: OffloadPolicy):
             )
 
     def _config_as_flag(self, module: Module, branch: Branch) -> Iterator[Finding]:
-        asked = next((each for each in branch.guards if _CONFIG.search(_there(module, each))), None)
+        asked = next((each for each in branch.guards if CONFIG.search(_there(module, each))), None)
         name = _there(module, asked) if asked is not None else ""
         if asked is None or name.endswith("policy") or _asks_more(branch.guards, name):
             return
@@ -228,7 +228,7 @@ def shard(model, offload_policy: OffloadPolicy):
         for keyword in call.keywords:
             given = _last(keyword.value)
             wanted = keyword.arg or ""
-            if not (_CONFIG.search(given) and _CONFIG.search(wanted)) or given == wanted:
+            if not (CONFIG.search(given) and CONFIG.search(wanted)) or given == wanted:
                 continue
             if not _is_sibling(given, wanted):
                 continue

@@ -31,7 +31,7 @@ _DISPATCHES = ("accelerate.dispatch_model", "accelerate.big_modeling.dispatch_mo
 def written(module: Module, call: ast.Call) -> ast.expr | None:
     """The model that a call writes to a file."""
     if is_save_pretrained(call) and isinstance(call.func, ast.Attribute):
-        return call.func.value
+        return None if keyword(call, "state_dict") is not None else call.func.value
     if module.qualified(call.func) not in _WRITERS:
         return None
     given = module.argument(call, 0, "obj") or module.argument(call, 0, "tensors")

@@ -155,6 +155,16 @@ def export(model: torch.nn.Module, path):
         ),
         Good(
             """\
+from accelerate import init_empty_weights
+
+def export(config, path, weights):
+    with init_empty_weights():
+        model = Model(config)
+    model.save_pretrained(path, state_dict=weights)
+"""
+        ),
+        Good(
+            """\
 import torch
 
 def export(model: torch.nn.Module, path):

@@ -112,6 +112,17 @@ class Engine:
         ),
         Good(
             """\
+import torch
+
+def launch(kernel, x: torch.Tensor):
+    x = x.half().contiguous()
+    out = torch.empty(x.shape)
+    kernel(x.contiguous().data_ptr(), out.contiguous().data_ptr())
+    return out
+"""
+        ),
+        Good(
+            """\
 def packed(x):
     x = x.contiguous()
     return x, x.data_ptr()
@@ -160,8 +171,22 @@ def _makes_another(module: Module, node: ast.expr) -> bool:
     """A tensor that comes into being here, or does unless it is as asked for already."""
     if not isinstance(node, ast.Call):
         return False
-    is_method = isinstance(node.func, ast.Attribute) and node.func.attr in _MAKES_ANOTHER
-    return is_method or is_factory(module, node)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _MAKES_ANOTHER:
+        return node.func.attr != "contiguous" or not _is_contiguous(module, node.func.value)
+    return is_factory(module, node)
+
+
+def _is_contiguous(module: Module, tensor: ast.expr) -> bool:
+    """Made so on every path: `contiguous()` gives the same tensor back."""
+    made = [tensor] if isinstance(tensor, ast.Call) else module.value_of(tensor).origins
+    return bool(made) and all(
+        isinstance(each, ast.Call) and (is_factory(module, each) or _method(each) == "contiguous")
+        for each in made
+    )
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _goes_to(module: Module, pointer: ast.expr) -> ast.AST | None:

@@ -110,6 +110,16 @@ class Disk:
             """\
 import os
 
+class Swapped:
+    def add(self, folder, tensor):
+        self.tensors.append(tensor)
+        self.files.append(os.path.join(folder, f"{id(tensor)}.swp"))
+"""
+        ),
+        Good(
+            """\
+import os
+
 class Group:
     def __init__(self, folder):
         self.file = os.path.join(folder, f"group_{id(self)}.safetensors")
@@ -248,11 +258,22 @@ def _kept_alive(module: Module, subject: ast.expr) -> bool:
     if isinstance(subject, ast.Name) and subject.id == "self":
         facts = module.class_facts(scope) if scope is not None else None
         return facts is not None and "__del__" in facts.methods
-    tables = [*module.nodes(ast.Subscript, scope)] if scope is not None else []
-    return any(
+    if scope is None:
+        return False
+    tables = module.nodes(ast.Subscript, scope)
+    kept = any(_keeps(module, call, shown) for call in module.calls("append", inside=scope))
+    return kept or any(
         module.text(each.slice) == shown and isinstance(each.ctx, (ast.Store, ast.Del, ast.Load))
         for each in tables
     )
+
+
+def _keeps(module: Module, call: ast.Call, shown: str) -> bool:
+    """`self.tensors.append(t)`: the object that has the file has the tensor too."""
+    given = [module.text(each) for each in call.args]
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    kept = isinstance(owner, ast.Attribute) and module.text(owner.value) == "self"
+    return kept and given == [shown]
 
 
 def _is_move_of(module: Module, made: ast.expr, key: str) -> bool:
