@@ -160,8 +160,10 @@ def start(count, device=None):
                 yield from self._argument(module, function, argument.arg)
 
     def _argument(self, module: Module, function: FunctionNode, name: str) -> Iterator[Finding]:
+        if not _is_needed(module, function, name) or _is_bound(module, function, name):
+            return
         settled = next(_settled(module, function, name), None)
-        if settled is None or _is_bound(module, function, name):
+        if settled is None:
             return
         kept = module.text(_target(settled))
         for use in module.later(settled, ast.Name):
@@ -208,7 +210,7 @@ def _has_default(module: Module, value: ast.expr | None, name: str) -> bool:
 def _on_both(module: Module, statement: Assignment, name: str) -> bool:
     """The last of two assignments to the same, in the branches of a test of the argument."""
     branch = module.parent(statement)
-    if not isinstance(branch, ast.If) or not _is_asked(module, statement, name):
+    if not isinstance(branch, ast.If) or not _mentions(branch.test, name):
         return False
     kept = module.text(_target(statement))
     values = [
@@ -225,6 +227,11 @@ def _on_both(module: Module, statement: Assignment, name: str) -> bool:
     return (
         both and len(given) == 1 and not any(_mentions(e, name) for e in values if e not in given)
     )
+
+
+def _is_needed(module: Module, function: FunctionNode, name: str) -> bool:
+    names = module.nodes(ast.Name, function)
+    return any(each.id == name and _needs_one(module, each) for each in names)
 
 
 def _needs_one(module: Module, use: ast.Name) -> bool:
