@@ -15,6 +15,7 @@ from tensortrail.analyzer.facts.project import Project
 from tensortrail.analyzer.facts.project_file import ProjectFile, Question
 from tensortrail.analyzer.fixing import edits
 from tensortrail.analyzer.fixing.still_parses import Checker
+from tensortrail.analyzer.judging.callee_signatures import AsksForSignatures
 from tensortrail.analyzer.judging.project_calls import AsksForProjectCalls
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.reading.limits import TooMuch
@@ -58,7 +59,7 @@ _REFER_BACK = (
 ).split()
 
 
-class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
+class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSignatures):
     """Implements the `Module` view of the rules, and the `World` of the evaluator."""
 
     def __init__(self, path: str, data: bytes, project: Project) -> None:
@@ -304,15 +305,6 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls):
                     name, node, flow, self.guards_of, self.path, params
                 )
         return self._function_facts[node]
-
-    def parameters_of(self, call: ast.Call) -> tuple[str, ...]:
-        return signatures.parameters_of(self, call)
-
-    def chosen_defaults_of(self, call: ast.Call) -> frozenset[str]:
-        return signatures.chosen_defaults(self, call)
-
-    def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
-        return signatures.gpu_defaults(self, call)
 
     def parameters_of_callee(self, call: ast.Call) -> tuple[str, ...]:
         return self._about_callee(call, signatures.of_function) or ()

@@ -30,22 +30,12 @@ class Signature(NamedTuple):
     """Those whose default is a GPU, as it is written."""
 
 
-_UNKNOWN = Signature()
+UNKNOWN = Signature()
 
 
-def parameters_of(file: ProjectFile, call: ast.Call) -> tuple[str, ...]:
-    """In order, without `self`; empty if the callee is not known or takes `*args`."""
-    return _signature(file, file.qualified(call.func), call).parameters
-
-
-def chosen_defaults(file: ProjectFile, call: ast.Call) -> frozenset[str]:
-    """Parameters of the callee whose default is a value, and not None."""
-    return _signature(file, file.qualified(call.func), call).chosen_defaults
-
-
-def gpu_defaults(file: ProjectFile, call: ast.Call) -> frozenset[str]:
-    """Parameters of the callee whose default is a GPU, as it is written."""
-    return _signature(file, file.qualified(call.func), call).gpu_defaults
+def signature(file: ProjectFile, call: ast.Call) -> Signature:
+    """Of the callee, by its name; that of no parameters if it is not known."""
+    return _signature(file, file.qualified(call.func), call)
 
 
 def _signature(
@@ -53,8 +43,8 @@ def _signature(
 ) -> Signature:
     node, elsewhere = _defined_here(file, dotted, call)
     if elsewhere:
-        return file.project.about(file, dotted, signature_of) or _UNKNOWN
-    return signature_of(file, node, ancestors) if node is not None else _UNKNOWN
+        return file.project.about(file, dotted, signature_of) or UNKNOWN
+    return signature_of(file, node, ancestors) if node is not None else UNKNOWN
 
 
 def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) -> Signature:
@@ -66,7 +56,7 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
         elif node.bases and ancestors:
             return _signature(file, file.qualified(node.bases[0]), None, ancestors - 1)
     if not isinstance(node, SCOPES):
-        return _UNKNOWN
+        return UNKNOWN
     names = parameters(file, node) if node.args.vararg is None else ()
     of_gpu = (each.arg for each, said in with_defaults(node.args) if _is_gpu(said))
     return Signature(names, frozenset(_with_chosen_default(node)), frozenset(of_gpu))

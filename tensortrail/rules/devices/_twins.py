@@ -6,17 +6,18 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from tensortrail.rules.devices._customs import grouped, may_be_given_anything
+from tensortrail.rules.devices._customs import grouped, named
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode, Module
 
 _FILLED = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn"))
 """These take a shape: two of them are as alike as two calls of one, and one beside the other is
 its twin whatever the shapes."""
+_OF_ANYTHING = frozenset({"as_tensor", "asarray"})
+"""These leave a tensor where it is: only two that are written for one use are twins."""
 _OF_VALUES = frozenset(
     {
         "tensor",
-        "as_tensor",
-        "asarray",
         "Tensor",
         "to",
         "dict",
@@ -31,6 +32,9 @@ _CHOSEN = re.compile(
     r"device|cuda|cpu|gpu|meta|mps|isinstance|is_tensor|numpy|\bnp\b|initiali|offload"
 )
 """Words of conditions that may be the reason for the difference."""
+_ABOUT_DEVICES = re.compile(r"device|cuda|cpu|gpu|meta|mps|numpy|\bnp\b|offload")
+_ENOUGH = 2
+"""Calls of one callee that make a custom."""
 _NEAR = 2
 """Statements between two calls that are written together."""
 Block = tuple[ast.AST, str]
@@ -59,7 +63,7 @@ def device_of(call: ast.Call) -> ast.expr | None:
 def _may_differ(module: Module, call: ast.Call) -> bool:
     func = call.func
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-    if not name or name in _OF_VALUES or _FOLLOWS.fullmatch(name) or may_be_given_anything(call):
+    if not name or name in _OF_VALUES or _FOLLOWS.fullmatch(name) or _is_spread(call):
         return False
     if any(each.arg == "pin_memory" for each in call.keywords):
         return False
@@ -68,6 +72,11 @@ def _may_differ(module: Module, call: ast.Call) -> bool:
     return not one_at_most and not any(
         isinstance(each, ast.ExceptHandler) for each in module.ancestors(call)
     )
+
+
+def _is_spread(call: ast.Call) -> bool:
+    """`*args`; what `**options` hold is seen by the twin, which is given them and a device."""
+    return any(isinstance(each, ast.Starred) for each in call.args)
 
 
 def _callee(module: Module, call: ast.Call) -> str:
@@ -81,48 +90,87 @@ def _pairs(
     without = [each for each in alike if all(key.arg != "device" for key in each.keywords)]
     if not 0 < len(without) <= len(given):
         return
+    alone = len(without) == 1 and _is_custom(module, without[0], given)
     for call in without:
         near = sorted(given, key=lambda each: abs(each.lineno - call.lineno))
-        twin = next((each for each in near if _are_twins(module, function, call, each)), None)
+        if alone:
+            near = [each for each in near if _may_be_twins(module, call, each)]
+        else:
+            near = [each for each in near if _are_twins(module, function, call, each)]
+        twin = next(iter(near), None)
         if twin is not None:
             yield call, twin
 
 
+def _is_custom(module: Module, call: ast.Call, given: Sequence[ast.Call]) -> bool:
+    """All others of one callee, two or more, are given the same device: `schedule.start(...)`."""
+    devices = [device_of(each) for each in given]
+    said = {module.text(each) for each in devices if each is not None}
+    if called(call)[:1].isupper() or module.qualified(call.func).startswith("torch."):
+        return False
+    if isinstance(call.func, ast.Name) and module.value_of(call.func).origins:
+        return False  # it stands for one function here, and for another one there
+    return len(given) >= _ENOUGH and len(said) == 1
+
+
+def _may_be_twins(module: Module, one: ast.Call, other: ast.Call) -> bool:
+    """Nothing about devices decides which of the two is done."""
+    if are_parts_of_one(module, one, other) or _says_the_device(module, one, other):
+        return False
+    spread = {key: module.text(each.value) for call, key in ((one, 1), (other, 2))
+              for each in call.keywords if each.arg is None}  # fmt: skip
+    asked = conditions_of_one(module, one, other)
+    return spread.get(1) == spread.get(2) and not any(map(_ABOUT_DEVICES.search, asked))
+
+
 def _are_twins(module: Module, function: FunctionNode, one: ast.Call, other: ast.Call) -> bool:
-    count, equal = _compared(module, one, other)
-    if _are_parts_of_one(module, one, other) or _says_the_device(module, one, other):
+    count, equal = compared(module, one, other)
+    if are_parts_of_one(module, one, other) or _says_the_device(module, one, other):
         return False
     same = module.text(one.func) == module.text(other.func)
-    mine, others = _blocks(module, function, one), _blocks(module, function, other)
-    here, there = next(iter(mine.items())), next(iter(others.items()))
-    apart = abs(here[1] - there[1]) if here[0] == there[0] else None
-    if apart is not None and apart <= 1 and not _callee(module, one):
+    apart = are_apart(module, one, other)
+    if apart is not None and apart <= 1 and not _callee(module, one) and None not in named(one):
         return True
-    if equal < 0:
+    if equal < 0 or (called(one) in _OF_ANYTHING and not _are_for_one_use(module, one, other)):
         return False
     if apart is not None:
         return (apart <= _NEAR and (same or equal > 0)) or (equal > 0 and count > 1)
-    if any(_CHOSEN.search(each.text) for call in (one, other) for each in module.guards_of(call)):
+    if any(map(_CHOSEN.search, conditions_of_one(module, one, other))):
         return False
-    within = here[0] in others or there[0] in mine
+    mine, others = _blocks(module, function, one), _blocks(module, function, other)
+    within = next(iter(mine)) in others or next(iter(others)) in mine
     return (within and equal > 0 and count > 1) or (same and equal >= max(1, count - 1))
 
 
-def _compared(module: Module, one: ast.Call, other: ast.Call) -> tuple[int, int]:
-    """How many arguments they take but the device, and how many of these are equal; less than
-    none if they take none or others."""
+def conditions_of_one(module: Module, one: ast.Call, other: ast.Call) -> Iterator[str]:
+    """What is asked on the way to one of the two, and not on the way to the other."""
+    asked = [{each.text for each in module.guards_of(call)} for call in (one, other)]
+    yield from asked[0] ^ asked[1]
+
+
+def _are_for_one_use(module: Module, one: ast.Call, other: ast.Call) -> bool:
+    """Both are given the same type and more, and stand in one literal or call, or in neighbours."""
+    apart = abs(module.statement_of(one).lineno - module.statement_of(other).lineno)
+    return bool(named(one)) and apart <= _NEAR
+
+
+def compared(
+    module: Module, one: ast.Call, other: ast.Call, name: str = "device"
+) -> tuple[int, int]:
+    """How many arguments they take but the one of that name, and how many of these are equal; less
+    than none if they take none or others."""
     mine = {each.arg: each.value for each in one.keywords}
-    others = {each.arg: each.value for each in other.keywords if each.arg != "device"}
+    others = {each.arg: each.value for each in other.keywords if each.arg != name}
     if mine.keys() != others.keys() or len(one.args) != len(other.args):
         return 0, -1
     pairs = [(mine[name], others[name]) for name in mine]
     pairs += zip(one.args, other.args, strict=True)
-    if not pairs:
+    if not pairs or (None in mine and module.text(mine[None]) != module.text(others[None])):
         return 0, -1
     return len(pairs), sum(module.text(left) == module.text(right) for left, right in pairs)
 
 
-def _are_parts_of_one(module: Module, one: ast.Call, other: ast.Call) -> bool:
+def are_parts_of_one(module: Module, one: ast.Call, other: ast.Call) -> bool:
     """One is an argument of the other, or they are the two answers of a condition."""
     around = [one, *module.ancestors(one)]
     shared = next((each for each in (other, *module.ancestors(other)) if each in around), None)
@@ -137,6 +185,15 @@ def _says_the_device(module: Module, one: ast.Call, other: ast.Call) -> bool:
     return device is not None and any(
         isinstance(each, ast.Name) and each.id in targets for each in ast.walk(device)
     )
+
+
+def are_apart(module: Module, one: ast.Call, other: ast.Call) -> int | None:
+    """How many statements, in one block; None in different ones."""
+    function = module.function_of(one)
+    if function is None:
+        return None
+    here, there = (next(iter(_blocks(module, function, each).items())) for each in (one, other))
+    return abs(here[1] - there[1]) if here[0] == there[0] else None
 
 
 def _blocks(module: Module, function: FunctionNode, call: ast.Call) -> dict[Block, int]:

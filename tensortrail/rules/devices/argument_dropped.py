@@ -1,22 +1,27 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, is_maker, is_read, parameters
+from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read, parameters
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import Kind
 
 _PASSED_ON = re.compile("device|dtype|map_location|offload")
 
 
+_A_DEVICE = re.compile(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?device")
+"""Variables that say where a function works."""
+_OF_ANOTHER_USE = re.compile("rand|noise|offload|storage|cache|save|output|old|orig|prev|before|_$")
 _CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
 _OF_VALUES = frozenset({"tensor", "as_tensor"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
@@ -35,8 +40,9 @@ class ArgumentDropped(Rule):
 
     ## What it does
     Reports a parameter such as `device`, `dtype`, `generator` or `offload_to_cpu`, or a variable
-    of the name `device`, that the function never reads, if a call in it accepts an argument of
-    the same name and is not given it: a factory of torch, or a function or class of the project.
+    `device` or `target_device`, that the function never reads, if a call in it accepts an argument
+    of the same name and is not given it: a factory of torch, or a function, class or method of the
+    project, also of an object whose class is known.
     A call of code that is not known is taken for one that accepts it if two other parameters are
     passed on to it by their names, one of them of this sort. `x.to(device=device)` is reported
     where the function is given a `dtype` too, and the other way round.
@@ -44,9 +50,9 @@ class ArgumentDropped(Rule):
     A variable beside `x.to(dtype=dtype)` is a note. So is a call of code that is not known, unless
     that is the `__init__` of a base and is given one of `device` and `dtype`. It is a note where
     the parameter may be there for the sake of a common signature: in a function with a decorator,
-    in a method of a class with bases, where this function is passed on as a value, and where
-    another one of the file has the same name and does not read the parameter either. Where all
-    others of that name read it, this one departs from them.
+    in a method that a base has too or whose bases are not known, where this function is passed on
+    as a value, and where another one of the file has the same name and does not read the parameter
+    either. Where all others of that name read it, this one departs from them.
     Nothing is reported for a `dtype` where the call is given one, or its result is cast.
 
     ## Why is this bad?
@@ -101,8 +107,43 @@ class ArgumentDropped(Rule):
             "    sigmas = schedule.sigmas.to(device=device, dtype=dtype)\n"
             "    return sigmas[steps]\n",
         ),
+        Bad(
+            "import torch\nimport tasks\n\n\nclass Ranked(tasks.Task):\n"
+            "    def loss(self, batch, model):\n        logits = model(batch.rows)\n"
+            "        device = logits.device\n"
+            "        chosen = torch.as_tensor(batch.labels, dtype=torch.bool)\n"
+            "        return logits[chosen].mean() - logits[~chosen].mean()\n",
+            lines=(9,),
+            fixed="import torch\nimport tasks\n\n\nclass Ranked(tasks.Task):\n"
+            "    def loss(self, batch, model):\n        logits = model(batch.rows)\n"
+            "        device = logits.device\n"
+            "        chosen = torch.as_tensor(batch.labels, dtype=torch.bool, device=device)\n"
+            "        return logits[chosen].mean() - logits[~chosen].mean()\n",
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Steps(nn.Module):\n"
+            "    def forward(self, steps, hidden_dtype=None):\n"
+            "        return steps.to(hidden_dtype)\n\n\n"
+            "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.steps = Steps()\n\n"
+            "    def forward(self, x, steps, hidden_dtype=None):\n"
+            "        return x + self.steps(steps)\n",
+            lines=(16,),
+            fixed="import torch\nfrom torch import nn\n\n\nclass Steps(nn.Module):\n"
+            "    def forward(self, steps, hidden_dtype=None):\n"
+            "        return steps.to(hidden_dtype)\n\n\n"
+            "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.steps = Steps()\n\n"
+            "    def forward(self, x, steps, hidden_dtype=None):\n"
+            "        return x + self.steps(steps, hidden_dtype=hidden_dtype)\n",
+        ),
     )
     good = (
+        Good(
+            "import torch\n\n\ndef split(rows, parts, offload_device, keep):\n"
+            "    storage_device = keep.place\n"
+            "    return torch.arange(parts) + rows.shape[0], offload_device\n"
+        ),
         Good(
             "import torch\n\n\nclass Grid(torch.nn.Module):\n"
             "    def steps(self, n, device):\n        raise NotImplementedError\n\n"
@@ -124,8 +165,10 @@ class ArgumentDropped(Rule):
         for function in functions(module):
             reported: set[ast.Call] = set()
             for name in _unread(module, function):
-                calls = list(accepting(module, function, name))
-                if name == "device":
+                asked_for = any(each.arg == name for each in parameters(function))
+                wanted = name if asked_for else "device"
+                calls = list(accepting(module, function, wanted))
+                if name == "device" and asked_for:
                     calls = [each for each in calls if not is_explained(module, each)]
                 if "dtype" in name:
                     calls = [each for each in calls if not _is_typed(module, each)]
@@ -133,12 +176,12 @@ class ArgumentDropped(Rule):
                     continue
                 if calls:
                     reported.add(calls[0])
-                    severity = Severity.NOTE if _is_meant(module, function, name) else None
+                    meant = _is_meant if asked_for else _works_on_the_cpu
+                    severity = Severity.NOTE if meant(module, function, name) else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
                 halves = _moved_without(module, function, name)
                 if halves is not None:
-                    asked_for = any(each.arg == name for each in parameters(function))
                     sure = asked_for and not _is_meant(module, function, name)
                     severity = None if sure else Severity.NOTE
                     what = f"passes `{_PAIR[name]}` on"
@@ -171,18 +214,26 @@ def _is_registered(function: FunctionNode) -> bool:
     return bool(names - _PLAIN_DECORATORS)
 
 
-def _has_bases(module: Module, function: FunctionNode) -> bool:
-    """It may override a method of a class that is not known."""
+def _may_override(module: Module, function: FunctionNode) -> bool:
+    """It may be a method of one of its bases: a base has it, or is not known."""
     cls = module.parent(function)
-    own = function.name != "__init__" and isinstance(cls, ast.ClassDef)
-    bases = cls.bases if isinstance(cls, ast.ClassDef) and own else []
-    return bool(set(map(module.qualified, bases)) - _PLAIN_BASES)
+    facts = module.class_facts(cls) if isinstance(cls, ast.ClassDef) else None
+    if facts is None or function.name == "__init__":
+        return False
+    bases = [module.class_facts(each) for each in set(facts.bases) - _PLAIN_BASES]
+    known = facts.complete or not set(facts.bases) - _PLAIN_BASES
+    return not known or any(each is None or function.name in each.methods for each in bases)
+
+
+def _works_on_the_cpu(module: Module, function: FunctionNode, _: str) -> bool:
+    """A variable is its own choice: no caller and no signature asks for it."""
+    return is_beforehand(module, function) or _is_registered(function)
 
 
 def _is_meant(module: Module, function: FunctionNode, name: str) -> bool:
     """The parameter may not be its own choice: the function is called in place of others."""
-    if is_beforehand(module, function):
-        return True
+    if is_beforehand(module, function) or os.path.basename(module.path).startswith("modular_"):
+        return True  # what `super()` stands for is written out in the file that is made of it
     if function.name == "__init__" and not _is_registered(function):
         return False
     if _is_registered(function) or _is_a_value(module, function.name):
@@ -196,7 +247,7 @@ def _is_meant(module: Module, function: FunctionNode, name: str) -> bool:
     ]
     if namesakes:
         return not all(is_read(module, each, name) for each in namesakes)
-    return _has_bases(module, function)
+    return _may_override(module, function)
 
 
 def _is_a_value(module: Module, name: str) -> bool:
@@ -259,14 +310,24 @@ def _is_passed_on(keyword: ast.keyword) -> bool:
 
 def _unread(module: Module, function: FunctionNode) -> Iterator[str]:
     names = {each.arg for each in parameters(function) if _PASSED_ON.search(each.arg)}
-    names |= {
-        each.id
-        for each in module.nodes(ast.Name, function)
-        if isinstance(each.ctx, ast.Store) and each.id == "device"
-    }
+    for statement in module.nodes(ast.Assign, function):
+        target = statement.targets[0]
+        if isinstance(target, ast.Name) and _is_a_device(module, target, statement.value):
+            names.add(target.id)
     yield from (each for each in sorted(names) if not is_read(module, function, each))
 
 
+def _is_a_device(module: Module, name: ast.Name, value: ast.expr) -> bool:
+    """One that says where a function works, by its name, or by its value and no other name."""
+    of_a_tensor = isinstance(value, ast.Attribute) and value.attr == "device"
+    by_value = of_a_tensor or module.kind_of(value) is Kind.DEVICE
+    other_use = _OF_ANOTHER_USE.search(name.id)
+    return bool(_A_DEVICE.fullmatch(name.id)) or (by_value and not other_use)
+
+
 def _fix(module: Module, call: ast.Call, name: str) -> Fix | None:
-    edit = mends.keyword_given(module, call, name, name)
+    wanted = (
+        name if accepts(module, call, name) or not accepts(module, call, "device") else "device"
+    )
+    edit = mends.keyword_given(module, call, wanted, name)
     return module.fix(f"pass `{name}` on", Safety.UNSAFE, edit) if edit is not None else None

@@ -210,7 +210,7 @@ def _has_default(module: Module, value: ast.expr | None, name: str) -> bool:
 def _on_both(module: Module, statement: Assignment, name: str) -> bool:
     """The last of two assignments to the same, in the branches of a test of the argument."""
     branch = module.parent(statement)
-    if not isinstance(branch, ast.If) or not _mentions(branch.test, name):
+    if not isinstance(branch, ast.If) or not branch.orelse:
         return False
     kept = module.text(_target(statement))
     values = [
@@ -221,11 +221,13 @@ def _on_both(module: Module, statement: Assignment, name: str) -> bool:
         and each.value is not None
         and module.text(_target(each)) == kept
     ]
-    last = branch.orelse[-1:] if branch.orelse else []
-    both = len(values) == 2 and statement in (*branch.orelse, *last)
     given = [each for each in values if _is(each, name) or _is_made_a_device(module, each, name)]
+    both = len(values) == 2 and len(given) == 1 and statement in branch.orelse
+    others = [each for each in values if each not in given]
     return (
-        both and len(given) == 1 and not any(_mentions(e, name) for e in values if e not in given)
+        both
+        and not any(_mentions(each, name) for each in others)
+        and _is_asked(module, statement, name)
     )
 
 

@@ -34,7 +34,9 @@ class TwinWithoutDevice(Rule):
     they take the same arguments but for the device, and stand within two statements of each
     other, or share arguments: `torch.zeros(n, dtype=dtype, device=device)` and
     `torch.ones(n, dtype=dtype)`, or the same call in two branches. Reports the one that is not
-    given the device.
+    given the device. So is a call of a function or method that two or more other calls, and all of
+    them, pass the same device to. Two of `torch.as_tensor`, which leaves a tensor where it is, are
+    alike if they stand in one literal or call or in neighbouring lines.
 
     Nothing is reported if a condition about devices or types leads to one of the two, for a
     result that is moved, copied or an index, for calls that take the device of their argument
@@ -86,8 +88,60 @@ class TwinWithoutDevice(Rule):
             "        bias = torch.full((n, n), 0.0, device=x.device)\n"
             "    return out.combine(x, bias)\n",
         ),
+        Bad(
+            "import torch\n\n\ndef matrices(options, x):\n    return {\n"
+            '        "center": torch.as_tensor(options.center, device=x.device, dtype=x.dtype),\n'
+            '        "scale": torch.as_tensor(options.scale, dtype=x.dtype),\n    }\n',
+            lines=(7,),
+            fixed="import torch\n\n\ndef matrices(options, x):\n    return {\n"
+            '        "center": torch.as_tensor(options.center, device=x.device, dtype=x.dtype),\n'
+            '        "scale": torch.as_tensor(options.scale, dtype=x.dtype, device=x.device),\n'
+            "    }\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef spec_of(x, boxes):\n    if isinstance(x, torch.Tensor):\n"
+            "        if x.is_floating_point():\n"
+            "            return boxes.Free(shape=x.shape, dtype=x.dtype, device=x.device)\n"
+            "        return boxes.Free(shape=x.shape, dtype=x.dtype)\n    return None\n",
+            lines=(8,),
+            fixed="import torch\n\n\ndef spec_of(x, boxes):\n"
+            "    if isinstance(x, torch.Tensor):\n        if x.is_floating_point():\n"
+            "            return boxes.Free(shape=x.shape, dtype=x.dtype, device=x.device)\n"
+            "        return boxes.Free(shape=x.shape, dtype=x.dtype, device=x.device)\n"
+            "    return None\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef started(schedule, steps, sigmas, device, **options):\n"
+            "    if steps is not None:\n"
+            "        schedule.start(steps=steps, device=device, **options)\n"
+            "    elif sigmas is not None:\n        schedule.start(sigmas=sigmas, **options)\n"
+            "    else:\n        schedule.start(50, device=device, **options)\n"
+            "    return torch.as_tensor(schedule.steps)\n",
+            lines=(8,),
+            fixed="import torch\n\n\ndef started(schedule, steps, sigmas, device, **options):\n"
+            "    if steps is not None:\n"
+            "        schedule.start(steps=steps, device=device, **options)\n"
+            "    elif sigmas is not None:\n"
+            "        schedule.start(sigmas=sigmas, **options, device=device)\n"
+            "    else:\n        schedule.start(50, device=device, **options)\n"
+            "    return torch.as_tensor(schedule.steps)\n",
+        ),
     )
     good = (
+        Good(
+            "import torch\n\n\ndef kept(q, sums, tops, out):\n"
+            "    if sums is None:\n        made = torch.empty\n"
+            "        sums = made((3, 4), device=q.device)\n    if tops is None:\n"
+            "        made = torch.empty\n        tops = made((3, 4), device=q.device)\n"
+            "    if out is None:\n        made = torch.empty_like\n        out = made(q)\n"
+            "    return sums, tops, out\n"
+        ),
+        Good(
+            "import torch\n\n\ndef made(Row, x, out):\n"
+            "    first = Row(x.shape, device=x.device)\n"
+            "    second = Row(x.dtype, x.shape, device=x.device)\n"
+            "    return Row(), first, second, out\n"
+        ),
         Good(
             "import torch\n\n\ndef made(x, n, out):\n    if x.device.type == 'cuda':\n"
             "        bias = torch.zeros(n, dtype=x.dtype, device=x.device)\n    else:\n"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._unasked import unasked
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.words import GuardedStatement
 
@@ -33,6 +34,32 @@ class Painter:
 
     def fourth(self, steps):
 """
+_HOOKS = """\
+class Painter:
+    def enable_model_offload(self, device):
+        self.last_hook = hooked(self.decoder, device)
+
+    def painted(self, prompt):
+        rows = self.encoder(prompt)
+        for step in self.steps:
+            rows = step(rows)
+        image = self.decoder(rows)
+"""
+_LOADERS = """\
+class Units:
+    def onload(self, module):
+        for key in module.parameters():
+            if key in self.loaders:
+                self.loaders[key].onload()
+        for key in module.buffers():
+            if key in self.loaders:
+                self.loaders[key].onload()
+
+    def offload(self, module):
+        for key in module.parameters():
+            if key not in self.kept:
+                self.kept[key] = module
+"""
 
 
 class MovedUnlikeElsewhere(Rule):
@@ -42,6 +69,11 @@ class MovedUnlikeElsewhere(Rule):
     Compares statements such as `self.unet.to("cpu")` and `self.unet_hook.offload()` in the files
     of a package. Reports one that asks nothing about offloading, if at least three others read
     the same and all of them stand under a condition that names the same flag, hook or setting.
+
+    So is `self.last_hook.offload()` that does not ask for the hook, if only a method such as
+    `enable_offload` sets it; `self.loaders[key].onload()`, if two others or more of the class, and
+    all of them, ask what `self.loaders` holds; and `self.offload(layer)`, if `self.prefetch(...)`
+    of the same function asks `self.offloading`.
 
     ## Why is this bad?
     Where the setting is off, the part is moved away and nothing brings it back; a hook that was
@@ -60,7 +92,7 @@ class MovedUnlikeElsewhere(Rule):
     confidence = Confidence.MEDIUM
     triggers = (
         ("self.", "offload"), ("self.", "ram", ".to("), ("self.", "mem", ".to("),
-        ("self.", "swap", ".to("), ("self.", "hook", ".to("),
+        ("self.", "swap", ".to("), ("self.", "hook", ".to("), ("self.", "onload"),
     )  # fmt: skip
     bad = (
         Bad(
@@ -70,8 +102,29 @@ class MovedUnlikeElsewhere(Rule):
             "        if self.final_offload_hook is not None:\n"
             '            self.unet.to("cpu")\n',
         ),
+        Bad(_HOOKS + "        self.last_hook.offload()\n", lines=(10,)),
+        Bad(
+            "class Cache:\n    def update(self, rows, at):\n        if self.offloading:\n"
+            "            self.prefetch(at + 1)\n        self.rows.extend(rows)\n"
+            "        self.offload(at)\n",
+            lines=(6,),
+        ),
+        Bad(_LOADERS + "            self.loaders[key].offload()\n", lines=(14,)),
     )
     good = (
+        Good(
+            _HOOKS
+            + "        if self.last_hook is not None:\n            self.last_hook.offload()\n"
+        ),
+        Good(
+            "class Cache:\n    def update(self, rows, at):\n        if self.offloading:\n"
+            "            self.prefetch(at + 1)\n        self.rows.extend(rows)\n"
+            "        if self.offloading:\n            self.offload(at)\n"
+        ),
+        Good(
+            _LOADERS + "            if key in self.loaders:\n"
+            "                self.loaders[key].offload()\n"
+        ),
         Good(
             _GUARDED + "        if not self.final_offload_hook:\n            return\n"
             '        self.unet.to("cpu")\n'
@@ -92,6 +145,8 @@ class MovedUnlikeElsewhere(Rule):
             flags = _asked_by_all(others)
             if flags:
                 yield self._reported(module, call, others, flags)
+        for call, why in unasked(module):
+            yield self.finding(module, call, f"`{module.text(call)}`: {why}")
 
     def _reported(
         self,

@@ -11,6 +11,8 @@ from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
+_ENOUGH = 2
+"""Things that are moved away under one flag, which make it a custom of the function."""
 _FLAG = re.compile(r"offload|low_?v?ram|low_?mem|save_?mem|swap", re.IGNORECASE)
 
 
@@ -25,6 +27,8 @@ class Move:
     flags: tuple[str, ...]
     """The conditions about offloading under which it happens."""
     others: frozenset[str]
+    block: int
+    """Which block of statements it stands in."""
 
 
 class MovedWithoutGuard(Rule):
@@ -171,9 +175,14 @@ def generate(args, encoder, model, prompt, noise, device):
         for function in functions(module):
             moves = list(_moves(module, function))
             for move in moves:
-                other = _its_like(move, moves) if move.away and not move.flags else None
+                free = move.away and not move.flags
+                other = _its_like(move, moves) if free else None
+                if free and other is None and not _is_bound_here(module, function, move):
+                    other = _custom(move, moves)
                 if other is not None:
                     yield self._reported(module, move, other)
+                elif not (move.away or move.flags):
+                    yield from self._unbound(module, function, move)
 
     def _reported(self, module: Module, move: Move, other: Move) -> Finding:
         condition = " and ".join(other.flags)
@@ -191,11 +200,43 @@ def generate(args, encoder, model, prompt, noise, device):
             fixes=(module.wrap_in_if(statement, condition, Safety.UNSAFE),),
         )
 
+    def _unbound(self, module: Module, function: FunctionNode, move: Move) -> Iterator[Finding]:
+        """`vae.to(place)`, where `place` has a value only under the flag."""
+        given = _given(move.call)[:1]
+        name = given[0].id if given and isinstance(given[0], ast.Name) else ""
+        bound = [
+            each
+            for each in module.nodes(ast.Name, function)
+            if each.id == name and isinstance(each.ctx, ast.Store)
+        ]
+        if not bound or name in {each.arg for each in ast.walk(function.args)
+                                 if isinstance(each, ast.arg)}:  # fmt: skip
+            return
+        flags = [_flags_of(module, each) for each in bound]
+        if all(flags) and len(set(flags)) == 1:
+            condition = " and ".join(flags[0])
+            statement = module.statement_of(move.call)
+            yield self.finding(
+                module,
+                move.call,
+                f"`{move.what}` is moved to `{name}` whatever `{condition}` says, and line "
+                f"{bound[0].lineno}, which sets `{name}`, asks it",
+                trail=((bound[0], f"`{name}` is set under `{condition}`"),),
+                fixes=(module.wrap_in_if(statement, condition, Safety.UNSAFE),),
+            )
+
+
+def _flags_of(module: Module, node: ast.AST) -> tuple[str, ...]:
+    guards = [each.text for each in module.guards_of(node)]
+    return tuple(each for each in guards if _FLAG.search(each))
+
 
 def _its_like(move: Move, moves: Sequence[Move]) -> Move | None:
     """A move that belongs to this one and is under a flag, all else being equal."""
     for other in moves:
-        if not other.flags or other.others != move.others:
+        if other.flags and _is_in_other_branch(move, other):
+            return other
+        if not other.flags or _of_others(other, move) != _of_others(move, other):
             continue
         back = (
             other.what == move.what
@@ -206,6 +247,44 @@ def _its_like(move: Move, moves: Sequence[Move]) -> Move | None:
         if back or (alike and _is_brought(move, moves) == _is_brought(other, moves)):
             return other
     return None
+
+
+def _is_bound_here(module: Module, function: FunctionNode, move: Move) -> bool:
+    """The function has made the object, or throws it away: what becomes of it is its own."""
+    name = move.what.partition("(")[0]
+    names = (each for each in module.nodes(ast.Name, function) if not _is_read(each))
+    attributes = (each for each in module.nodes(ast.Attribute, function) if not _is_read(each))
+    return any(name.startswith(module.text(each)) for each in (*names, *attributes))
+
+
+def _is_read(node: ast.Name | ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+def _is_in_other_branch(move: Move, other: Move) -> bool:
+    """The same is done in both branches of a condition, in one of them under a flag."""
+    same = other.away and other.what == move.what
+    return same and any(
+        each.removeprefix("not ") in move.others ^ other.others
+        and f"not {each.removeprefix('not ')}" in move.others ^ other.others
+        for each in move.others
+    )
+
+
+def _of_others(move: Move, other: Move) -> frozenset[str]:
+    """The conditions that do not ask whether there is something to move: `key in self.states`."""
+    held = {each.what.partition("[")[0] for each in (move, other) if "[" in each.what}
+    return frozenset(each for each in move.others if not any(name in each for name in held))
+
+
+def _custom(move: Move, moves: Sequence[Move]) -> Move | None:
+    """All that the function moves away but this, two things or more, is under one flag."""
+    away = [each for each in moves if each.away and each.what != move.what]
+    flags = [each.flags for each in away if each.flags]
+    free = [each for each in away if not each.flags and each.block != move.block]
+    if free or len({each.what for each in away if each.flags}) < _ENOUGH or len(set(flags)) != 1:
+        return None
+    return next(each for each in away if each.flags)
 
 
 def _is_brought(move: Move, moves: Sequence[Move]) -> bool:
@@ -225,10 +304,10 @@ def _moves(module: Module, function: FunctionNode) -> Iterator[Move]:
         away = func.attr == "cpu" or _is_cpu(call)
         if not _stands_alone(module, call, func.value) or not (away or _is_device(module, call)):
             continue
-        guards = [each.text for each in module.guards_of(call)]
-        flags = tuple(each for each in guards if _FLAG.search(each))
-        others = frozenset(guards) - frozenset(flags)
-        yield Move(call, module.text(func.value), away, flags, others)
+        flags = _flags_of(module, call)
+        others = frozenset(each.text for each in module.guards_of(call)) - frozenset(flags)
+        block = id(module.parent(module.statement_of(call)))
+        yield Move(call, module.text(func.value), away, flags, others, block)
 
 
 def _stands_alone(module: Module, call: ast.Call, moved: ast.expr) -> bool:

@@ -1,0 +1,69 @@
+"""What rules ask a file about the parameters of what its calls call."""
+
+from __future__ import annotations
+
+import ast
+from functools import cached_property
+from typing import cast
+
+from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.values import returned, signatures
+from tensortrail.analyzer.values.signatures import Signature
+from tensortrail.rules.words import Kind
+
+
+class AsksForSignatures:
+    """The part of a `Module` that answers what the callee of a call takes."""
+
+    def parameters_of(self, call: ast.Call) -> tuple[str, ...]:
+        return self._signature(call).parameters
+
+    def chosen_defaults_of(self, call: ast.Call) -> frozenset[str]:
+        return self._signature(call).chosen_defaults
+
+    def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
+        return self._signature(call).gpu_defaults
+
+    @cached_property
+    def _signatures(self) -> dict[ast.Call, Signature]:
+        return {}
+
+    def _signature(self, call: ast.Call) -> Signature:
+        if call not in self._signatures:
+            file = cast("ProjectFile", self)
+            found = signatures.signature(file, call)
+            if not found.parameters:
+                found = _of_method(file, *_asked(file, call))
+            self._signatures[call] = found
+        return self._signatures[call]
+
+
+def _of_method(file: ProjectFile, cls: str, name: str) -> Signature:
+    """Of a method of a class of the project, own or inherited."""
+    found = returned.method_of(file, cls, name) if cls and name else None
+    if found is None:
+        return signatures.UNKNOWN
+    if found[0] is not file:
+        file.needs.update((found[0].path, *found[0].needs))
+    return signatures.signature_of(*found)
+
+
+def _asked(file: ProjectFile, call: ast.Call) -> tuple[str, str]:
+    """The class whose method is called, if that is known, and the method."""
+    value = file.value_of(call.func)
+    if value.kind is Kind.MODULE:
+        return value.cls, "forward"
+    func = call.func
+    if not isinstance(func, ast.Attribute):
+        return "", ""
+    return file.value_of(_whose_class(func.value)).cls, func.attr
+
+
+def _whose_class(node: ast.expr) -> ast.expr:
+    """`self` of `self.__class__` and of `type(self)`, which have its methods too."""
+    match node:
+        case ast.Attribute(value=of, attr="__class__"):
+            return of
+        case ast.Call(func=ast.Name(id="type"), args=[of]):
+            return of
+    return node

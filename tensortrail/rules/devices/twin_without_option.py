@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Confidence, Finding, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._accepted import accepts, parameters, passes_on
+from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
+from tensortrail.rules.devices._twins import (
+    are_apart,
+    are_parts_of_one,
+    compared,
+    conditions_of_one,
+)
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.mends import keyword_given
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.view import FunctionNode
+
+_OPTION = re.compile(
+    r"(?:\w+_)?dtype|\w+_device|generator|device_map|map_location|\w*offload\w*", re.IGNORECASE
+)
+_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
+_FILLED = frozenset({"zeros", "ones", "empty", "full"})
+"""Masks and sums are made of these, whose type is another one on purpose."""
+_ENOUGH = 3
+"""Equal arguments of calls of two functions that are written for one use."""
+
+
+class TwinWithoutOption(Rule):
+    """One of two calls that are written alike is given an option, and the other is not.
+
+    ## What it does
+    Looks at parameters such as `dtype`, `generator`, `map_location`, `rand_device` or
+    `offload_to_cpu` that a function passes on by their name. Reports a call that is not given the
+    option, beside a call of the same function that is given it, takes the same arguments but for
+    one, and stands in the next statement, in the other branch of a condition or in the same
+    literal. Calls of two functions are compared where all arguments are equal, three or more, they
+    stand in two branches, and the callee is known to take the option.
+
+    Nothing is reported where a condition asks for the option or its like, for a result that is
+    cast or is an index, and for `torch.zeros`, `ones`, `empty` and `full`, of which masks are made.
+
+    ## Why is this bad?
+    The caller has said which type, place or generator is meant. One of the two follows, and the
+    other has the default.
+
+    ## Fix safety
+    The fix is unsafe: the default may be meant for this call.
+
+    ## References
+    - pytorch documentation, "Tensor attributes", `torch.dtype`
+    """
+
+    code = "DEV571"
+    name = "twin-without-option"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    explains = ("DEV528",)
+    triggers = (
+        ("torch", "dtype="), ("torch", "generator="), ("torch", "map"), ("torch", "_device="),
+        ("torch", "offload"),
+    )  # fmt: skip
+    bad = (
+        Bad(
+            "import torch\n\n\ndef angles(height, width, device, dtype):\n"
+            "    y = torch.arange(height, device=device)\n"
+            "    x = torch.arange(width, device=device, dtype=dtype)\n"
+            "    return y[:, None] * x[None, :]\n",
+            lines=(5,),
+            fixed="import torch\n\n\ndef angles(height, width, device, dtype):\n"
+            "    y = torch.arange(height, device=device, dtype=dtype)\n"
+            "    x = torch.arange(width, device=device, dtype=dtype)\n"
+            "    return y[:, None] * x[None, :]\n",
+        ),
+        Bad(
+            "import torch\nimport files\n\n\ndef restored(path, strict, map_location=None):\n"
+            "    if strict:\n        return files.load(path, strict)\n"
+            "    return files.load(path, strict, map_location=map_location)\n",
+            lines=(7,),
+            fixed="import torch\nimport files\n\n\ndef restored(path, strict, map_location=None):\n"
+            "    if strict:\n        return files.load(path, strict, map_location=map_location)\n"
+            "    return files.load(path, strict, map_location=map_location)\n",
+        ),
+    )
+    good = (
+        Good(
+            "import torch\n\n\ndef made(rows, device, dtype):\n"
+            "    at = torch.arange(len(rows), device=device)\n"
+            "    scale = torch.arange(len(rows), device=device, dtype=dtype)\n"
+            "    return rows[at] * scale\n"
+        ),
+        Good(
+            "import torch\nimport files\n\n\ndef restored(path, map_location=None):\n"
+            "    if map_location is None:\n        return files.load(path)\n"
+            "    return files.load(path, map_location=map_location)\n"
+        ),
+        Good(
+            "import torch\n\n\ndef made(n, device, dtype):\n"
+            "    total = torch.zeros(n, device=device)\n"
+            "    rows = torch.zeros(n, device=device, dtype=dtype)\n    return total, rows\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            for each in parameters(function):
+                if _OPTION.fullmatch(each.arg):
+                    for call, twin in _unlike(module, function, each.arg):
+                        yield self._reported(module, call, twin, each.arg)
+
+    def _reported(self, module: Module, call: ast.Call, twin: ast.Call, name: str) -> Finding:
+        edit = keyword_given(module, call, name, name)
+        return self.finding(
+            module,
+            call,
+            f"this is not given `{name}`; line {twin.lineno} makes the same kind of call with "
+            f"`{name}={name}`",
+            trail=((twin, f"given `{name}`"),),
+            fixes=(module.fix(f"pass `{name}` on", Safety.UNSAFE, edit) if edit else None,),
+        )
+
+
+def _unlike(
+    module: Module, function: FunctionNode, name: str
+) -> Iterator[tuple[ast.Call, ast.Call]]:
+    calls = [each for each in module.nodes(ast.Call, function) if _is_open(module, function, each)]
+    given = [each for each in calls if name in named(each) and passes_on(each, name)]
+    for call in calls if given else ():
+        if name in named(call) or passes_on(call, name) or _is_meant(module, call, name):
+            continue
+        near = sorted(given, key=lambda each: abs(each.lineno - call.lineno))
+        twin = next((each for each in near if _are_twins(module, call, each, name)), None)
+        if twin is not None and not _are_many(module, calls, call, name):
+            yield call, twin
+
+
+def _is_open(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    return module.function_of(call) is function and called(call) not in ("to", "dict")
+
+
+def _is_meant(module: Module, call: ast.Call, name: str) -> bool:
+    """Something says that the option does not matter here."""
+    if any(re.search(rf"\b{name}\b", each.text) for each in module.guards_of(call)):
+        return True
+    if name.endswith("dtype"):
+        callee = module.qualified(call.func)
+        if callee.startswith("numpy."):
+            return True
+        if (callee.startswith("torch.") and called(call) in _FILLED) or is_followed_by(
+            module, call, _CASTS
+        ):
+            return True
+    return is_explained(module, call)
+
+
+def _are_many(module: Module, calls: Sequence[ast.Call], call: ast.Call, name: str) -> bool:
+    """More calls of the callee do without the option than are given one."""
+    callee = module.text(call.func)
+    said = [name in named(each) for each in calls if module.text(each.func) == callee]
+    return said.count(False) > max(1, said.count(True))
+
+
+def _are_twins(module: Module, one: ast.Call, other: ast.Call, name: str) -> bool:
+    count, equal = compared(module, one, other, name)
+    if equal < 0 or are_parts_of_one(module, one, other):
+        return False
+    words = [each for each in name.split("_") if len(each) > 2]
+    asked = " ".join(conditions_of_one(module, one, other))
+    if any(each in asked for each in words):
+        return False
+    apart = are_apart(module, one, other)
+    if module.text(one.func) == module.text(other.func):
+        return equal >= max(1, count - 1) or (apart is not None and apart <= 1 and count > 0)
+    known = accepts(module, one, name)
+    return known and apart is None and count == equal >= _ENOUGH
