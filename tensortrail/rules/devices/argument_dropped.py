@@ -9,19 +9,23 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read, parameters
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
+from tensortrail.rules.devices._customs import (
+    is_explained,
+    is_followed_by,
+    may_be_given_anything,
+    named,
+)
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
-from tensortrail.rules.words import Kind
 
 _PASSED_ON = re.compile("device|dtype|map_location|offload")
 
 
 _A_DEVICE = re.compile(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?device")
 """Variables that say where a function works."""
-_OF_ANOTHER_USE = re.compile("rand|noise|offload|storage|cache|save|output|old|orig|prev|before|_$")
+_MOVES = frozenset({"to", "cuda", "cpu"})
 _CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
 _OF_VALUES = frozenset({"tensor", "as_tensor"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
@@ -168,7 +172,9 @@ class ArgumentDropped(Rule):
                 asked_for = any(each.arg == name for each in parameters(function))
                 wanted = name if asked_for else "device"
                 calls = list(accepting(module, function, wanted))
-                if name == "device" and asked_for:
+                if not asked_for:
+                    calls = [each for each in calls if not is_followed_by(module, each, _MOVES)]
+                elif name == "device":
                     calls = [each for each in calls if not is_explained(module, each)]
                 if "dtype" in name:
                     calls = [each for each in calls if not _is_typed(module, each)]
@@ -312,17 +318,9 @@ def _unread(module: Module, function: FunctionNode) -> Iterator[str]:
     names = {each.arg for each in parameters(function) if _PASSED_ON.search(each.arg)}
     for statement in module.nodes(ast.Assign, function):
         target = statement.targets[0]
-        if isinstance(target, ast.Name) and _is_a_device(module, target, statement.value):
+        if isinstance(target, ast.Name) and _A_DEVICE.fullmatch(target.id):
             names.add(target.id)
     yield from (each for each in sorted(names) if not is_read(module, function, each))
-
-
-def _is_a_device(module: Module, name: ast.Name, value: ast.expr) -> bool:
-    """One that says where a function works, by its name, or by its value and no other name."""
-    of_a_tensor = isinstance(value, ast.Attribute) and value.attr == "device"
-    by_value = of_a_tensor or module.kind_of(value) is Kind.DEVICE
-    other_use = _OF_ANOTHER_USE.search(name.id)
-    return bool(_A_DEVICE.fullmatch(name.id)) or (by_value and not other_use)
 
 
 def _fix(module: Module, call: ast.Call, name: str) -> Fix | None:
