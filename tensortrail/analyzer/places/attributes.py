@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.joins import join
@@ -27,15 +27,15 @@ class ClassFile(Protocol):
     def is_module(self, cls: ast.ClassDef) -> bool: ...
 
 
+Store: TypeAlias = tuple[FunctionNode, ast.Attribute]
+"""Where the class assigns to an attribute of `self`."""
+
+
 def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
     """What the class itself assigns to `self.name`; None if it assigns nothing."""
     if name in file.tree.once(_registered, cls):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")}), path=f"self.{name}")
-    stores = [
-        each
-        for each in file.tree.once(_stores, cls).get(name, [])
-        if not _is_made_of_itself(file.tree, each[1])
-    ]
+    stores = _lasting(file.tree, file.tree.once(_stores, cls).get(name, []))
     passed = file.tree.once(_passed_to_register, cls).get(name, ()) if not stores else ()
     for function, value in passed:
         held = file.places(function).seen.get(value, UNKNOWN_HELD)
@@ -151,9 +151,9 @@ def _registered(tree: Tree, cls: ast.ClassDef) -> set[str]:
     return found
 
 
-def _stores(tree: Tree, cls: ast.ClassDef) -> dict[str, list[tuple[FunctionNode, ast.Attribute]]]:
+def _stores(tree: Tree, cls: ast.ClassDef) -> dict[str, list[Store]]:
     """Where the class assigns to attributes of `self`, by their name."""
-    found: dict[str, list[tuple[FunctionNode, ast.Attribute]]] = {}
+    found: dict[str, list[Store]] = {}
     for node in tree.nodes(ast.Attribute, cls):
         if not isinstance(node.ctx, ast.Store):
             continue
@@ -163,6 +163,25 @@ def _stores(tree: Tree, cls: ast.ClassDef) -> dict[str, list[tuple[FunctionNode,
         if function is not None:
             found.setdefault(node.attr, []).append((function, node))
     return found
+
+
+def _lasting(tree: Tree, stores: Sequence[Store]) -> list[Store]:
+    """Without those that leave it where it is, and those that the same block puts another over."""
+    telling = [each for each in stores if not _is_made_of_itself(tree, each[1])]
+    if len(telling) < 2:
+        return telling
+    last = {_block_of(tree, target): target for _, target in telling}
+    return [each for each in telling if last[_block_of(tree, each[1])] is each[1]]
+
+
+def _block_of(tree: Tree, target: ast.Attribute) -> tuple[ast.AST | None, str]:
+    """A statement of several targets, or one within another, is a block of its own."""
+    statement = tree.parent(target)
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return target, ""
+    above = tree.parent(statement)
+    fields = ("body", "orelse", "finalbody")
+    return above, next((each for each in fields if statement in getattr(above, each, ())), "")
 
 
 def _is_made_of_itself(tree: Tree, target: ast.Attribute) -> bool:
@@ -209,7 +228,7 @@ def _moved_by_the_class(tree: Tree, cls: ast.ClassDef) -> set[str]:
     return found
 
 
-def _is_set_outside(stores: Sequence[tuple[FunctionNode, ast.Attribute]]) -> bool:
+def _is_set_outside(stores: Sequence[Store]) -> bool:
     """Some method other than those that set the object up assigns it: it may have moved."""
     return any(function.name not in SETTING_UP for function, _ in stores)
 

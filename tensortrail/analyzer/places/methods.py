@@ -200,8 +200,17 @@ def _of_box(world_of: Evaluating, called: Called, name: str, base: Held, env: En
     return UNKNOWN_HELD
 
 
+def _lies_apart(places: frozenset[Place]) -> bool:
+    return len({"cpu" if _is_of_cpu(each) else each for each in places}) > 1
+
+
+def _is_of_cpu(place: Place) -> bool:
+    written = place.where is Where.LITERAL and place.subject == "cpu"
+    return not place.given and (written or place.where is Where.HOST)
+
+
 def _with(box: Held, added: Held, name: str) -> Held:
-    if len(added.places) > 1:  # one member that may lie here or there, not two that lie apart
+    if _lies_apart(added.places):  # one member that may lie here or there, not two that lie apart
         added = replace(added, places=added.places | {Place(Where.UNKNOWN)})
     if name == "append" and box.parts is not None and len(box.parts) < _MOST_PARTS:
         return Held(What.BOX, parts=(*box.parts, added))

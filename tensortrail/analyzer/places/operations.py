@@ -133,7 +133,8 @@ def combined(operands: Sequence[Held]) -> Held:
         unknown = [each for each in operands if each.what is What.UNKNOWN]
         if not unknown:
             return NUMBER
-        one = unknown[0] if len(unknown) == 1 else UNKNOWN_HELD
+        beside = {each.places for each in unknown}
+        one = unknown[0] if len(beside) == 1 else UNKNOWN_HELD
         return replace(one, path="") if one.places else UNKNOWN_HELD
     own = [each for each in tensors if not _is_local(each)]
     placed = [each for each in own if each.places]

@@ -100,6 +100,43 @@ def test_loops_and_lists() -> None:
     assert places(module, "torch.stack(out)") == "device(device)"
 
 
+def test_what_lies_on_the_cpu_in_two_ways_is_one_member_of_a_list() -> None:
+    module = module_of(
+        HEAD + "class Steps:\n"
+        "    def __init__(self, n):\n"
+        "        self.rows = torch.from_numpy(n)\n"
+        "    def keep(self):\n"
+        "        self.rows = self.rows.to('cpu')\n"
+        "    def f(self, n):\n"
+        "        out = []\n"
+        "        for at in n:\n"
+        "            out.append(self.rows[at])\n"
+        "        return torch.stack(out)\n"
+    )
+    assert places(module, "torch.stack(out)") == "literal(cpu)"
+
+
+def test_two_unknown_things_of_one_place_make_a_third() -> None:
+    module = module_of(
+        HEAD + "def both(sigma):\n    alpha = sigma + 1\n    return alpha, sigma * alpha\n\n\n"
+        "def f(x: Tensor):\n    alpha, sigma = both(x.cpu())\n    return sigma\n"
+    )
+    assert places(module, "sigma") == "literal(cpu)"
+
+
+def test_of_two_assignments_in_one_block_the_last_one_lasts() -> None:
+    module = module_of(
+        HEAD + "class Steps:\n"
+        "    def __init__(self, n):\n"
+        "        self.rows = torch.zeros(n)\n"
+        "        self.rows = self.rows.to('cpu')\n"
+        "        if n:\n"
+        "            self.rows = self.rows.to('cuda')\n"
+        "    def f(self):\n        return self.rows\n"
+    )
+    assert places(module, "self.rows") == "literal(cpu) | literal(cuda)"
+
+
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
