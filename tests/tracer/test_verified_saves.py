@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Mapping
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -134,32 +137,72 @@ def test_a_distributed_checkpoint_is_judged_as_one(tmp_path: Path) -> None:
     assert event.facts["checks"] > 3
 
 
-@pytest.mark.parametrize("waits", [True, False])
-def test_an_asynchronous_save_is_judged_when_it_is_complete(tmp_path: Path, waits: bool) -> None:
-    source = f"""\
-    import torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
-    dist.init_process_group("gloo", init_method=f"file://{{folder}}/store", rank=0, world_size=1)
-    weights = {{"weight": torch.ones(8, 8), "bias": torch.zeros(8)}}
-    future = dcp.async_save(weights, checkpoint_id=folder + "/later")
-    if {waits}:
-        future.result()
-    """
-    try:
-        seen = Verified(tmp_path / "run", source)
-    finally:
-        import torch.distributed as dist
+LATER = """\
+import time, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+weights = {"weight": torch.ones(8, 8), "bias": torch.zeros(8)}
+future = dcp.async_save(weights, checkpoint_id=folder + "/later")
+"""
 
+
+def saved_later(folder: Path, more: str = "", judge: Any = judged) -> Event:
+    import torch.distributed as dist
+
+    try:
+        seen = Verified(folder / "run", LATER + more, judge=judge)
+    finally:
         if dist.is_initialized():
             dist.destroy_process_group()
     assert seen.error is None
     (event,) = seen.events
-    assert event.facts["path"] == str(tmp_path / "run" / "later")
+    assert event.facts["path"] == str(folder / "run" / "later")
     assert event.site is not None
     assert event.site.line == 4
+    return event
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_asynchronous_save_is_judged_when_it_is_complete(tmp_path: Path, waits: bool) -> None:
+    event = saved_later(tmp_path, "future.result()\n" * waits)
     assert not event.facts.get("found")
     done = event.facts.get("checks", 0) > 3
     assert done or event.facts["problem"] == "it was still being written at the end"
     assert done or not waits
+
+
+def test_a_save_that_is_being_judged_at_the_end_is_told_once(tmp_path: Path) -> None:
+    judging, over = threading.Event(), threading.Event()
+
+    def slow(path: str) -> Mapping[str, Any]:
+        judging.set()
+        over.wait(20)
+        return judged(path)
+
+    def ends() -> None:
+        judging.wait(20)
+        time.sleep(1)
+        over.set()
+
+    threading.Thread(target=ends).start()
+    event = saved_later(tmp_path, "time.sleep(0.5)\n", slow)
+    assert event.facts["problem"] == "it was still being written at the end"
+
+
+def test_a_save_that_is_complete_before_its_call_returns_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch.distributed.checkpoint import _async_thread_executor as threads
+
+    executor = threads._ThreadBasedAsyncCheckpointExecutor
+    start = executor.execute_save
+
+    def waits(*args: Any, **kwargs: Any) -> Any:
+        future = start(*args, **kwargs)
+        wait([future])
+        return future
+
+    monkeypatch.setattr(executor, "execute_save", waits)
+    assert saved_later(tmp_path).facts["checks"] > 3
 
 
 LIBRARIES = """\

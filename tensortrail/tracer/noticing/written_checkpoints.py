@@ -25,8 +25,15 @@ class WrittenCheckpoints:
         self._local = threading.local()
         self._later: dict[str, tuple[int, Any]] = {}
         """Saves that go on after their call has returned: its line, and what is done at the end."""
+        self._start()
         recorder.at_close.append(self._at_end)
-        recorder.at_fork.append(self._later.clear)
+        recorder.at_fork.append(self._start)
+
+    def _start(self) -> None:
+        self._later.clear()
+        self._telling = threading.Lock()
+        """A save is told once: by the thread that wrote it, or by the end of the recording."""
+        self._ended = False
 
     @contextmanager
     def around(self, path: str, op: str) -> Iterator[None]:
@@ -38,23 +45,40 @@ class WrittenCheckpoints:
         finally:
             self._local.depth = depth
         if not depth and path and os.path.exists(path) and not _another_rank_judges(path):
-            site, _ = self._later.pop(path, (0, None))
-            self._note(path, op, self._judged(path), site)
+            self._is_written(path, op)
 
-    def goes_on(self, path: str, site: int, future: Any) -> None:
-        """It is judged where its writer ends, or at the end of the recording."""
-        if path and not _another_rank_judges(path) and not future.done():
-            self._later[path] = site, future
+    def _is_written(self, path: str, op: str) -> None:
+        told = self._judged(path)
+        with self._telling:
+            site, _ = self._later.pop(path, (0, None))
+            if not self._ended:
+                self._note(path, op, told, site)
+
+    def begins(self, path: str, site: int) -> None:
+        """A save may go on after its call has returned, and may end before: its line is known."""
+        if path and not _another_rank_judges(path):
+            self._later[path] = site, None
+
+    def goes_on(self, path: str, future: Any) -> None:
+        """The call has returned. What is still open is judged when its writer ends, or at the
+        end of the recording; what has no future failed or wrote nothing."""
+        with self._telling:
+            site, _ = self._later.pop(path, (0, None))
+            if site and future is not None:
+                self._later[path] = site, future
 
     def _at_end(self) -> None:
-        for path, (site, future) in self._later.items():
-            if not future.done():
-                told: Mapping[str, Any] = {"problem": "it was still being written at the end"}
-            elif not os.path.exists(path):
-                told = {"problem": "it was not there any more at the end"}
-            else:
-                told = self._judged(path)
-            self._note(path, "dcp.async_save", told, site)
+        with self._telling:
+            self._ended = True
+            for path, (site, future) in self._later.items():
+                self._note(path, "dcp.async_save", self._of_later(path, future), site)
+
+    def _of_later(self, path: str, future: Any) -> Mapping[str, Any]:
+        if future is None or not future.done():
+            return {"problem": "it was still being written at the end"}
+        if not os.path.exists(path):
+            return {"problem": "it was not there any more at the end"}
+        return self._judged(path)
 
     def _judged(self, path: str) -> Mapping[str, Any]:
         before = _state(path)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.distributed.load_plans import Planned
-from tensortrail.tracer.hooks.distributed.pending_saves import OP, Pending, Save
+from tensortrail.tracer.hooks.distributed.pending_saves import OP, Pending
 from tensortrail.tracer.hooks.distributed.stagers import Stagers
 from tensortrail.tracer.hooks.torch.save_and_load import WITHIN, note_loaded, note_saved, path_of
 from tensortrail.tracer.noticing.written_checkpoints import writing
@@ -65,23 +65,31 @@ def _saving_later(recorder: Recorder, call: Call, pending: Pending, stagers: Sta
         call.path = path = _place(kwargs)
         save = recorder.guarded(lambda _: pending.begin(path))
         recorder.guarded(lambda _: stagers.watch_own(kwargs.get("async_stager")))
-        with recorder.phase("checkpoint"):
-            call.op = OP
-            try:
+        recorder.guarded(_begins, path)
+        future = None
+        try:
+            with recorder.phase("checkpoint"):
+                call.op = OP
                 answer = original(*args, **kwargs)
-            finally:
-                call.op, pending.current = "", None
-        if save is not None:
-            recorder.guarded(lambda _: pending.add(save, answer))
-            recorder.guarded(_goes_on, save)
+            if save is not None:
+                recorder.guarded(lambda _: pending.add(save, answer))
+                future = save.future
+        finally:
+            call.op, pending.current = "", None
+            recorder.guarded(_goes_on, path, future)
         return answer
 
     return around
 
 
-def _goes_on(recorder: Recorder, save: Save) -> None:
-    if recorder.written is not None and save.future is not None:
-        recorder.written.goes_on(save.path, save.site, save.future)
+def _begins(recorder: Recorder, path: str) -> None:
+    if recorder.written is not None:
+        recorder.written.begins(path, recorder.site_here())
+
+
+def _goes_on(recorder: Recorder, path: str, future: Any) -> None:
+    if recorder.written is not None:
+        recorder.written.goes_on(path, future)
 
 
 def _gathering(recorder: Recorder, call: Call) -> Around:
