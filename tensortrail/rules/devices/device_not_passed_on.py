@@ -16,6 +16,7 @@ from tensortrail.rules.devices._accepted import (
 from tensortrail.rules.devices._customs import is_explained, named
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
 _FORWARDED = re.compile("device|dtype|map_location|offload|generator")
@@ -34,7 +35,8 @@ class DeviceNotPassedOn(Rule):
     ## What it does
     Notes calls that accept `device` and are not given it, in a function that has a device for the
     purpose: a parameter or variable `device`, `self.device`, or that of a tensor whose shape or
-    dtype the call takes. The call is a factory of torch, or a function or class of the project.
+    dtype the call takes. The call is a factory of torch, or a function or class of the project
+    (for the shape or dtype of a tensor: if other calls of it are given a device).
     Also notes a device that is accepted or determined, and never read; and calls of functions of
     the project that accept `dtype`, `generator`, `map_location`, `offload_to_cpu` and the like, in
     a function with a parameter of the same name that it does not pass on to them; factories that
@@ -98,8 +100,24 @@ def table(n, device):
             "def table(x, dtype):\n    return x.to(dtype) * steps(len(x))\n",
             lines=(9,),
         ),
+        Bad(
+            "import torch\n\n\ndef steps(n, device=None):\n"
+            "    return torch.arange(n, device=device)\n\n\n"
+            "def first(x):\n    return x.mul(steps(len(x), device=x.device))\n\n\n"
+            "def second(y):\n    return y.mul(steps(y.shape[1]))\n",
+            lines=(13,),
+            instead="import torch\n\n\ndef steps(n, device=None):\n"
+            "    return torch.arange(n, device=device)\n\n\n"
+            "def first(x):\n    return x.mul(steps(len(x), device=x.device))\n\n\n"
+            "def second(y):\n    return y.mul(steps(y.shape[1], device=y.device))\n",
+        ),
     )
     good = (
+        Good(
+            "import torch\n\n\ndef steps(n, device='cuda'):\n"
+            "    return torch.arange(n, device=device)\n\n\n"
+            "def second(y):\n    return y.mul(steps(y.shape[1]))\n"
+        ),
         Good(
             "import torch\n\n\ndef steps(n, dtype=None):\n"
             "    return torch.arange(n).to(dtype)\n\n\n"
@@ -181,23 +199,40 @@ def _is_explained(module: Module, call: ast.Call) -> bool:
 
 
 def _modelled_on(module: Module, function: FunctionNode, call: ast.Call) -> str:
-    """The device of the tensor whose shape, length or dtype a factory takes."""
-    if not is_maker(module, call):
+    """The device of the tensor whose shape, length or dtype the call takes."""
+    if not is_maker(module, call) and not _most_pass_one(module, call):
         return ""
-    measured = _measured(module, function, call)
+    measured = _measured(module, function, call) if is_maker(module, call) else ""
     if measured:
         return measured
     given = [*call.args, *(each.value for each in call.keywords)]
     for argument in given:
         for node in (argument, *module.nodes(ast.Attribute, argument)):
-            if (
-                isinstance(node, ast.Attribute)
-                and node.attr in _OF_TENSORS
-                and isinstance(node.value, (ast.Name, ast.Attribute))
-                and not module.qualified(node.value).startswith(("torch", "numpy"))
-            ):
+            if isinstance(node, ast.Attribute) and _is_of_a_tensor(module, node, call):
                 return f"{module.text(node.value)}.device"
     return ""
+
+
+def _most_pass_one(module: Module, call: ast.Call) -> bool:
+    """Most other calls of it in the package are given a device, or of that name in the file."""
+    given: list[set[str | int | None]] = [
+        {*each.given, *each.written} for each in module.calls_in_project(call)
+    ] or [{*named(each)} for each in module.calls(called(call))]
+    return sum("device" in each for each in given) * 2 > len(given) - 1
+
+
+def _is_of_a_tensor(module: Module, node: ast.Attribute, call: ast.Call) -> bool:
+    """A shape or dtype; for functions of the project the `size` of an image is none."""
+    if node.attr not in _OF_TENSORS or not isinstance(node.value, (ast.Name, ast.Attribute)):
+        return False
+    if module.qualified(node.value).startswith(("torch", "numpy")):
+        return False
+    return is_maker(module, call) or node.attr != "size" or _is_called(module, node)
+
+
+def _is_called(module: Module, node: ast.AST) -> bool:
+    above = module.parent(node)
+    return isinstance(above, ast.Call) and above.func is node
 
 
 def _measured(module: Module, function: FunctionNode, call: ast.Call) -> str:
