@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import sys
+from itertools import groupby
 from pathlib import Path
 
-from tensortrail.rules import all_rules
+from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.page import seen
 
 DOCS = Path("docs") / "rules"
+_LEVELS = (
+    "The level is that of most findings of a rule; some are lower where less is known. "
+    "*off*: not in the default selection, `--select CODE` adds it to a check."
+)
 
 
 def pages() -> dict[str, str]:
     """File name -> Markdown."""
     rules = all_rules()
-    rows = [
-        f"| [{code}]({rule.name}.md) | {rule.name} | {rule.info().summary} |"
-        for code, rule in rules.items()
-    ]
-    found = ["| code | name | what it finds |", "| --- | --- | --- |", *rows]
     messages = ["| what you may see | rules |", "| --- | --- |", *_by_message()]
-    index = "\n".join(["# Rules", "", *found, "", "## By message", "", *messages, ""])
+    index = "\n".join(["# Rules", "", *_by_family(), "## By message", "", *messages, ""])
     return {f"{rule.name}.md": rule.page() for rule in rules.values()} | {"README.md": index}
+
+
+def _by_family() -> list[str]:
+    """A table for each family, which is a folder of rules."""
+    lines = [_LEVELS, ""]
+    for prefix, family in groupby(all_rules().values(), lambda rule: rule.code.rstrip("0123456789")):
+        rules = list(family)
+        folder = sys.modules[rules[0].__module__.rpartition(".")[0]]
+        lines += [f"## {prefix}: {folder.__name__.rpartition('.')[2]}", "", folder.__doc__ or "", ""]
+        lines += ["| code | name | level | what it finds |", "| --- | --- | --- | --- |"]
+        lines += [_row(rule) for rule in rules] + [""]
+    return lines
+
+
+def _row(rule: type[Rule]) -> str:
+    level = rule.severity.value if rule.default else f"{rule.severity.value}, off"
+    return f"| [{rule.code}]({rule.name}.md) | {rule.name} | {level} | {rule.info().summary} |"
 
 
 def _by_message() -> list[str]:

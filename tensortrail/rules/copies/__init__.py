@@ -1,0 +1,1 @@
+"""Copies between host and device that are still going on when something reads or replaces them."""

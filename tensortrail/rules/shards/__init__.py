@@ -1,0 +1,1 @@
+"""Writing and loading checkpoints: state dicts, shards and their index, ties, several ranks."""

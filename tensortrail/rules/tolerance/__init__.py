@@ -1,0 +1,1 @@
+"""Tests of round trips that can no longer fail."""
