@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from itertools import groupby
 from pathlib import Path
+from string import digits
 
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.page import seen
@@ -27,10 +28,11 @@ def pages() -> dict[str, str]:
 def _by_family() -> list[str]:
     """A table for each family, which is a folder of rules."""
     lines = [_LEVELS, ""]
-    for prefix, family in groupby(all_rules().values(), lambda rule: rule.code.rstrip("0123456789")):
+    for prefix, family in groupby(all_rules().values(), lambda rule: rule.code.rstrip(digits)):
         rules = list(family)
         folder = sys.modules[rules[0].__module__.rpartition(".")[0]]
-        lines += [f"## {prefix}: {folder.__name__.rpartition('.')[2]}", "", folder.__doc__ or "", ""]
+        name = folder.__name__.rpartition(".")[2]
+        lines += [f"## {prefix}: {name}", "", folder.__doc__ or "", ""]
         lines += ["| code | name | level | what it finds |", "| --- | --- | --- | --- |"]
         lines += [_row(rule) for rule in rules] + [""]
     return lines
