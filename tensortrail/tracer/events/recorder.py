@@ -90,6 +90,8 @@ class Recorder:
         self.fresh_memory = FreshMemory(self)
         self.loads = Loads(self, self.fresh_memory)
         self.wrappers = Wrappers(self)
+        self.short_ways = self._wants is None
+        """Whether moves of plain tensors may take a short way: nothing asks more about them."""
         self.alert = False
         """Whether every operation must be looked at: there is more than one device, or fresh
         memory that nobody wrote into."""
@@ -116,7 +118,8 @@ class Recorder:
         self.at_fork: list[Callable[[], None]] = []
         """Called in a forked child: what waits in the parent does not wait there."""
         self._looks = 0
-        self._sites: dict[Key, Known] = {}
+        self.sites: dict[Key, Known] = {}
+        """Places that were met."""
         self._ops: dict[Any, int] = {}
         self._counts: dict[tuple[int, int], int] = {}
 
@@ -183,8 +186,9 @@ class Recorder:
 
     def changed(self) -> None:
         """What decides whether operations are looked at has changed."""
-        some = self.mixed_devices.possible or self.fresh_memory.some
-        self.alert = some or self.last_writers is not None
+        closely = self.fresh_memory.some or self.last_writers is not None
+        self.alert = closely or self.mixed_devices.possible
+        self.short_ways = not closely and self._wants is None
 
     def copied(self, source: Entry | None, copy: Entry | None) -> None:
         """The same values, in memory of its own."""
@@ -248,18 +252,20 @@ class Recorder:
         return count >= most
 
     def _freed(self, number: int) -> None:
-        self.fresh_memory.freed(number)
-        self.loads.freed(number)
-        if self.last_writers is not None:
-            self.last_writers.freed(number)
+        if not self.short_ways:
+            self.fresh_memory.freed(number)
+            if self.last_writers is not None:
+                self.last_writers.freed(number)
+        if self.loads.knows_any:
+            self.loads.freed(number)
         if self.active:
             self.writer.event(FREE, 0, 0, number)
 
     def op(self, op: Any) -> int:
-        if isinstance(op, str):
-            return self.writer.text(op)
         number = self._ops.get(op)
         if number is None:
+            if isinstance(op, str):
+                return self.writer.text(op)
             number = self._ops[op] = self.writer.text(op_name(op))
         return number
 
@@ -270,21 +276,18 @@ class Recorder:
     def site(self, frame: FrameType | None) -> int:
         user, by = frames(frame)
         # Code that a compiler made may hold constants that cannot be hashed.
-        key = (
-            id(user.f_code) if user else 0,
-            user.f_lasti if user else 0,
-            id(by.f_code) if by else 0,
-            by.f_lasti if by else 0,
-        )
-        known = self._sites.get(key)
+        key: Key = (id(user.f_code), user.f_lasti) if user else (0, 0)
+        if by:
+            key = (*key, id(by.f_code), by.f_lasti)
+        known = self.sites.get(key)
         if known is not None:
             return known[0]
         if user is None and self.of_thread.started_by is not None:
             return self.writer.site(*self.of_thread.started_by, place(by))
         number = self.writer.site(*place(user), place(by))
-        if len(self._sites) < MOST_SITES:
+        if len(self.sites) < MOST_SITES:
             codes = (user.f_code if user else None, by.f_code if by else None)
-            self._sites[key] = (number, *codes)
+            self.sites[key] = (number, *codes)
         return number
 
     def user_here(self) -> Place | None:
@@ -366,7 +369,7 @@ class Recorder:
     def forked(self, writer: TrailWriter) -> None:
         """The child goes on in a file of its own, where the parent's thread was."""
         self.writer = writer
-        self._sites.clear()
+        self.sites.clear()
         self._ops.clear()
         self._counts.clear()
         self.storages.moved_to(writer)

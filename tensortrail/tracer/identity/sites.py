@@ -33,7 +33,7 @@ MOST_SITES: Final = 100_000
 Place = tuple[str, int, str]
 """File, line and function."""
 
-Key = tuple[int, int, int, int]
+Key = tuple[int, ...]
 Known = tuple[int, CodeType | None, CodeType | None]
 """The number of a site. Its code is kept, so that no other code gets its identity."""
 

@@ -17,6 +17,7 @@ from torch._C import DisableTorchFunction, _len_torch_function_stack
 from torch.nn import Parameter
 
 from tensortrail.tracer.patching.signals import let_through
+from tensortrail.tracer.trail.layout import Row
 from tensortrail.tracer.trail.writer import TrailWriter
 
 PLAIN = {torch.Tensor, Parameter, torch.nn.Buffer, torch.nn.parameter.Buffer}
@@ -48,21 +49,25 @@ class Entry(weakref.ref):  # type: ignore[type-arg]
     described: Described
 
 
+Alike = tuple[str, Described, Row]
+"""The device of storages, their description, and what their rows say."""
+
+
 class Storages:
     def __init__(self, writer: TrailWriter, freed: Callable[[int], None]) -> None:
         self.writer = writer
-        self.locate: Callable[[Any], str] = lambda storage: ""
-        """Which simulated device a storage lies on."""
+        self.locate: Callable[[Any], str] | None = None
+        """Which simulated device a storage lies on; "" for none."""
         self.devices: set[str] = set()
         """Every device seen so far."""
         self.dead: deque[Entry] = deque()
         """Storages that are gone since the last look. No code of ours runs when one dies: an
         exception that a signal handler raised in it would be lost."""
         self._live: dict[int, Entry] = {}
-        self._descriptions: dict[tuple[Any, ...], Described] = {}
+        self._alike: dict[tuple[Any, ...], Alike] = {}
+        """Most storages are like others."""
         self._freed = freed
         self._device_names: dict[torch.device, str] = {}
-        self._dtype_names: dict[torch.dtype, str] = {}
 
     def __len__(self) -> int:
         self.bury()
@@ -106,6 +111,23 @@ class Storages:
                 let_through(error)
                 return []
 
+    def pair(self, source: Any, made: Any) -> tuple[Entry, Entry] | None:
+        """The storages of two plain tensors; None if one is not, or may not be asked as it is."""
+        if type(made) not in PLAIN or type(source) not in PLAIN or _len_torch_function_stack():
+            return None
+        if self.dead:
+            self.bury()
+        try:
+            return self._entry_of(source), self._entry_of(made)
+        except Exception as error:
+            let_through(error)
+            return None
+
+    def _entry_of(self, tensor: torch.Tensor) -> Entry:
+        storage = tensor.untyped_storage()
+        known = self._live.get(storage._cdata)
+        return known if known is not None else self._add(storage, tensor.dtype, tensor.shape, "")
+
     def known(self, tensor: Any) -> Entry | None:
         """The entry of a tensor whose storage was met before."""
         with DisableTorchFunction():
@@ -147,12 +169,6 @@ class Storages:
             name = self._device_names[device] = str(device)
         return name
 
-    def _dtype_name(self, dtype: torch.dtype) -> str:
-        name = self._dtype_names.get(dtype)
-        if name is None:
-            name = self._dtype_names[dtype] = str(dtype)[6:]
-        return name
-
     def name(self, entry: Entry, name: str) -> None:
         before = entry.name
         if before == name:
@@ -169,6 +185,7 @@ class Storages:
     def moved_to(self, writer: TrailWriter) -> None:
         """A forked child goes on with a trail of its own: say again what is alive."""
         self.writer = writer
+        self._alike.clear()
         for entry in self.live():
             writer.again(entry.number, entry.device, *entry.described)
             if entry.name:
@@ -184,38 +201,41 @@ class Storages:
         known = self._live.get(storage._cdata)
         if known is not None:
             return known
-        shape = () if computes(tensor) else tuple(tensor.shape)
-        return self._add(storage, self._dtype_name(tensor.dtype), shape, outer)
+        shape = () if computes(tensor) else tensor.shape
+        return self._add(storage, tensor.dtype, shape, outer)
 
-    def _add(self, storage: Any, dtype: str, shape: tuple[int, ...], outer: str) -> Entry:
+    def _add(self, storage: Any, dtype: Any, shape: tuple[int, ...], outer: str) -> Entry:
+        said = (self.locate and self.locate(storage)) or storage.device
+        said = (said, storage.nbytes(), dtype, shape, outer)
+        alike = self._alike.get(said) or self._first_of(said)
         entry = Entry(storage, self.dead.append)
-        entry.key, entry.name = storage._cdata, ""
-        entry.device = device = self.locate(storage) or self.device_name(storage.device)
-        nbytes = storage.nbytes()
-        entry.described = self._described(nbytes, dtype, shape, outer)
-        entry.number = self.writer.storage(device, nbytes, dtype, shape, outer)
-        self.devices.add(device)
-        self._live[entry.key] = entry
+        entry.device, entry.described, row = alike
+        entry.name = ""
+        entry.key = key = storage._cdata
+        entry.number = self.writer.storage_of(row)
+        self._live[key] = entry
         return entry
 
-    def _described(self, *said: Any) -> Described:
-        """Most storages are like others: one description for all of them."""
-        known = self._descriptions.get(said)
-        if known is None:
-            known = Described(*said)
-            if len(self._descriptions) < MOST_DESCRIPTIONS:
-                self._descriptions[known] = known
-        return known
+    def _first_of(self, said: tuple[Any, ...]) -> Alike:
+        device, nbytes, dtype, shape, outer = said
+        device = str(device)
+        described = Described(nbytes, str(dtype).removeprefix("torch."), tuple(shape), outer)
+        alike = device, described, self.writer.description(device, *described)
+        self.devices.add(device)
+        if len(self._alike) < MOST_DESCRIPTIONS:
+            self._alike[said] = alike
+        return alike
 
     def bury(self) -> None:
-        while self.dead:
+        dead, live, freed = self.dead, self._live, self._freed
+        while dead:
             try:
-                entry = self.dead.popleft()
+                entry = dead.popleft()
             except IndexError:  # another thread was faster
                 return
-            if self._live.get(entry.key) is entry:
-                del self._live[entry.key]
-            self._freed(entry.number)
+            if live.get(entry.key) is entry:
+                del live[entry.key]
+            freed(entry.number)
 
 
 def inner_tensors(tensor: Any, outer: str = "", depth: int = 0) -> Iterator[tuple[Any, str]]:

@@ -59,7 +59,7 @@ class Loads:
         self._files: dict[int, str] = {}
         """Storages that got values, and the file these came from."""
         self._ever: set[int] = set()
-        """Those that once had the values of a file."""
+        """Those of them that once had the values of a file."""
         self._synced: dict[int, Synced] = {}
         self._syncs: Counter[int] = Counter()
         self._untrained: dict[int, int] = {}
@@ -74,8 +74,7 @@ class Loads:
     @property
     def knows_any(self) -> bool:
         """Whether something is kept of a storage that may end."""
-        kept = self._files or self._ever or self._synced or self._syncs or self._untrained
-        return bool(kept)
+        return bool(self._files or self._untrained)
 
     # --- who got values ------------------------------------------------------------------
     def gave(self, entry: Entry, file: str) -> None:
@@ -245,8 +244,6 @@ class Loads:
                     self._notes.note(Did.HOOK, entry, op=op, facts=facts)
 
     def freed(self, number: int) -> None:
-        if not self.knows_any:
-            return
         self._files.pop(number, None)
         self._ever.discard(number)
         self._synced.pop(number, None)

@@ -122,13 +122,19 @@ class TrailWriter:
     def storage(
         self, device: str, nbytes: int, dtype: str, shape: tuple[int, ...], type_name: str
     ) -> int:
+        return self.storage_of(self.description(device, nbytes, dtype, shape, type_name))
+
+    def description(
+        self, device: str, nbytes: int, dtype: str, shape: tuple[int, ...], type_name: str
+    ) -> Row:
+        """What the rows of all storages like this one say, for `storage_of`."""
+        return self.text(device), nbytes, self.text(dtype), shape, self.text(type_name)
+
+    def storage_of(self, description: Row) -> int:
+        """The number of a new storage."""
         number = next(self._storage_numbers)
-        texts = self._texts
-        if self._thinner.active or not (device in texts and dtype in texts and type_name in texts):
-            self.again(number, device, nbytes, dtype, shape, type_name)
-        else:
-            row = (STORAGE, number, texts[device], nbytes, texts[dtype], shape, texts[type_name])
-            self._rows.append(row)
+        if not self._thinner.active or self._thinner.began(number):
+            self._rows.append((STORAGE, number, *description))
         return number
 
     def next_storage(self) -> int:
@@ -140,8 +146,8 @@ class TrailWriter:
     ) -> None:
         """Describe a storage that has its number already: a forked child knows its parent's."""
         if self._thinner.began(number):
-            row = (STORAGE, number, self.text(device), nbytes, self.text(dtype))
-            self._rows.append((*row, shape, self.text(kind)))
+            described = self.description(device, nbytes, dtype, shape, kind)
+            self._rows.append((STORAGE, number, *described))
 
     def name(self, storage: int, name: str) -> None:
         if not self._thinner.full:

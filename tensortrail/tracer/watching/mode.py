@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from torch.compiler import is_compiling
@@ -11,7 +12,8 @@ from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.noticing.mixed_devices import Meeting
 from tensortrail.tracer.patching.patches import without_next_frame
-from tensortrail.tracer.watching.watched_functions import GIVES_STORAGE, WATCHED
+from tensortrail.tracer.watching.plain_moves import moved
+from tensortrail.tracer.watching.watched_functions import GIVES_STORAGE, MOVES, WATCHED
 
 
 class TrailMode(TorchFunctionMode):  # type: ignore[misc]
@@ -34,15 +36,20 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             return func(*args, **(kwargs or {}))
         if watch is GIVES_STORAGE and type(args[0]) in PLAIN and not args[0].is_meta:
             watch = None  # it gives its own
-        if watch is None and not (recorder.alert and recorder.suspects(args, kwargs)):
-            if recorder.dead:
+        moves = watch is MOVES and recorder.short_ways and type(args[0]) in PLAIN
+        if moves or (watch is None and not (recorder.alert and recorder.suspects(args, kwargs))):
+            if recorder.dead and not moves:
                 recorder.storages.bury()
+            result = None
             try:
-                return func(*args, **kwargs) if kwargs else func(*args)
+                result = func(*args, **kwargs) if kwargs else func(*args)
+                if moves:
+                    recorder.guarded(moved, func, args, kwargs or {}, result, sys._getframe(1))
+                return result
             except BaseException as error:
                 if isinstance(error, Exception):
                     recorder.failures.saw(func, args, kwargs or {}, error)
-                args = kwargs = None
+                args = kwargs = result = None
                 raise
         try:
             return self._watched(watch, func, args, kwargs or {})

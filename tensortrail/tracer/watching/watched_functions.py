@@ -134,6 +134,9 @@ def is_non_blocking(func: Any, args: Args, kwargs: Kwargs) -> bool:
     return func is Tensor.to and len(args) > 2 and any(each is True for each in args)
 
 
+MOVES = Move()
+
+
 class Copy(Watch):
     def after(
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
@@ -230,7 +233,7 @@ def _table() -> dict[Any, Watch]:
     watch(Creation(), Tensor, "new_empty new_empty_strided new_zeros new_ones new_full new_tensor")
     watch(SameType(), Tensor, "clone detach contiguous")
     watch(SameType(), torch, "clone detach")
-    watch(Move(), Tensor, "to cpu cuda xpu mtia ipu type pin_memory")
+    watch(MOVES, Tensor, "to cpu cuda xpu mtia ipu type pin_memory")
     watch(OtherNumbers(), Tensor, "half float double bfloat16")
     watch(Copy(), Tensor, "copy_")
     made[Tensor.data.__set__] = DataSwap()
