@@ -41,6 +41,27 @@ def test_later(body: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
+        ("    x = f(x, y)\n    z = x\n", "f x y x= x z="),
+        ("    x = y = f(z)\n", "f z x= y="),
+        ("    x += y\n", "y x="),
+        ("    x: T = x.y\n", "T x x="),
+        ("    x[i] = y\n", "x i y"),
+        ("    for x in x.parts:\n        x\n", "x x= x"),
+        ("    if (x := x + y):\n        x\n", "x= x y x"),
+        ("    x: T\n    y\n", "x= T y"),
+        ("    x = 1\n    del x\n    x\n", "x= x= x"),
+    ],
+)
+def test_names_are_bound_behind_what_they_are_bound_to(body: str, expected: str) -> None:
+    module = module_of(f"def f():\n    here()\n{body}")
+    found = module.later(find(module, "here()"), ast.Name)
+    told = [each.id + "=" * (not isinstance(each.ctx, ast.Load)) for each in found]
+    assert " ".join(told) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
         ("def f():\n    a()\n    b()\n    here()\n    c()\n", ["b()", "a()"]),
         ("def f():\n    a()\n    if t():\n        here()\n", ["t()", "a()"]),
         ("def f():\n    if x:\n        a()\n    else:\n        here()\n", []),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from tensortrail.analyzer.reading.source import Source
+from tensortrail.analyzer.syntax.evaluation import targets_last
 from tensortrail.analyzer.syntax.names import Names, dotted_name
 from tensortrail.analyzer.syntax.shadows import Shadows, is_shadowed, shadows
 from tensortrail.analyzer.syntax.tree import Tree
@@ -70,7 +71,11 @@ class Structure:
         return "\n".join(each.strip() for each in found if each)
 
     def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
-        return self.tree.later(node, kind)
+        found = self.tree.later(node, kind)
+        if kind is not ast.Name:
+            return found
+        names = cast("Iterator[ast.Name]", found)
+        return cast("Iterator[N]", targets_last(names, self.tree.statement_of))
 
     def earlier(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
         return self.tree.earlier(node, kind)
