@@ -1,42 +1,36 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.objects import within
+
+_SAVES = (
+    "torch.distributed.checkpoint.async_save",
+    "torch.distributed.checkpoint.state_dict_saver.async_save",
+)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 class AsyncSaveTorn(Rule):
     """An asynchronous save was still going on when the next one began or the run ended.
 
     ## What it does
-    Reports a `torch.distributed.checkpoint.async_save` that is not done at the next save or at
-    the end of the program without anything having waited for it, and a next save that is staged
-    into the memory the first is still written from. Found in recorded runs only.
+    In code, flags `torch.distributed.checkpoint.async_save` whose result is dropped or never
+    read, and one in a loop whose result is read only behind the loop. In a run, reports an
+    `async_save` that is not done at the next save or at the end of the program without anything
+    having waited for it, and a next save that is staged into the memory the first is still
+    written from.
 
     ## Why is this bad?
     Two saves into one directory mix their files. A stager that keeps its memory for the next
     save overwrites it: the first checkpoint gets values of both steps. A save that nobody waits
     for may fail without a word or be cut off by the end of the program: the checkpoint looks
     complete and is not.
-
-    ## Example
-    ```python
-    for step in range(steps):
-        train()
-        dcp.async_save(state, checkpoint_id=path)
-    ```
-    Use instead:
-    ```python
-    pending = None
-    for step in range(steps):
-        train()
-        if pending is not None:
-            pending.result()
-        pending = dcp.async_save(state, checkpoint_id=path)
-    pending.result()
-    ```
 
     ## Fix safety
     No fix is offered: where waiting costs least is known to the training loop only.
@@ -49,6 +43,119 @@ class AsyncSaveTorn(Rule):
     name = "async-save-torn"
     since = "0.2.0"
     severity = Severity.ERROR
+    triggers = ("async_save",)
+
+    bad = (
+        Bad(
+            """\
+import torch.distributed.checkpoint as dcp
+
+
+def train(model, steps, folder):
+    for step in range(steps):
+        advance(model)
+        dcp.async_save(model.state_dict(), checkpoint_id=f"{folder}/{step}")
+""",
+            lines=(7,),
+            instead="""\
+import torch.distributed.checkpoint as dcp
+
+
+def train(model, steps, folder):
+    pending = None
+    for step in range(steps):
+        advance(model)
+        if pending is not None:
+            pending.result()
+        pending = dcp.async_save(model.state_dict(), checkpoint_id=f"{folder}/{step}")
+    if pending is not None:
+        pending.result()
+""",
+        ),
+        Bad(
+            """\
+from torch.distributed.checkpoint.state_dict_saver import async_save
+
+
+def train(model, steps, folder):
+    for step in range(steps):
+        advance(model)
+        pending = async_save(model.state_dict(), checkpoint_id=f"{folder}/{step}")
+    pending.result()
+""",
+            lines=(7,),
+        ),
+        Bad(
+            """\
+import torch.distributed.checkpoint as dcp
+
+
+def finish(model, folder):
+    saved = dcp.async_save(model.state_dict(), checkpoint_id=folder)
+    print("saved", folder)
+""",
+            lines=(5,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch.distributed.checkpoint as dcp
+
+
+class Saver:
+    def save(self, model, folder):
+        if self.pending is not None:
+            self.pending.result()
+        self.pending = dcp.async_save(model.state_dict(), checkpoint_id=folder)
+"""
+        ),
+        Good(
+            """\
+import torch.distributed.checkpoint as dcp
+
+
+def save(model, folder):
+    return dcp.async_save(model.state_dict(), checkpoint_id=folder)
+"""
+        ),
+        Good(
+            """\
+import torch.distributed.checkpoint as dcp
+
+
+def save(models, folder):
+    pending = []
+    for name, model in models.items():
+        pending.append(dcp.async_save(model.state_dict(), checkpoint_id=f"{folder}/{name}"))
+        pending.pop().result()
+"""
+        ),
+        Good(
+            """\
+import torch.distributed.checkpoint as dcp
+
+
+def train(model, steps, folder):
+    for step in range(steps):
+        advance(model)
+        dcp.async_save(model.state_dict(), checkpoint_id=f"{folder}/{step}").result()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls(*_SAVES):
+            missed = _why_nobody_waits(module, call)
+            if missed:
+                yield self.finding(
+                    module,
+                    call,
+                    f"{missed}: nothing waits for this save, or learns that it failed",
+                    severity=Severity.WARNING,
+                )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in by_line(timeline.events(Did.PENDING)):
@@ -66,6 +173,27 @@ class AsyncSaveTorn(Rule):
                 confidence=Confidence.HIGH if torn else Confidence.MEDIUM,
                 evidence={"saves": str(len({each.facts.get("path") for each in events}))},
             )
+
+
+def _why_nobody_waits(module: Module, call: ast.Call) -> str:
+    """ "" if somebody may."""
+    statement = module.parent(call)
+    if isinstance(statement, ast.Expr):
+        return "the result of `async_save` is dropped"
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return ""
+    name = statement.targets[0].id
+    reads = [
+        each
+        for each in module.nodes(ast.Name, module.function_of(call))
+        if each.id == name and isinstance(each.ctx, ast.Load)
+    ]
+    if not reads:
+        return f"`{name}` is never read"
+    loop = next((each for each in module.ancestors(call) if isinstance(each, _LOOPS)), None)
+    if loop is None or any(within(each, loop, module) for each in reads):
+        return ""
+    return f"`{name}` is read behind the loop only, when the next save has taken its place"
 
 
 def _when(event: Event, when: object) -> str:
