@@ -183,13 +183,14 @@ def _why_nobody_waits(module: Module, call: ast.Call) -> str:
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return ""
     name = statement.targets[0].id
+    scope = module.function_of(call)  # what a file binds, others may import
     reads = [
         each
-        for each in module.nodes(ast.Name, module.function_of(call))
+        for each in module.nodes(ast.Name, scope)
         if each.id == name and isinstance(each.ctx, ast.Load)
     ]
     if not reads:
-        return f"`{name}` is never read"
+        return f"`{name}` is never read" if scope is not None else ""
     loop = next((each for each in module.ancestors(call) if isinstance(each, _LOOPS)), None)
     if loop is None or any(within(each, loop, module) for each in reads):
         return ""
