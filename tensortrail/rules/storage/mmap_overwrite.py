@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Setting, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shared.calls import carrier
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.objects import is_true, keyword
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sizes import size
+from tensortrail.rules.storage._mapped import saves_of_mapped
 
 _IN_PLACE = ("torch.save",)
 """Writers that truncate the file they are given; others write a new one and rename it."""
@@ -17,28 +21,17 @@ class MmapOverwrite(Rule):
     """A file is written while tensors are still mapped from it.
 
     ## What it does
-    Reports a `torch.save` to a path whose tensors, from `torch.load(path, mmap=True)` or a read
-    of safetensors, are still alive. Found in recorded runs only;
+    Reports a `torch.save` to a path whose tensors, from `torch.load(path, mmap=True)` or, in a
+    recorded run, from a read of safetensors, are still alive.
     `tensortrail trace --guard` stops the program before the file is emptied.
 
     ## Why is this bad?
     `torch.save` empties the file before it writes. The mapped tensors then have no bytes: the
     process dies with a bus error, often in the middle of the save, and leaves an empty file.
 
-    ## Example
-    ```python
-    weights = torch.load("model.pt", mmap=True)
-    torch.save(weights, "model.pt")
-    ```
-    Use instead:
-    ```python
-    weights = torch.load("model.pt", mmap=True)
-    torch.save(weights, "model.pt.new")
-    os.replace("model.pt.new", "model.pt")
-    ```
-
     ## Fix safety
-    For display only: the file has to be renamed afterwards.
+    In code unsafe: read into memory, the weights need as much of it as the file is long. For a
+    recorded run, for display only: a file written beside it has to be renamed afterwards.
 
     ## References
     - pytorch/pytorch documentation of `torch.load`, parameter `mmap`
@@ -48,6 +41,133 @@ class MmapOverwrite(Rule):
     name = "mmap-overwrite"
     since = "0.2.0"
     severity = Severity.ERROR
+    triggers = (("mmap", "save", "load"),)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+
+def rename(path):
+    weights = torch.load(path, mmap=True, map_location="cpu")
+    weights = {name.removeprefix("module."): value for name, value in weights.items()}
+    torch.save(weights, path)
+""",
+            lines=(7,),
+            fixed="""\
+import torch
+
+
+def rename(path):
+    weights = torch.load(path, mmap=False, map_location="cpu")
+    weights = {name.removeprefix("module."): value for name, value in weights.items()}
+    torch.save(weights, path)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+state = torch.load("model.pt", map_location="cpu", mmap=True)
+head = state["head"]
+torch.save({"head": head}, "model.pt")
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+state = torch.load("model.pt", map_location="cpu", mmap=False)
+head = state["head"]
+torch.save({"head": head}, "model.pt")
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+
+def grow(model, path):
+    weights = torch.load(path, mmap=True)
+    model.load_state_dict(weights, assign=True)
+    torch.save(model.state_dict(), path)
+""",
+            lines=(7,),
+            fixed="""\
+import torch
+
+
+def grow(model, path):
+    weights = torch.load(path, mmap=False)
+    model.load_state_dict(weights, assign=True)
+    torch.save(model.state_dict(), path)
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+
+def rename(path):
+    weights = torch.load(path, mmap=True, map_location="cpu")
+    torch.save(weights, path + ".new")
+"""
+        ),
+        Good(
+            """\
+import torch
+
+
+def rename(path):
+    weights = torch.load(path, mmap=True, map_location="cpu")
+    weights = {name: value.clone() for name, value in weights.items()}
+    torch.save(weights, path)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+
+def split(paths):
+    for path in paths:
+        weights = torch.load(path, mmap=True, map_location="cpu")
+        path = path.with_suffix(".part")
+        torch.save(weights, path)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+
+def reset(model, path):
+    weights = torch.load(path, mmap=True, map_location="cpu")
+    model.load_state_dict(weights)
+    torch.save(model.state_dict(), path)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for load in module.calls("torch.load"):
+            mapped = keyword(load, "mmap")
+            path = module.argument(load, 0, "f")
+            if mapped is None or not is_true(mapped) or path is None:
+                continue
+            for save in saves_of_mapped(module, load, path):
+                yield self.finding(
+                    module,
+                    save,
+                    f"`torch.save` empties `{module.text(path)}`, from which what it is to write "
+                    "is still mapped: the process dies, and the file stays empty",
+                    trail=[(load, "mapped here")],
+                    fixes=[_read_instead(module, mapped)],
+                )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         mapped: dict[str, list[Event]] = {}
@@ -78,6 +198,11 @@ class MmapOverwrite(Rule):
             settings=_in_memory(timeline, loads, held),
             evidence={"tensors": str(len(loads)), "mapped": size(held)},
         )
+
+
+def _read_instead(module: Module, mapped: ast.expr) -> Fix | None:
+    edit = module.replace(mapped, "False")
+    return module.fix("read the file into memory", Safety.UNSAFE, edit)
 
 
 def _is_alive(timeline: Timeline, load: Event, save: Event) -> bool:
