@@ -29,9 +29,13 @@ def round_kept(
             return None
         if not _is_conditional(module, assign, loop) or _leaves(module, assign):
             continue
-        training = next(_trainings(module, loop, owner), None)
         use = _use_behind(module, loop, name)
-        if training is not None and use is not None:
+        if use is None:
+            continue
+        training = next(_trainings(module, loop, owner), None)
+        if training is None and _is_restored(module, use, owner):
+            training = next(_given_to(module, loop, owner), None)
+        if training is not None:
             return training, use
     return None
 
@@ -92,6 +96,27 @@ def _trainings(module: Module, loop: Loop, owner: str) -> Iterator[ast.Call]:
             isinstance(each, (ast.Name, ast.Attribute)) and _is_optimizer(module, each)
             for each in passed
         ):
+            yield call
+
+
+def _is_restored(module: Module, use: ast.Name, owner: str) -> bool:
+    """`model.load_state_dict(best)`: the model has changed since, or this would do nothing."""
+    call = module.parent(use)
+    while isinstance(call, (ast.Subscript, ast.keyword)):  # `best["model"]`
+        call = module.parent(call)
+    if not isinstance(call, ast.Call) or called(call) != "load_state_dict":
+        return False
+    loaded = receiver(call)
+    return loaded is not None and name_of(module, loaded) == owner
+
+
+def _given_to(module: Module, loop: Loop, owner: str) -> Iterator[ast.Call]:
+    """Calls that may change the model: they are given it, or the object that keeps it."""
+    holder = owner.rpartition(".")[0]
+    for call in module.nodes(ast.Call, loop):
+        on = receiver(call)
+        is_method = bool(holder) and on is not None and name_of(module, on) == holder
+        if is_method or any(name_of(module, each) == owner for each in given(call)):
             yield call
 
 

@@ -14,7 +14,8 @@ class BestRoundNotCopied(Rule):
 
     ## What it does
     Finds `best = model.state_dict()`, by itself or in a dict, under a condition in a loop that
-    trains `model`, if `best` is used behind the loop. The same is said of copies that are none:
+    trains `model`, if `best` is used behind the loop. A loop whose best state is loaded into
+    `model` again trains it, whatever it calls. The same is said of copies that are none:
     `dict(model.state_dict())`, `copy.copy` of it, and, as a warning, values taken by `.cpu()`,
     which copies nothing while the model is on the CPU.
 
@@ -105,8 +106,47 @@ def fit(model, optimizer, loader, measured):
 """,
             lines=(10,),
         ),
+        Bad(
+            """\
+def fit(model, loader, epochs):
+    lowest, kept = 1e9, None
+    for _ in range(epochs):
+        loss = one_epoch(model, loader)
+        if loss < lowest:
+            lowest = loss
+            kept = model.state_dict()
+    model.load_state_dict(kept)
+""",
+            lines=(7,),
+        ),
+        Bad(
+            """\
+class Trainer:
+    def fit(self, loader, epochs):
+        lowest, kept = 1e9, None
+        for _ in range(epochs):
+            loss = self.epoch(loader)
+            if loss < lowest:
+                lowest = loss
+                kept = {"model": self.model.state_dict()}
+        self.model.load_state_dict(kept["model"])
+""",
+            lines=(8,),
+        ),
     )
     good = (
+        Good(
+            """\
+def fit(model, loader, epochs):
+    lowest, kept = 1e9, None
+    for _ in range(epochs):
+        loss = one_epoch(model, loader)
+        if loss < lowest:
+            lowest = loss
+            kept = model.state_dict()
+    return Model.restored(kept)
+"""
+        ),
         Good(
             """\
 def fit(model, optimizer, loader, measured):

@@ -10,6 +10,8 @@ from tensortrail.rules.shards._snapshots import Snapshot, snapshot_of
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, within
 
+_MEASURES = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
 
 class SnapshotBeforeChange(Rule):
     """A state dict is kept, the parameters change, and the state dict is used as if it had not.
@@ -35,7 +37,7 @@ class SnapshotBeforeChange(Rule):
 
     ## References
     - huggingface/accelerate #4021: the state dict was taken before parameters were upcast
-    - pytorch/pytorch, tutorial "Saving and Loading Models": `best_model_state` needs a deepcopy
+    - pytorch/pytorch, tutorial "Saving and Loading Models"
     """
 
     code = "SHD411"
@@ -101,8 +103,32 @@ def swap(saved, meta, old):
 """,
             lines=(2,),
         ),
+        Bad(
+            """\
+class Stopping:
+    def __call__(self, loss, model):
+        if loss < self.lowest:
+            self.lowest = loss
+            self.best = model.state_dict()
+
+    def restore(self, model):
+        model.load_state_dict(self.best)
+""",
+            lines=(5,),
+        ),
     )
     good = (
+        Good(
+            """\
+class Pair:
+    def keep(self, model):
+        if model.ready:
+            self.state = model.state_dict()
+
+    def fill(self, model):
+        model.load_state_dict(self.state)
+"""
+        ),
         Good(
             """\
 import copy
@@ -263,10 +289,14 @@ def prepare(model, distribute):
     ) -> Iterator[Finding]:
         owner = kept.owner
         cls, function = module.class_of(assign), module.function_of(assign)
-        if cls is None or not owner.startswith("self.") or _is_made_again(module, cls, owner):
+        if cls is None or _is_made_again(module, cls, owner):
+            return
+        is_best = _is_best_of(module, assign, owner)
+        if not owner.startswith("self.") and not is_best:
             return
         for call in module.nodes(ast.Call, cls):
-            if module.function_of(call) is function or not _loads(module, call, owner, name):
+            into = "" if is_best else owner
+            if module.function_of(call) is function or not _loads(module, call, into, name):
                 continue
             if not _is_copied(module, assign, name):
                 yield self.finding(
@@ -294,14 +324,14 @@ def _kept_as(module: Module, write: ast.Call, source: ast.Attribute) -> ast.Assi
 
 
 def _loads(module: Module, call: ast.Call, owner: str, name: str) -> bool:
-    """`owner.load_state_dict(name)`."""
-    subject = receiver(call)
+    """`owner.load_state_dict(name)`, of whatever owner where none is given."""
+    subject, loaded = receiver(call), module.argument(call, 0, "state_dict")
     return (
         called(call) == "load_state_dict"
         and subject is not None
-        and name_of(module, subject) == owner
-        and bool(call.args)
-        and module.text(call.args[0]) == name
+        and loaded is not None
+        and (not owner or name_of(module, subject) == owner)
+        and name in (module.text(loaded), name_of(module, loaded))
         and not any(each.arg == "assign" for each in call.keywords)
     )
 
@@ -333,19 +363,16 @@ def _is_copied(module: Module, assign: ast.Assign, name: str) -> bool:
     stores = [
         each
         for each in module.nodes(ast.Assign, function)
-        if each is not assign and name in (_stored(module, each), _stored_into(module, each))
+        if each is not assign and name in _stored(module, each)
     ]
     return any(each.lineno > assign.lineno for each in stores)
 
 
-def _stored(module: Module, assign: ast.Assign) -> str:
-    return module.text(assign.targets[0])
-
-
-def _stored_into(module: Module, assign: ast.Assign) -> str:
-    """`d` of `d[key] = value`."""
+def _stored(module: Module, assign: ast.Assign) -> Iterator[str]:
+    """`x` of `x = value`, and `d` of `d[key] = value` too."""
     target = assign.targets[0]
-    return module.text(target.value) if isinstance(target, ast.Subscript) else ""
+    whole = [target.value] if isinstance(target, ast.Subscript) else []
+    return map(module.text, (target, *whole))
 
 
 def _is_made_again(module: Module, cls: ast.ClassDef, owner: str) -> bool:
@@ -358,8 +385,16 @@ def _is_made_again(module: Module, cls: ast.ClassDef, owner: str) -> bool:
     return False
 
 
+def _is_best_of(module: Module, assign: ast.Assign, owner: str) -> bool:
+    """The model is an argument, and its state is kept where a number is less or more than one."""
+    function = module.function_of(assign)
+    names = {each.arg for each in module.nodes(ast.arg, function)} if function else set()
+    tests = (each.test for each in module.guards_of(assign))
+    measured = (isinstance(e, ast.Compare) and isinstance(e.ops[0], _MEASURES) for e in tests)
+    return owner in names and any(measured)
+
+
 def _next_use(module: Module, after: ast.AST, name: str) -> ast.Name | None:
-    for use in module.later(after, ast.Name):
-        if use.id == name and not within(use, after, module):
-            return use if isinstance(use.ctx, ast.Load) else None
-    return None
+    uses = (each for each in module.later(after, ast.Name) if each.id == name)
+    use = next((each for each in uses if not within(each, after, module)), None)
+    return use if use is not None and isinstance(use.ctx, ast.Load) else None
