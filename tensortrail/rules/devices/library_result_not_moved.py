@@ -48,7 +48,7 @@ class LibraryResultNotMoved(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     triggers = (
-        ("torch", "return_tensors"),
+        "return_tensors",
         ("torch", "map_location"),
         *(("torch", each) for each in _ALWAYS_ON_CPU),
     )
@@ -83,13 +83,13 @@ class Painter:
 """,
         ),
         Bad(
-            "import torch\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"
+            "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"
             "def answer(name: str, question: str):\n"
             "    tokenizer = AutoTokenizer.from_pretrained(name)\n"
             "    model = AutoModelForCausalLM.from_pretrained(name)\n    model.to('cuda')\n"
             "    inputs = tokenizer(question, return_tensors='pt')\n"
             "    return model.generate(**inputs, max_new_tokens=20)\n",
-            lines=(10,),
+            lines=(9,),
         ),
         Bad(
             "import torch\n\n\n"
