@@ -26,11 +26,11 @@ class Sources:
         target = self._work / f"{repository.replace('/', '+')}@{revision[:12]}" / top.split("/")[0]
         if not target.exists():
             git = self._repository(repository)
-            command = ["git", "-C", str(git), "archive", revision, "--", top]
+            sources = top if top.endswith(".py") else f"{top}/*.py"
+            command = ["git", "-C", str(git), "archive", revision, "--", sources]
             archive = subprocess.run(command, capture_output=True, check=True).stdout
             with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-                python = [each for each in tar if each.isdir() or each.name.endswith(".py")]
-                tar.extractall(target.parent, python, filter="data")
+                tar.extractall(target.parent, filter="data")
         return target.parent
 
     def wheel(self, requirement: str) -> Path:
