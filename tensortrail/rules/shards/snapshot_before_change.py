@@ -5,12 +5,21 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._kept_longer import is_explicit_copy, keeper, read_by_loading
 from tensortrail.rules.shards._replaced import data_swaps, swapped_modules
+from tensortrail.rules.shards._restored import (
+    change_between,
+    is_best_of,
+    is_copied,
+    is_made_again,
+    kept_as,
+    loads,
+    loads_later,
+    next_use,
+)
 from tensortrail.rules.shards._snapshots import Snapshot, snapshot_of
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, name_of, receiver, within
-
-_MEASURES = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+from tensortrail.rules.shared.objects import receiver
 
 
 class SnapshotBeforeChange(Rule):
@@ -22,7 +31,9 @@ class SnapshotBeforeChange(Rule):
     - the parameters of `m` are given other memory after it (`p.data = p.data.float()`), and `sd`
       is used then;
     - `m` is trained, or loaded from elsewhere, and `m.load_state_dict(sd)` is to bring the old
-      values back, in the same function or in another method of the class.
+      values back, in the same function or in another method of the class;
+    - `m.state_dict().copy()` is kept in a mapping or a name of the file or in an attribute, and
+      read later, in a file that loads state dicts: the copy has the same tensors.
 
     The same for one tensor: `saved["scale"] = meta.scale`, then `meta.scale.copy_(...)`.
 
@@ -116,6 +127,36 @@ class Stopping:
 """,
             lines=(5,),
         ),
+        Bad(
+            """\
+LOADED = {}
+
+def switch(model, name, read):
+    if name in LOADED:
+        model.load_state_dict(LOADED[name])
+    else:
+        model.load_state_dict(read(name))
+        LOADED[name] = model.state_dict().copy()
+""",
+            lines=(8,),
+        ),
+        Bad(
+            """\
+first = None
+
+def store(model):
+    global first
+    first = model.decoder.state_dict().copy()
+
+def restore(model):
+    if first is not None:
+        load(model, first)
+
+def load(model, weights):
+    model.decoder.load_state_dict(weights)
+""",
+            lines=(5,),
+        ),
     )
     good = (
         Good(
@@ -182,6 +223,29 @@ def fit(model, optimizer, loader):
         ),
         Good(
             """\
+from copy import deepcopy
+
+LOADED = {}
+
+def switch(model, name, read):
+    if name in LOADED:
+        model.load_state_dict(LOADED[name])
+    else:
+        model.load_state_dict(read(name))
+        LOADED[name] = deepcopy(model.state_dict())
+"""
+        ),
+        Good(
+            """\
+def save(model, write, fresh):
+    checkpoint = {}
+    checkpoint["model"] = model.state_dict().copy()
+    write(checkpoint)
+    fresh.load_state_dict(checkpoint["model"])
+"""
+        ),
+        Good(
+            """\
 def convert(model, rename):
     weights = model.state_dict()
     model.load_state_dict(rename(weights))
@@ -223,6 +287,7 @@ def prepare(model, distribute):
                 yield from self._restored(module, assign, target.id, kept)
             elif isinstance(target, ast.Attribute) and module.text(target).startswith("self."):
                 yield from self._restored_later(module, assign, module.text(target), kept)
+            yield from self._copied_for_later(module, assign, kept)
 
         yield from self._aliased(module)
 
@@ -232,7 +297,7 @@ def prepare(model, distribute):
             source = receiver(write)
             if not isinstance(source, ast.Attribute) or source.attr in ("data", "grad"):
                 continue
-            kept = _kept_as(module, write, source)
+            kept = kept_as(module, write, source)
             if kept is not None:
                 yield self.finding(
                     module,
@@ -243,6 +308,25 @@ def prepare(model, distribute):
                     trail=[(write, "written in place here")],
                 )
 
+    def _copied_for_later(
+        self, module: Module, assign: ast.Assign, kept: Snapshot
+    ) -> Iterator[Finding]:
+        name = keeper(module, assign.targets[0])
+        if not name or not is_explicit_copy(module, assign.value):
+            return
+        use = read_by_loading(module, assign, name)
+        if use is None or loads_later(module, assign, module.text(assign.targets[0]), kept.owner):
+            return
+        yield self.finding(
+            module,
+            assign,
+            f"`copy()` of a state dict copies the mapping, and `{name}` holds the tensors of "
+            f"`{kept.owner}` itself: what changes the model changes what line {use.lineno} reads",
+            severity=Severity.WARNING,
+            confidence=Confidence.MEDIUM,
+            trail=[(use, "read here")],
+        )
+
     def _swapped(
         self, module: Module, assign: ast.Assign, name: str, owner: str
     ) -> Iterator[Finding]:
@@ -251,7 +335,7 @@ def prepare(model, distribute):
         for swap in data_swaps(module, function):
             if swap.lineno <= assign.lineno or owner not in swapped_modules(module, swap):
                 continue
-            use = _next_use(module, swap, name)
+            use = next_use(module, swap, name)
             if use is not None:
                 yield self.finding(
                     module,
@@ -268,11 +352,11 @@ def prepare(model, distribute):
     ) -> Iterator[Finding]:
         owner = kept.owner
         restores = [
-            call for call in module.later(assign, ast.Call) if _loads(module, call, owner, name)
+            call for call in module.later(assign, ast.Call) if loads(module, call, owner, name)
         ]
-        if not restores or _is_copied(module, assign, name):
+        if not restores or is_copied(module, assign, name):
             return
-        change = _change_between(module, assign, restores[0], owner)
+        change = change_between(module, assign, restores[0], owner)
         if change is not None:
             yield self.finding(
                 module,
@@ -289,16 +373,16 @@ def prepare(model, distribute):
     ) -> Iterator[Finding]:
         owner = kept.owner
         cls, function = module.class_of(assign), module.function_of(assign)
-        if cls is None or _is_made_again(module, cls, owner):
+        if cls is None or is_made_again(module, cls, owner):
             return
-        is_best = _is_best_of(module, assign, owner)
+        is_best = is_best_of(module, assign, owner)
         if not owner.startswith("self.") and not is_best:
             return
         for call in module.nodes(ast.Call, cls):
             into = "" if is_best else owner
-            if module.function_of(call) is function or not _loads(module, call, into, name):
+            if module.function_of(call) is function or not loads(module, call, into, name):
                 continue
-            if not _is_copied(module, assign, name):
+            if not is_copied(module, assign, name):
                 yield self.finding(
                     module,
                     assign,
@@ -310,91 +394,3 @@ def prepare(model, distribute):
                     trail=[(call, "to be restored here")],
                 )
                 return
-
-
-def _kept_as(module: Module, write: ast.Call, source: ast.Attribute) -> ast.Assign | None:
-    """The nearest assignment of the tensor, uncopied, to something that outlives the function."""
-    text = module.text(source)
-    for assign in module.earlier(write, ast.Assign):
-        if module.text(assign.targets[0]) == text:
-            return None
-        if module.text(assign.value) == text and isinstance(assign.targets[0], ast.Subscript):
-            return assign
-    return None
-
-
-def _loads(module: Module, call: ast.Call, owner: str, name: str) -> bool:
-    """`owner.load_state_dict(name)`, of whatever owner where none is given."""
-    subject, loaded = receiver(call), module.argument(call, 0, "state_dict")
-    return (
-        called(call) == "load_state_dict"
-        and subject is not None
-        and loaded is not None
-        and (not owner or name_of(module, subject) == owner)
-        and name in (module.text(loaded), name_of(module, loaded))
-        and not any(each.arg == "assign" for each in call.keywords)
-    )
-
-
-def _change_between(
-    module: Module, assign: ast.Assign, restore: ast.Call, owner: str
-) -> ast.Call | None:
-    """A call that trains the model, or loads something else into it."""
-    for call in module.later(assign, ast.Call):
-        if call is restore or call.lineno >= restore.lineno or call.lineno <= assign.lineno:
-            continue
-        if called(call) == "load_state_dict":
-            subject = receiver(call)
-            if subject is not None and name_of(module, subject) == owner:
-                return call
-        elif called(call) == "step" and _is_optimizer(module, call):
-            return call
-    return None
-
-
-def _is_optimizer(module: Module, call: ast.Call) -> bool:
-    subject = receiver(call)
-    return subject is not None and "optim" in ast.unparse(subject).lower()
-
-
-def _is_copied(module: Module, assign: ast.Assign, name: str) -> bool:
-    """Rebound after it to something else, a copy most likely, or filled with other tensors."""
-    function = module.function_of(assign)
-    stores = [
-        each
-        for each in module.nodes(ast.Assign, function)
-        if each is not assign and name in _stored(module, each)
-    ]
-    return any(each.lineno > assign.lineno for each in stores)
-
-
-def _stored(module: Module, assign: ast.Assign) -> Iterator[str]:
-    """`x` of `x = value`, and `d` of `d[key] = value` too."""
-    target = assign.targets[0]
-    whole = [target.value] if isinstance(target, ast.Subscript) else []
-    return map(module.text, (target, *whole))
-
-
-def _is_made_again(module: Module, cls: ast.ClassDef, owner: str) -> bool:
-    """Some method puts another module in its place: the old values are given to that one."""
-    for assign in module.nodes(ast.Assign, cls):
-        function = module.function_of(assign)
-        outside = function is not None and function.name != "__init__"
-        if outside and module.text(assign.targets[0]) == owner:
-            return True
-    return False
-
-
-def _is_best_of(module: Module, assign: ast.Assign, owner: str) -> bool:
-    """The model is an argument, and its state is kept where a number is less or more than one."""
-    function = module.function_of(assign)
-    names = {each.arg for each in module.nodes(ast.arg, function)} if function else set()
-    tests = (each.test for each in module.guards_of(assign))
-    measured = (isinstance(e, ast.Compare) and isinstance(e.ops[0], _MEASURES) for e in tests)
-    return owner in names and any(measured)
-
-
-def _next_use(module: Module, after: ast.AST, name: str) -> ast.Name | None:
-    uses = (each for each in module.later(after, ast.Name) if each.id == name)
-    use = next((each for each in uses if not within(each, after, module)), None)
-    return use if use is not None and isinstance(use.ctx, ast.Load) else None
