@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import shown_device
+from tensortrail.rules.devices._memory_asked import asks_current_memory
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+
+
+class MemoryOfCurrentGpu(Rule):
+    """The memory of the current GPU is asked for, and the work is on a device that is at hand.
+
+    ## What it does
+    Flags `torch.cuda.mem_get_info()`, `memory_allocated()`, `reset_peak_memory_stats()` and the
+    like without a device in a class that asks with `self.device` elsewhere. A note is given for
+    `mem_get_info()` in a function that is given a device, or that has just chosen
+    `self.device`. Nothing is reported where the class or file makes a device the current one.
+
+    ## Why is this bad?
+    Without a device these functions ask about the current GPU, the first one unless somebody has
+    changed it. With several GPUs the numbers are those of another one: what is decided by them,
+    such as what is loaded or offloaded, is wrong.
+
+    ## Fix safety
+    No fix is offered: `torch.cuda.set_device` may be what is missing.
+
+    ## References
+    - AUTOMATIC1111/stable-diffusion-webui, the memory monitor with several GPUs
+    - hao-ai-lab/FastVideo #912
+    """
+
+    code = "DEV590"
+    name = "memory-of-current-gpu"
+    severity = Severity.WARNING
+    triggers = (("torch", "mem_get_info"), ("torch", "memory_"), ("torch", "peak_memory"))
+    bad = (
+        Bad(
+            """\
+import torch
+
+class Monitor:
+    def __init__(self, device):
+        self.device = device
+
+    def total(self):
+        return torch.cuda.memory_stats(self.device)
+
+    def free(self):
+        return torch.cuda.mem_get_info()[0]
+""",
+            lines=(11,),
+            instead="""\
+import torch
+
+class Monitor:
+    def __init__(self, device):
+        self.device = device
+
+    def total(self):
+        return torch.cuda.memory_stats(self.device)
+
+    def free(self):
+        return torch.cuda.mem_get_info(self.device)[0]
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Worker:
+    def start(self, choose):
+        self.device = choose()
+        self.free = torch.cuda.mem_get_info()[0]
+""",
+            lines=(6,),
+        ),
+        Bad(
+            """\
+import torch
+
+def fits(model, size, device: torch.device):
+    model.to(device)
+    free, total = torch.cuda.mem_get_info()
+    return free > size
+""",
+            lines=(5,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+class Worker:
+    def start(self, choose):
+        self.device = choose()
+        torch.cuda.set_device(self.device)
+        self.free = torch.cuda.mem_get_info()[0]
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def train(model, device: torch.device):
+    model.to(device)
+    print(torch.cuda.max_memory_allocated())
+"""
+        ),
+        Good("import torch\n\n\ndef free():\n    return torch.cuda.mem_get_info()[0]\n"),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            for asked in asks_current_memory(module, function):
+                shown = shown_device(module, asked.at_hand)
+                yield self.finding(
+                    module,
+                    asked.call,
+                    f"this asks the current GPU, and the work is on `{shown}`, which may be "
+                    "another one",
+                    severity=None if asked.by_siblings else Severity.NOTE,
+                    confidence=Confidence.MEDIUM,
+                    trail=[(asked.at_hand, f"`{shown}` is at hand")],
+                )
