@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places import methods
+from tensortrail.analyzer.places import methods, ranks
 from tensortrail.analyzer.places.called import Called, device_given, evaluated, evaluator
 from tensortrail.analyzer.places.components import COMPONENT, is_of_library
 from tensortrail.analyzer.places.devices import places_on
@@ -139,6 +139,10 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         sent = [*called.args, *called.named.values()]  # a list is all here or all there
         members = [member(each) if each.what is What.BOX else each for each in sent]
         world_of.meetings.meet(called.node, called.last_name, members, env, False)
+    if dotted in names("meets", "elsewhere") or dotted in names("meets", "reshaped"):
+        return _elsewhere(world_of, called, env)
+    if dotted == "einops.unpack" and called.args:
+        return Held(What.BOX, each=replace(called.args[0], rank=None, path=""))
     if dotted == "next" and called.args:
         return element_of(called.args[0])
     if dotted in ("list", "tuple", "reversed", "sorted", "iter", "tqdm.tqdm") and called.args:
@@ -229,6 +233,9 @@ def _as_tensor(world_of: Evaluating, called: Called, env: Environment) -> Held:
         return Held(What.TENSOR, places, rank=first.rank)
     if first.what is What.TENSOR:
         return first
+    data = called.node.args[0] if called.node.args else None
+    if isinstance(data, (ast.List, ast.ListComp)) and member(first).what is What.NUMBER:
+        return Held(What.TENSOR, _without_device(world_of, called, env))
     if first.what is What.NUMBER:
         return Held(What.TENSOR)  # a number, or an array of numpy
     return Held(What.TENSOR, first.places)
@@ -286,7 +293,7 @@ def _class_of_torch(last: str) -> str:
 
 def _operation(world_of: Evaluating, called: Called, env: Environment) -> Held:
     last = called.last_name
-    by_element = last in names("meets", "by_element")
+    by_element = last in names("meets", "by_element") or _is_of_two(called)
     strictly = last in names("meets", "strictly")
     operands = called.operands
     if by_element and operands and operands[0].what is What.UNKNOWN:
@@ -296,10 +303,30 @@ def _operation(world_of: Evaluating, called: Called, env: Environment) -> Held:
     found = combined(operands)
     if found.what is not What.TENSOR:
         return Held(What.TENSOR) if by_element or strictly else UNKNOWN_HELD
-    if last in names("keeps", "reductions") or last in _MANY:
+    if not by_element and (last in names("keeps", "reductions") or last in _MANY):
         return methods.after_reduction(called, last, found, given=1)
     kept_shape = by_element or (last not in names("keeps", "shapes") and not strictly)
     return found if kept_shape else replace(found, rank=None)
+
+
+def _elsewhere(world_of: Evaluating, called: Called, env: Environment) -> Held:
+    """An operation of einops or torchvision."""
+    operands = called.operands
+    if called.dotted in names("meets", "elsewhere") or len(operands) > len(called.args):
+        world_of.meetings.meet(called.node, called.last_name, operands, env, by_element=False)
+    found = combined(operands)
+    if found.what is not What.TENSOR:
+        return UNKNOWN_HELD
+    found = replace(found, rank=ranks.rank_of_pattern(called.dotted, called.node), moved=None)
+    packed = called.dotted == "einops.pack"
+    return Held(What.BOX, parts=(found, NUMBER)) if packed else found
+
+
+def _is_of_two(called: Called) -> bool:
+    """`torch.max(a, b)`, not `torch.max(a, dim)`."""
+    if called.dotted not in ("torch.max", "torch.min") or len(called.args) != 2:
+        return False
+    return all(each.what is What.TENSOR for each in called.args)
 
 
 _MANY = frozenset({"topk", "sort", "chunk", "split", "unbind", "unique", "meshgrid", "kthvalue"})

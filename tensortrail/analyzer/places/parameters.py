@@ -182,9 +182,10 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
                 found.add(first.id)
         elif isinstance(first, (ast.List, ast.Tuple)) and world.qualified(call.func) in _JOINS:
             found |= {each.id for each in first.elts if isinstance(each, ast.Name)}
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if isinstance(owner, ast.Name) and _is_asked_as_a_tensor(call.func):
-            found.add(owner.id)
+        if isinstance(call.func, ast.Attribute) and _is_asked_as_a_tensor(call.func):
+            owner = _made_of(call.func.value)
+            if owner is not None:
+                found.add(owner.id)
     return found - doubtful
 
 
@@ -199,6 +200,42 @@ def _takes_a_tensor_first(dotted: str) -> bool:
 
 def _is_asked_as_a_tensor(asked: ast.expr) -> bool:
     return isinstance(asked, ast.Attribute) and asked.attr in names("only_tensors", "methods")
+
+
+def _made_of(node: ast.expr) -> ast.Name | None:
+    """`x` of `(x == config.pad).long()` and of `x.float()`: a tensor comes of a tensor alone."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            plain = _is_plain(node.comparators[0])
+            if not plain or isinstance(node.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
+                return None
+            node = node.left
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+            sides = (node.left, node.right)
+            others = [each for each in sides if not isinstance(each, ast.Constant)]
+            if len(others) != 1:
+                return None
+            node = others[0]
+        elif isinstance(node, ast.UnaryOp):
+            node = node.operand
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if not any(node.func.attr in names("keeps", each) for each in _KEEPING):
+                return None
+            node = node.func.value
+        else:
+            return None
+    return node
+
+
+_KEEPING = ("methods", "shapes", "reductions")
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """A number, or a setting: `config.pad_token_id`."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.operand, ast.Constant)
+    named = isinstance(node, ast.Attribute) and node.attr not in names("keeps", "attributes")
+    return named or isinstance(node, ast.Constant)
 
 
 def _cuts_dimensions(index: ast.expr) -> bool:

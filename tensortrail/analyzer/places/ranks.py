@@ -31,6 +31,17 @@ def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None
     return None
 
 
+def rank_of_pattern(dotted: str, call: ast.Call) -> int | None:
+    """Of what einops makes: `reduce(x, "b c -> ", "mean")` has no dimension."""
+    if dotted not in ("einops.reduce", "einops.einsum"):
+        return None
+    at = 1 if dotted == "einops.reduce" else len(call.args) - 1
+    pattern = call.args[at] if 0 < at < len(call.args) else _keyword(call, "pattern")
+    if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str):
+        return MAYBE_SCALAR
+    return None if pattern.value.partition("->")[2].strip(" ()") else 0
+
+
 def _is_kept_size(shape: ast.expr) -> bool:
     """`config.size`, of which nothing is known; `x.shape` is asked of what has dimensions."""
     if not isinstance(shape, ast.Attribute):

@@ -24,6 +24,29 @@ def places(module: PythonModule, expression: str) -> str:
     return " | ".join(each.text for each in held.in_order) + rank
 
 
+ELSEWHERE = "from einops import pack, rearrange, reduce, repeat, unpack\nimport einops\n"
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("rearrange(x, 'b n -> n b')", "of(x)"),
+        ("repeat(torch.arange(n), 'n -> b n', b=2)", "default"),
+        ("reduce(x, 'b n -> b', 'mean')", "of(x)"),
+        ("reduce(torch.zeros(n), 'n ->', 'sum')", "default scalar"),
+        ("einops.einsum(x, y, 'i j, j k -> i k')", "of(x)"),
+        ("pack([x], '* d')[0]", "of(x)"),
+        ("unpack(x, shapes, '* d')[0]", "of(x)"),
+        ("torchvision.ops.box_area(x)", "of(x)"),
+        ("torchvision.ops.box_iou(x, y)", "of(x)"),
+        ("rearrange(rows, 'b n -> n b')", ""),
+    ],
+)
+def test_what_other_libraries_make_of_tensors(expression: str, expected: str) -> None:
+    head = f"{ELSEWHERE}import torchvision\ndef f(x: Tensor, y: Tensor, n: int, rows, shapes):"
+    assert places(inside(f"return {expression}", head=head), expression) == expected
+
+
 def inside(
     *lines: str, head: str = "def f(x: Tensor, y: Tensor, n: int, device: torch.device):"
 ) -> PythonModule:
@@ -34,6 +57,8 @@ def inside(
     ("expression", "expected"),
     [
         ("x", "of(x)"),
+        ("torch.max(x, y)", "of(x)"),
+        ("torch.as_tensor([n, n])", "default"),
         ("torch.zeros(2, 3)", "default"),
         ("torch.zeros(*x.shape)", "default"),
         ("torch.zeros(2, device=device)", "device(device)"),

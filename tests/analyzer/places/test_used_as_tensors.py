@@ -9,7 +9,16 @@ from tests.rules.devices.test_on_the_cpu import severity
 
 
 @pytest.mark.parametrize(
-    "use", ["x.size(0)", "x.ne(0)", "torch.zeros_like(x)", "nn.functional.softmax(x, 0)"]
+    "use",
+    [
+        "x.size(0)",
+        "x.ne(0)",
+        "torch.zeros_like(x)",
+        "nn.functional.softmax(x, 0)",
+        "(x == self.config.pad).unsqueeze(-1)",
+        "(1 - x).unsqueeze(0)",
+        "x.float().mean(0).unsqueeze(0)",
+    ],
 )
 def test_what_only_a_tensor_is_asked_for(use: str) -> None:
     source = f"""
