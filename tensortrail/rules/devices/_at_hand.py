@@ -41,9 +41,10 @@ def _is_handed_on(module: Module, function: FunctionNode, name: str) -> bool:
 
 
 def devices_said(module: Module, inside: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """Calls that are given a device, with it: `x.to(d)`, `torch.zeros(3, device=d)`."""
+    """Calls that are given a device, with it: `x.to(d)`, `torch.zeros(3, device=d)`, and
+    `to_device(x, d)`, whatever function of that name."""
     for call in module.nodes(ast.Call, inside):
-        said = said_device(module, call)
+        said = said_device(module, call) or _of_helper(call)
         if said is not None:
             yield call, said
 
@@ -56,6 +57,11 @@ def said_device(module: Module, call: ast.Call) -> ast.expr | None:
     if method in _MOVES and call.args and not is_dtype(module, call.args[0]):
         return call.args[0]
     return None
+
+
+def _of_helper(call: ast.Call) -> ast.expr | None:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return call.args[1] if name.endswith("to_device") and len(call.args) > 1 else None
 
 
 def is_cuda_literal(module: Module, node: ast.expr) -> bool:
@@ -111,7 +117,63 @@ def at_hand_in(module: Module, function: FunctionNode) -> ast.AST | None:
         if named and isinstance(owner, ast.Name) and _is_accelerator(module, function, owner):
             return node
     own = _own_device(module, function) or _accelerator(module, function)
-    return own or _mapped_model(module, function)
+    found = own or _mapped_model(module, function) or own_launcher(module, function)
+    file = _file_of(module, function)
+    return found or module.once(_accelerator_of_file, file) or module.once(_helper, file)
+
+
+def own_launcher(module: Module, function: FunctionNode) -> ast.Attribute | None:
+    """`self.accelerator.device`, where a method of the class puts something there."""
+    cls = module.class_of(function)
+    return module.once(_launcher_of_class, cls) if cls is not None else None
+
+
+def _launcher_of_class(module: Module, cls: ast.ClassDef) -> ast.Attribute | None:
+    for _, said in devices_said(module, cls):
+        if isinstance(said, ast.Attribute) and module.text(said) in _OF_LAUNCHERS:
+            return said
+    return None
+
+
+def _accelerator_of_file(module: Module, file: ast.AST) -> ast.Name | None:
+    """`accelerator` of `accelerator = Accelerator()` at the top of a script."""
+    for call in module.calls("accelerate.Accelerator"):
+        stored = module.parent(call)
+        if isinstance(stored, ast.Assign) and module.parent(stored) is file:
+            target = stored.targets[0]
+            return target if isinstance(target, ast.Name) else None
+    return None
+
+
+_OF_LAUNCHERS = frozenset(
+    f"self.{each}.device" for each in ("accelerator", "fabric", "_accelerator", "_fabric")
+)
+_HELPER = re.compile(
+    r"(get_)?((current|local|torch|default|accelerator|compute)_)*device(_name|_id)?"
+)
+
+
+def _file_of(module: Module, function: FunctionNode) -> ast.AST:
+    """`function` may be what runs when the file itself does."""
+    return [function, *module.ancestors(function)][-1]
+
+
+def _helper(module: Module, file: ast.AST) -> ast.Call | None:
+    """`get_current_device()` of another file, which this file asks where to put things."""
+    imported = {
+        alias.asname or alias.name
+        for each in module.nodes(ast.ImportFrom)
+        for alias in each.names
+        if _HELPER.fullmatch(alias.name) and (each.module or "").partition(".")[0] != "torch"
+    }
+    if not imported:
+        return None
+    for _, said in devices_said(module, file):
+        sources = module.value_of(said).origins if isinstance(said, ast.Name) else (said,)
+        for each in sources:
+            if isinstance(each, ast.Call) and getattr(each.func, "id", "") in imported:
+                return each
+    return None
 
 
 def _own_device(module: Module, function: FunctionNode) -> ast.Attribute | None:

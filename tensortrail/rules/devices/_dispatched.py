@@ -29,9 +29,55 @@ def moved_by_hand(module: Module) -> Iterator[Moved]:
         for placed in module.nodes(ast.Call, scope):
             if module.function_of(placed) is not scope:
                 continue
+            at_once = _at_once(module, placed)
+            if at_once is not None:
+                yield Moved(at_once, module.text(placed.func), placed)
+                continue
             name = _placed(module, placed)
             if name:
                 yield from _later(module, placed, name)
+
+
+def _at_once(module: Module, placed: ast.Call) -> ast.Call | None:
+    """`from_pretrained(name, device_map="auto").to(device)`."""
+    asked = module.parent(placed)
+    call = module.parent(asked) if isinstance(asked, ast.Attribute) else None
+    if not (isinstance(asked, ast.Attribute) and isinstance(call, ast.Call)):
+        return None
+    called = module.text(placed.func).rpartition(".")[2]
+    if called != "from_pretrained" or not _is_placed(placed):
+        return None
+    return call if _is_move(module, call) and not _decided(module, call) else None
+
+
+def _is_placed(call: ast.Call) -> bool:
+    return _is_spread(call) or is_quantized(call)
+
+
+def is_quantized(call: ast.Call) -> bool:
+    """`load_in_8bit=`: such a model cannot be moved."""
+    for each in call.keywords:
+        if each.arg == "load_in_8bit":
+            never = isinstance(each.value, ast.Constant) and not each.value.value
+            return not never
+    return False
+
+
+def _decided(module: Module, node: ast.AST) -> bool:
+    """Whether there is a map, or the weights are quantized, decides about the move."""
+    words = ("device_map", "bit", "quant")
+    return any(guard.mentions(*words) for guard in module.guards_of(node)) or any(
+        isinstance(up, (ast.IfExp, ast.Try)) for up in module.ancestors(node)
+    )
+
+
+def _is_move(module: Module, call: ast.Call) -> bool:
+    func = call.func
+    if not isinstance(func, ast.Attribute):
+        return False
+    said = said_device(module, call)
+    to_cpu = isinstance(said, ast.Constant) and said.value == "cpu"
+    return func.attr == "cuda" or (func.attr == "to" and said is not None and not to_cpu)
 
 
 def _placed(module: Module, call: ast.Call) -> str:
@@ -39,7 +85,7 @@ def _placed(module: Module, call: ast.Call) -> str:
     called = module.text(call.func).rpartition(".")[2]
     if called in _ENABLING and isinstance(call.func, ast.Attribute):
         return module.text(call.func.value)
-    if called == "from_pretrained" and _is_spread(call):
+    if called == "from_pretrained" and _is_placed(call):
         return _stored_as(module, call)
     if called in _PLACING and call.args and isinstance(call.args[0], ast.Name):
         return _stored_as(module, call) or call.args[0].id
@@ -69,11 +115,9 @@ def _later(module: Module, placed: ast.Call, name: str) -> Iterator[Moved]:
             return
         if not isinstance(func, ast.Attribute) or module.text(func.value) != name:
             continue
-        said = said_device(module, call)
-        if any(guard.mentions("device_map") for guard in module.guards_of(call)):
+        if any(guard.mentions("device_map", "bit", "quant") for guard in module.guards_of(call)):
             continue  # whether there is a map decides about this move
-        to_cpu = isinstance(said, ast.Constant) and said.value == "cpu"
-        if func.attr == "cuda" or (func.attr == "to" and said is not None and not to_cpu):
+        if _is_move(module, call):
             yield Moved(call, name, placed)
             return
 

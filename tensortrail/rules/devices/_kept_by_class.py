@@ -14,8 +14,8 @@ from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.view import Module
 
-MOVERS = frozenset({"to", "cuda", "_apply"})
-_MOVES = frozenset({"to", "cuda", "fn", "func"})
+MOVERS = frozenset({"to", "cuda", "_apply", "to_device", "move_to", "move_to_device"})
+_MOVES = frozenset({"to", "cuda", "fn", "func", "to_device", "move_to", "send_to_device"})
 _BY_NAME = re.compile(r"__dict__|\b(vars|setattr|getattr|fields|replace|named_\w+|tree_map)\(")
 """How a method moves attributes that it does not name."""
 _GOES_ALONG = frozenset({Where.DEFAULT, Where.DEVICE, Where.OF})

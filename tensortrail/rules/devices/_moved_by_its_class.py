@@ -9,7 +9,7 @@ from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
 
 _MOVES = frozenset({"to", "cuda", "cpu", "is_cuda", "type_as"})
-_MOVERS = frozenset({"to", "_apply", "cuda", "cpu"})
+_MOVERS = frozenset({"to", "_apply", "cuda", "cpu", "to_device", "move_to", "move_to_device"})
 
 
 def is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:

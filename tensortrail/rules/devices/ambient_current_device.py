@@ -40,8 +40,8 @@ class AmbientCurrentDevice(Rule):
 
     ## What it does
     Flags five cases:
-    `"cuda"` or `.cuda()` in a function that is given a device or an `Accelerator`, in a method of
-    a class that puts things on `self.device`, or beside a model with a `device_map`;
+    `"cuda"` or `.cuda()` in a function that is given a device, or has one at hand: that of an
+    `Accelerator`, `self.device`, a `device_map`, `get_current_device()` of the project;
     `"cuda" if torch.cuda.is_available() else "cpu"` in such a function, unless it stands in for a
     device that was left out; `torch.autocast("cuda")` there is a note;
     `torch.cuda.current_device()`, `synchronize()`, `get_rng_state()` and the like in such a
@@ -68,6 +68,7 @@ class AmbientCurrentDevice(Rule):
     severity = Severity.WARNING
     triggers = (
         ("cuda", "device"),
+        ("cuda(", "Accelerator("),
         ("current_device", "def "),
         ("init_process_group", "set_device"),
     )

@@ -87,6 +87,15 @@ class Trainer:
         return self.accelerator.gather_for_metrics(number).sum().item(), inputs
 """,
             lines=(5,),
+            fixed="""\
+import torch
+
+class Trainer:
+    def count(self, inputs):
+        number = torch.tensor(inputs["position_ids"].size(1), device=self.accelerator.device)
+        inputs = {name: each.to(self.accelerator.device) for name, each in inputs.items()}
+        return self.accelerator.gather_for_metrics(number).sum().item(), inputs
+""",
         ),
         Bad(
             """\

@@ -99,15 +99,39 @@ MORE        return self
 """
 
 
+_EXPERIENCE = """\
+import torch
+from dataclasses import dataclass
+
+
+def to(tensor, device):
+    if isinstance(tensor, list):
+        return [to(each, device) for each in tensor]
+    return tensor.to(device)
+
+
+@dataclass
+class Experience:
+    tokens: torch.Tensor
+    values: torch.Tensor | None
+    divergence: torch.Tensor | None = None
+
+    def to_device(self, device):
+        self.tokens = to(self.tokens, device)
+        self.values = to(self.values, device)
+"""
+
+
 class LeftOutOfTo(Rule):
     """The `to()` of a class moves some of the tensors that the class keeps, and not this one.
 
     ## What it does
-    Looks at classes with their own `to`, `cuda` or `_apply` that moves attributes by name. Reports
-    a tensor of the class that the method does not name: a field of a dataclass with the type of a
-    field that is moved; an attribute that is set to a tensor, that is bound together with one that
-    is moved, that is made on a device as one that is moved was, or that is used as one that is
-    moved: both were given to the class and are called, or one function makes something of each.
+    Looks at classes with their own `to`, `cuda`, `_apply` or `to_device` that moves attributes by
+    name. Reports a tensor of the class that the method does not name: a field of a dataclass with
+    the type of a field that is moved; an attribute that is set to a tensor, that is bound together
+    with one that is moved, that is made on a device as one that is moved was, or that is used as
+    one that is moved: both were given to the class and are called, or one function makes something
+    of each.
     Also reports a `to` that does nothing with the device it is given, where the class keeps
     tensors, and a condition or a loop about an attribute in which nothing is done.
 
@@ -131,7 +155,7 @@ class LeftOutOfTo(Rule):
     name = "left-out-of-to"
     severity = Severity.WARNING
     explains = ("DEV530",)
-    triggers = ("def to(", "def cuda(", "def _apply(")
+    triggers = tuple(f"def {name}(" for name in sorted(MOVERS))
     bad = (
         Bad(
             _GRID.replace("MORE", ""),
@@ -192,6 +216,11 @@ class LeftOutOfTo(Rule):
             fixed=_RENDERER.replace("MORE", "        self.blend = self.blend.to(device)\n").replace(
                 _BOTH_CALLED, _BOTH_SORTED
             ),
+        ),
+        Bad(
+            _EXPERIENCE,
+            lines=(19,),
+            fixed=_EXPERIENCE + "        self.divergence = to(self.divergence, device)\n",
         ),
     )
     good = (

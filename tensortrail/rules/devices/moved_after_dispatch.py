@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._dispatched import moved_by_hand
+from tensortrail.rules.devices._dispatched import is_quantized, moved_by_hand
 from tensortrail.rules.devices._errors import is_move
 from tensortrail.rules.shared.device_maps import on_one
 from tensortrail.rules.shared.failures import was_handled, weight
@@ -18,8 +18,8 @@ class MovedAfterDispatch(Rule):
 
     ## What it does
     In code, flags `model.to(device)` and `model.cuda()` after `from_pretrained` with
-    `device_map="auto"`, `dispatch_model`, `cpu_offload` or `enable_model_cpu_offload()` of the same
-    model in the same function.
+    `device_map="auto"` or `load_in_8bit`, `dispatch_model`, `cpu_offload` or
+    `enable_model_cpu_offload()` of the same model in the same function.
 
     In a run, reports `.to()`, `.cuda()` and the like on a model, or on a part of one, whose weights
     have their places by a device map, by offloading hooks or by quantization: where the library
@@ -51,8 +51,8 @@ class MovedAfterDispatch(Rule):
     severity = Severity.ERROR
     explains = ("DEV507", "OFF105")
     triggers = (
-        "device_map=", "dispatch_model(", "cpu_offload(", "disk_offload(",
-        "load_checkpoint_and_dispatch(",
+        "device_map=", ("load_in_8bit", "from_pretrained"), "dispatch_model(", "cpu_offload(",
+        "disk_offload(", "load_checkpoint_and_dispatch(",
     )  # fmt: skip
 
     bad = (
@@ -82,6 +82,24 @@ def run(pipe, prompt, device):
     return pipe(prompt)
 """,
             lines=(3,),
+        ),
+        Bad(
+            """\
+from transformers import AutoModelForCausalLM
+
+def load(name, device, load_in_8bit=False):
+    return AutoModelForCausalLM.from_pretrained(name, load_in_8bit=load_in_8bit).to(device)
+""",
+            lines=(4,),
+            instead="""\
+from transformers import AutoModelForCausalLM
+
+def load(name, device, load_in_8bit=False):
+    model = AutoModelForCausalLM.from_pretrained(name, load_in_8bit=load_in_8bit)
+    if not load_in_8bit:
+        model.to(device)
+    return model
+""",
         ),
     )
     good = (
@@ -147,7 +165,10 @@ def load(cls, name, device):
                 module,
                 moved.call,
                 f"the weights of `{moved.name}` already have their places: this move is refused if "
-                "any is offloaded, and otherwise undoes the map",
+                "any is offloaded, and otherwise undoes the map"
+                if not is_quantized(moved.placed)
+                else f"the weights of `{moved.name}` are quantized, or may be: a model that was "
+                "loaded in 8 bit cannot be moved",
                 severity=Severity.WARNING,
                 trail=[(moved.placed, "they are placed here")],
             )

@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._device_values import is_device
+from tensortrail.rules.devices._forms import is_tested, made_device
+from tensortrail.rules.shared.sentences import one_line
+
+_NUMBERED = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "mlu", "musa"})
+"""Devices of which a tensor always names the number: `cuda:0`, never `cuda`."""
+_OF_TEXTS = frozenset(
+    "startswith endswith split rsplit partition lower upper strip replace removeprefix".split()
+)
+_AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast"})
+_SETTINGS = re.compile(r"self|cls|.*(arg|conf|cfg|opt|setting|param|flag|hp)s?.*", re.I)
+"""Owners of a `device` that is often a text."""
+
+
+class DeviceTakenForText(Rule):
+    r"""A torch.device is used as its name, or as the name of its type.
+
+    ## What it does
+    Flags `"cpu" in t.device` and methods of a text, such as `t.device.startswith("cuda")`;
+    `torch.autocast(model.device)`, which takes the type of a device; `str(t.device) == "cuda"`;
+    and a type that is compared with what no type is: `t.device.type == "cuda:0"`, `"gpu"`.
+    A device is known by what it is a device of: a tensor, a parameter, `torch.device(...)`.
+    Arguments and settings may be texts, and are not flagged.
+
+    ## Why is this bad?
+    A torch.device is no text: `in` raises a TypeError, its methods an AttributeError, and autocast
+    a ValueError. The text of the device of a tensor has a number, `cuda:0`, which is equal to no
+    `"cuda"`: the branch is never taken.
+
+    ## Fix safety
+    Unsafe: a branch runs that never did.
+
+    ## References
+    - mosaicml/llm-foundry pull request 302
+    - volcengine/verl pull request 1909
+    - lucidrains/vector-quantize-pytorch, "fix mps detection"
+    """
+
+    code = "DEV573"
+    name = "device-taken-for-text"
+    severity = Severity.ERROR
+    triggers = (
+        (" in ", "device"),
+        ("str(", ".device"),
+        ("autocast", "device"),
+        (".device.", "\""),
+        (".device.", "'"),
+        (".type", "cuda:"),
+        (".type", "gpu"),
+    )  # fmt: skip
+    bad = (
+        Bad(
+            """\
+def place(model):
+    first = next(model.parameters()).device
+    return "cpu" if "cpu" in first else "cuda"
+""",
+            lines=(3,),
+            fixed="""\
+def place(model):
+    first = next(model.parameters()).device
+    return "cpu" if "cpu" in str(first) else "cuda"
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def blend(old: torch.Tensor, new, decay):
+    if str(old.device) == "mps":
+        return old * decay + new * (1 - decay)
+    return old.lerp_(new, 1 - decay)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def blend(old: torch.Tensor, new, decay):
+    if old.device.type == "mps":
+        return old * decay + new * (1 - decay)
+    return old.lerp_(new, 1 - decay)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def answer(model, ids):
+    with torch.autocast(model.device, torch.bfloat16):
+        return model.generate(ids)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def answer(model, ids):
+    with torch.autocast(model.device.type, torch.bfloat16):
+        return model.generate(ids)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def check(x: torch.Tensor):
+    if not x.device.startswith("cuda"):
+        raise ValueError("a GPU is needed")
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def check(x: torch.Tensor):
+    if not str(x.device).startswith("cuda"):
+        raise ValueError("a GPU is needed")
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def is_first(x: torch.Tensor):
+    return x.device.type == "gpu" or x.device.type == "cuda:0"
+""",
+            lines=(4,),
+            instead="""\
+import torch
+
+def is_first(x: torch.Tensor):
+    return x.device == torch.device("cuda", 0)
+""",
+        ),
+    )
+    good = (
+        Good("def f(device):\n    return 'cpu' in device or device.startswith('cuda')\n"),
+        Good("import torch\n\ndef f(x: torch.Tensor):\n    return 'cpu' in str(x.device)\n"),
+        Good("import torch\n\ndef f(x: torch.Tensor):\n    return str(x.device) == 'cpu'\n"),
+        Good("import torch\n\ndef f(x: torch.Tensor):\n    return str(x.device) == 'cuda:1'\n"),
+        Good("import torch\n\ndef f(device):\n    return str(torch.device(device)) == 'cuda'\n"),
+        Good("import torch\n\ndef f(x: torch.Tensor):\n    return torch.autocast(x.device.type)\n"),
+        Good("import torch\n\ndef f(args):\n    return torch.autocast(args.device)\n"),
+        Good(
+            """\
+import torch
+
+def f(device: torch.device = "cuda"):
+    return torch.autocast(device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def f(x: torch.Tensor):
+    devices = {x.device: x}
+    return x.device in devices or x.device.type.startswith("cuda")
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def f(model):
+    kind = model.device
+    if isinstance(kind, torch.device):
+        kind = kind.type
+    return torch.autocast(kind)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for compare in module.nodes(ast.Compare):
+            if len(compare.ops) == 1:
+                yield from self._compared(module, compare)
+        for call in module.nodes(ast.Call):
+            yield from self._method(module, call)
+            yield from self._autocast(module, call)
+
+    def _compared(self, module: Module, compare: ast.Compare) -> Iterator[Finding]:
+        left, operation, right = compare.left, compare.ops[0], compare.comparators[0]
+        if isinstance(operation, (ast.In, ast.NotIn)):
+            if _text(module, left) is not None and _is_known(module, right):
+                shown = one_line(module, right)
+                edit = module.replace(right, f"str({module.text(right)})")
+                yield self._raises(module, compare, f"`{shown}` is a torch.device, and `in` of it "
+                                   "raises a TypeError", module.fix("look into its text",
+                                   Safety.UNSAFE, edit))  # fmt: skip
+        elif isinstance(operation, (ast.Eq, ast.NotEq)):
+            for node, other in ((left, right), (right, left)):
+                text = _text(module, other)
+                if text is not None:
+                    yield from self._equal(module, compare, node, text)
+
+    def _equal(
+        self, module: Module, compare: ast.Compare, node: ast.expr, text: str
+    ) -> Iterator[Finding]:
+        always = "never" if isinstance(compare.ops[0], ast.Eq) else "always"
+        device = _made_a_text(module, node)
+        if device is not None and text in _NUMBERED and _is_of_a_tensor(module, device):
+            shown = module.text(device)
+            edit = module.replace(node, f"{shown}.type")
+            yield self.finding(
+                module,
+                compare,
+                f"the text of the device of a tensor has a number, `{text}:0`: this is {always} "
+                "true",
+                fixes=[module.fix("compare the type", Safety.UNSAFE, edit)],
+            )
+        if _is_no_type(text) and _is_type_of_a_device(module, node):
+            yield self.finding(
+                module,
+                compare,
+                f'no type of a device is called "{text}": this is {always} true',
+            )
+
+    def _method(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        func = call.func
+        if not isinstance(func, ast.Attribute) or func.attr not in _OF_TEXTS:
+            return
+        if _is_known(module, func.value) and not is_tested(module, call):
+            shown = one_line(module, func.value)
+            edit = module.replace(func.value, f"str({module.text(func.value)})")
+            yield self._raises(
+                module,
+                call,
+                f"`{shown}` is a torch.device, which has no `{func.attr}`",
+                module.fix("ask its text", Safety.UNSAFE, edit),
+            )
+
+    def _autocast(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        if module.qualified(call.func) not in _AUTOCASTS:
+            return
+        given = module.argument(call, 0, "device_type")
+        if given is None or is_tested(module, call):
+            return
+        certain = _is_known(module, given)
+        if certain or _is_of_an_object(module, given):
+            edit = module.replace(given, f"{module.text(given)}.type")
+            yield self._raises(
+                module,
+                given,
+                f"`{one_line(module, given)}` is a torch.device, and autocast takes the type of "
+                "one, a text",
+                module.fix("give the type", Safety.UNSAFE, edit),
+                None if certain else Severity.WARNING,
+            )
+
+    def _raises(
+        self,
+        module: Module,
+        node: ast.expr,
+        message: str,
+        fix: Fix | None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        sure = Confidence.HIGH if severity is None else Confidence.MEDIUM
+        return self.finding(module, node, message, severity=severity, confidence=sure, fixes=[fix])
+
+
+def _text(module: Module, node: ast.expr) -> str | None:
+    said: object = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(node, ast.Name):
+        said = module.value_of(node).constant
+    return said if isinstance(said, str) else None
+
+
+def _made_a_text(module: Module, node: ast.expr) -> ast.expr | None:
+    """`d` of `str(d)`, and of a name for it."""
+    origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    call = origins[0] if len(origins) == 1 else None
+    named = isinstance(call, ast.Call) and getattr(call.func, "id", "") == "str"
+    return call.args[0] if named and isinstance(call, ast.Call) and len(call.args) == 1 else None
+
+
+def _is_no_type(text: str) -> bool:
+    kind, _, number = text.partition(":")
+    return (kind in _NUMBERED and number.isdigit()) or text.lower() == "gpu"
+
+
+def _is_type_of_a_device(module: Module, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Attribute) or node.attr != "type":
+        return False
+    return _is_known(module, node.value) or module.text(node.value).endswith(".device")
+
+
+def _is_known(module: Module, node: ast.expr) -> bool:
+    """A device on every path: made as one, or asked of what has one. An argument, and what is
+    annotated as a device, may be a text."""
+    sources = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    return bool(sources) and all(
+        made_device(module, each) is not None
+        or (isinstance(each, ast.Attribute) and is_device(module, each))
+        for each in sources
+    )
+
+
+def _is_of_a_tensor(module: Module, node: ast.expr) -> bool:
+    """`t.device`, which has a number; not one that was made, or given."""
+    sources = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    return bool(sources) and all(
+        isinstance(each, ast.Attribute) and each.attr == "device" and is_device(module, each)
+        for each in sources
+    )
+
+
+def _is_of_an_object(module: Module, node: ast.expr) -> bool:
+    """`model.device`, `trainer.accelerator.device`; the `device` of settings may be a text."""
+    sources = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    return bool(sources) and all(
+        isinstance(each, ast.Attribute)
+        and each.attr == "device"
+        and isinstance(each.value, (ast.Name, ast.Attribute))
+        and not _SETTINGS.fullmatch(module.text(each.value).rpartition(".")[2])
+        for each in sources
+    )
