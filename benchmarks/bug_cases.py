@@ -58,6 +58,7 @@ def arguments() -> argparse.Namespace:
     add("--class", dest="kind", help="cases of this class only")
     add("--project", help="cases of this repository only")
     add("--id", help="one case only")
+    add("--part", choices=("tuning", "aside"), help="cases of this part only, of a file that tells")
     add("--all", action="store_true", help="with rules that are off by default")
     add("--only-bugs", action="store_true", help="without the look-alikes")
     add("--jobs", type=int, default=1)
@@ -66,8 +67,13 @@ def arguments() -> argparse.Namespace:
 
 
 def wanted(case: Case, options: argparse.Namespace) -> bool:
-    asked = ((options.kind, "class"), (options.project, "repository"), (options.id, "id"))
-    return all(value is None or value in case[key] for value, key in asked)
+    asked = (
+        (options.kind, "class"),
+        (options.project, "repository"),
+        (options.id, "id"),
+        (options.part, "part"),
+    )
+    return all(value is None or value in case.get(key, "") for value, key in asked)
 
 
 def read(file: Path) -> list[Case]:
