@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final, Protocol
@@ -13,6 +12,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import Focus
+from tensortrail.tracer.events.of_thread import OfThread
 from tensortrail.tracer.events.op_names import op_name
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.module_tensors import owned
@@ -35,43 +35,12 @@ from tensortrail.tracer.trail.writer import TrailWriter
 FREE = CODE[Did.FREE]
 BY_HOOKS = {Did.MOVE, Did.COPY, Did.SWAP, Did.LOAD}
 """What hooks of libraries do to weights; such events say which hook it was."""
-FORK = "fork"
-
-
 Run = Callable[[], None]
 
 
 class MayStop(Protocol):
     def ask(self, code: str, evidence: str = "") -> None:
         """Stop the program if the rule has a finding at the user's line, with that evidence."""
-
-
-class OfThread(threading.local):
-    """What is known of the running thread."""
-
-    def __init__(self) -> None:
-        self.name = _thread_name()
-        self.phases: list[str] = []
-        self.base = "run"
-        self.context = -1
-        self.started_by: Place | None = None
-        """The site that started the thread: the user's line behind what only libraries do here."""
-        self.inside_module = 0
-        self.mode: Any = None
-        """The mode that records this thread."""
-        self.lower: Any = None
-        """The mode of simulated devices below it."""
-        self.child = FORK
-        """What the next forked child is called."""
-        self.library_hook = ""
-        """The hook of a library that runs, and on which module."""
-
-
-def _thread_name() -> str:
-    """`current_thread()` would give threads that Python did not start a place among its own."""
-    own = threading.get_ident()
-    found = (each.name for each in threading.enumerate() if each.ident == own)
-    return next(found, f"thread {threading.get_native_id()}")
 
 
 class Recorder:
@@ -230,7 +199,7 @@ class Recorder:
         did: Did,
         entry: Entry | None = None,
         other: Entry | None = None,
-        op: str = "",
+        op: Any = "",
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         """As `note`, at a place that was remembered."""
@@ -243,9 +212,9 @@ class Recorder:
         self._looks += 1
         return holders(entries) if self._looks <= MOST_LOOKS else []
 
-    def often(self, did: Did, op: Any, most: int = 3) -> bool:
-        """Whether this kind of event was noted at this place `most` times already."""
-        key = (CODE[did] * 100_000 + self.op(op), self.site(sys._getframe(1)))
+    def often(self, did: Did, op: Any, most: int = 3, site: int = 0) -> bool:
+        """Whether this kind of event was noted `most` times already, at this place or that site."""
+        key = (CODE[did] * 100_000 + self.op(op), site or self.site(sys._getframe(1)))
         count = self._counts.get(key, 0)
         if count < most:
             self._counts[key] = count + 1
@@ -356,8 +325,11 @@ class Recorder:
     def name_module(self, module: torch.nn.Module, root: str = "") -> list[Entry]:
         """Parameters and buffers are called by their path in the module from now on. Gives their
         storages."""
+        return self.name_tensors(owned(module, root or self.models.of(module)))
+
+    def name_tensors(self, tensors: Iterable[tuple[str, Any]]) -> list[Entry]:
         found: dict[int, Entry] = {}
-        for name, tensor in owned(module, root or self.models.of(module)):
+        for name, tensor in tensors:
             for entry in self.storages.entries(tensor):
                 self.storages.name(entry, name)
                 found[entry.number] = entry

@@ -13,7 +13,8 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.audit.audit import AT_THE_END, Audit
 from tensortrail.tracer.events.focus import Focus
 from tensortrail.tracer.events.names_at_end import name_what_lives
-from tensortrail.tracer.events.recorder import FORK, Recorder
+from tensortrail.tracer.events.of_thread import FORK
+from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks import all_hooks
 from tensortrail.tracer.noticing.last_writers import LastWriters
 from tensortrail.tracer.noticing.written_checkpoints import Judge, WrittenCheckpoints

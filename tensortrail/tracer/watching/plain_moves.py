@@ -14,7 +14,13 @@ from torch import Tensor
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.trail.layout import CODE
-from tensortrail.tracer.watching.watched_functions import MOVES, Args, Kwargs, is_non_blocking
+from tensortrail.tracer.watching.watched_functions import (
+    MOVES,
+    Args,
+    Kwargs,
+    asks_device,
+    is_non_blocking,
+)
 
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Recorder
@@ -23,34 +29,43 @@ MOVE, COPY = CODE[Did.MOVE], CODE[Did.COPY]
 PIN_MEMORY = Tensor.pin_memory
 
 
+Pair = tuple[Entry, Entry]
+"""The storage that values were in, and the one they are in now."""
+
+
 def moved(
-    recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, made: Any, frame: FrameType
-) -> None:
-    """`func`, called in this frame on a plain tensor, gave `made`."""
+    recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, made: Any, at: FrameType | int
+) -> Pair | None:
+    """`func`, called in this frame or at this site on a plain tensor, gave `made`. Gives the
+    storages, if it made a plain tensor."""
     storages, tensor = recorder.storages, args[0]
-    pair = storages.pair(tensor, made) if made is not tensor else None
+    if made is tensor:
+        _asked(recorder, func, args, kwargs, at)
+        return None
+    pair = storages.pair(tensor, made)
     if pair is None:
         MOVES.after(recorder, func, args, kwargs, storages.entries(tensor), made)
-        return
+        return None
     old, new = pair
     if old.device != new.device or func is PIN_MEMORY:
         blocking = not ((kwargs or len(args) > 2) and is_non_blocking(func, args, kwargs))
-        _note(recorder, MOVE, func, pair, frame, None if blocking else {"non_blocking": True})
+        note_pair(recorder, MOVE, func, pair, at, None if blocking else {"non_blocking": True})
     elif old.name and new is not old:
-        _note(recorder, COPY, func, pair, frame, None)
+        note_pair(recorder, COPY, func, pair, at)
     if recorder.loads.some:
         recorder.loads.copied(old, new)
     if not recorder.alert:
         recorder.changed()
+    return pair
 
 
-def _note(
+def note_pair(
     recorder: Recorder,
     code: int,
     func: Any,
-    pair: tuple[Entry, Entry],
-    frame: FrameType,
-    facts: dict[str, Any] | None,
+    pair: Pair,
+    at: FrameType | int,
+    facts: dict[str, Any] | None = None,
 ) -> None:
     if not recorder.active:
         return
@@ -58,7 +73,23 @@ def _note(
     if acting := local.library_hook:
         facts = {**(facts or {}), "hook": acting}
     context = local.context if local.context >= 0 else recorder.context()
-    known = recorder.sites.get((id(frame.f_code), frame.f_lasti))
-    site = known[0] if known is not None else recorder.site(frame)
-    numbers = pair[1].number, pair[0].number
-    recorder.writer.event(code, context, site, *numbers, recorder.op(func), facts)
+    site, op = _site(recorder, at), recorder.op(func)
+    recorder.writer.event(code, context, site, pair[1].number, pair[0].number, op, facts)
+
+
+def _asked(recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, at: FrameType | int) -> None:
+    """Nothing had to move. A storage that was never met is told of all the same."""
+    entry = recorder.storages.entry(args[0])
+    acting = recorder.of_thread.library_hook
+    if entry is None or acting or not asks_device(func, args, kwargs):
+        return
+    site = _site(recorder, at)
+    if not recorder.often(Did.ASKED, func, site=site):
+        recorder.note_at(site, Did.ASKED, entry, op=func)
+
+
+def _site(recorder: Recorder, at: FrameType | int) -> int:
+    if isinstance(at, int):
+        return at
+    known = recorder.sites.get((id(at.f_code), at.f_lasti))
+    return known[0] if known is not None else recorder.site(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,9 +18,12 @@ from tensortrail.tracer.hooks.torch.plain_attributes import (
     lies_on,
     plain_devices,
 )
-from tensortrail.tracer.identity.module_tensors import owned
+from tensortrail.tracer.identity.module_tensors import Slot, owned, slots
 from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.patching.mode_stack import stepped_aside
 from tensortrail.tracer.patching.patches import Around, Patches
+from tensortrail.tracer.watching.mode import TrailMode
+from tensortrail.tracer.watching.moved_parameters import seen_by_hand
 
 LIBRARY = "torch"
 
@@ -35,23 +39,38 @@ def _applying(recorder: Recorder) -> Around:
         local = recorder.of_thread
         if local.inside_module:
             return original(module, *args, **kwargs)
-        before = recorder.guarded(_look, module) or []
+        found = recorder.guarded(_look, module) or []
+        before = recorder.guarded(_named, found) or []
+        seen = None
+        if len(args) == 1 and not kwargs:
+            seen = recorder.guarded(seen_by_hand, module, found, args[0])
         local.inside_module += 1
         try:
-            return original(module, *args, **kwargs)
+            if seen is None:
+                return original(module, *args, **kwargs)
+            with stepped_aside(TrailMode):
+                return original(module, seen)
         finally:
             local.inside_module -= 1
-            recorder.guarded(_applied, module, before, args[0] if args else None)
+            move = args[0] if args else None
+            recorder.guarded(_applied, module, before, move, None if seen is None else found)
 
     return around
 
 
-def _look(recorder: Recorder, module: Module) -> list[Entry]:
-    return recorder.name_module(module)
+def _look(recorder: Recorder, module: Module) -> list[Slot]:
+    return list(slots(module, recorder.models.of(module)))
 
 
-def _applied(recorder: Recorder, module: Module, before: list[Entry], move: Any) -> None:
-    after = recorder.name_module(module)
+def _named(recorder: Recorder, found: Sequence[Slot]) -> list[Entry]:
+    return recorder.name_tensors((name, tensors[key]) for name, tensors, key in found)
+
+
+def _applied(
+    recorder: Recorder, module: Module, before: list[Entry], move: Any, found: list[Slot] | None
+) -> None:
+    """`found` tells where its tensors are, if that cannot have changed."""
+    after = recorder.name_module(module) if found is None else _named(recorder, found)
     was, now = bytes_by_device(before), bytes_by_device(after)
     if was != now:
         more = {} if recorder.of_thread.library_hook else moved_by_hand(recorder, module)

@@ -7,7 +7,8 @@ import os
 from multiprocessing import process, util
 from typing import Any
 
-from tensortrail.tracer.events.recorder import FORK, Recorder
+from tensortrail.tracer.events.of_thread import FORK
+from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "multiprocessing.process"

@@ -1,0 +1,91 @@
+"""The tensors of a module that is moved are seen where `Module._apply` hands each to the function
+that moves it. The mode is off meanwhile: it would see some seven calls a parameter, and act on two.
+
+Only where torch itself moves plain tensors; all else is left to the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.module_tensors import Slot
+from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.trail.layout import CODE
+from tensortrail.tracer.watching.plain_moves import moved, note_pair
+
+MOVERS = {
+    "Module.to.<locals>.convert": (Tensor.to, ("device", "dtype", "non_blocking")),
+    "Module.cuda.<locals>.<lambda>": (Tensor.cuda, ("device",)),
+    "Module.cpu.<locals>.<lambda>": (Tensor.cpu, ()),
+}
+"""The functions that torch gives to `_apply`: what each calls, with which of its variables."""
+SWAP, SET_DATA = CODE[Did.SWAP], Tensor.data.__set__
+Move = Callable[[Any], Any]
+
+
+def _moves_plain_tensors(
+    recorder: Recorder, module: Module, slots: Sequence[Slot], move: Any
+) -> bool:
+    """Whether `module._apply(move)` does what torch's own does, to nothing but plain tensors."""
+    return (
+        recorder.short_ways
+        and recorder.of_thread.lower is None
+        and torch._C._len_torch_function_stack() == 1
+        and getattr(move, "__module__", "") == Module.__module__
+        and move.__qualname__ in MOVERS
+        and not torch.__future__.get_swap_module_params_on_conversion()
+        and not torch.__future__.get_overwrite_module_params_on_conversion()
+        and all(type(tensors[key]) in PLAIN for _, tensors, key in slots)
+        and all(_applies_as_torch(each) for each in module.modules())
+    )
+
+
+def _applies_as_torch(module: Module) -> bool:
+    return type(module)._apply is Module._apply and "_apply" not in vars(module)
+
+
+def seen_by_hand(
+    recorder: Recorder, module: Module, slots: Sequence[Slot], move: Any
+) -> Move | None:
+    """What `_apply` is to be given in place of the move, with the mode off; None where the mode
+    has to see what happens."""
+    if not _moves_plain_tensors(recorder, module, slots, move):
+        return None
+    func, names = MOVERS[move.__qualname__]
+    cells = zip(move.__code__.co_freevars, move.__closure__ or (), strict=True)
+    known = {name: cell.cell_contents for name, cell in cells}
+    if not known.keys() >= {*names}:
+        return None
+    given = tuple(known[name] for name in names)
+    buffers = {id(each) for part in module.modules() for each in part._buffers.values()}
+    site = recorder.site_here()
+
+    def note(recorder: Recorder, tensor: Any, made: Any) -> None:
+        pair = moved(recorder, func, (tensor, *given), {}, made, site)
+        if pair is None or pair[0] is pair[1] or id(tensor) in buffers:
+            return
+        if torch._has_compatible_shallow_copy_type(tensor, made):  # the parameter takes the bytes
+            old, new = pair
+            if old.name:
+                recorder.storages.name(new, old.name)
+            note_pair(recorder, SWAP, SET_DATA, pair, site)
+
+    def seen(tensor: Any) -> Any:
+        try:
+            made = move(tensor)
+        except Exception as error:
+            # Of an error that torch words anew, the one from the tensor itself.
+            first = error.__context__ if error.__suppress_context__ else error
+            first = first if isinstance(first, Exception) else error
+            recorder.failures.saw(func, (tensor, *given), {}, first)
+            raise
+        recorder.guarded(note, tensor, made)
+        return made
+
+    return seen
