@@ -100,8 +100,9 @@ class Customs:
         value than False or None; a string of the name counts, as `setattr` takes one."""
         key = folder, attribute
         if key not in self._set:
-            given = gives_value(attribute)
-            self._set[key] = any(given.search(text) for text in self._texts_of(folder).values())
+            given, name = gives_value(attribute), attribute.encode()
+            texts = self._texts_of(folder).values()
+            self._set[key] = any(name in text and given.search(text) for text in texts)
         return self._set[key]
 
     def _texts_of(self, folder: Path) -> dict[str, bytes]:

@@ -138,10 +138,13 @@ def train(model, data, device):
         if in_tests(module):
             return
         for function in functions(module):
-            calls = [each for each in module.nodes(ast.Call, function) if _takes_gpu(module, each)]
-            for call in calls:
-                at_hand = _at_hand(module, function, call)
-                if at_hand and module.function_of(call) is function:
+            parameter = device_parameter(module, function)
+            bound = [] if parameter is not None else _bound(module, function)
+            for call in module.nodes(ast.Call, function) if parameter or bound else ():
+                if module.function_of(call) is not function or not _takes_gpu(module, call):
+                    continue
+                at_hand = parameter.arg if parameter else _known(module, bound, call)
+                if at_hand:
                     yield self._found(module, call, at_hand)
 
     def _found(self, module: Module, call: ast.Call, at_hand: str) -> Finding:
@@ -167,19 +170,20 @@ def _takes_gpu(module: Module, call: ast.Call) -> bool:
     )
 
 
-def _at_hand(module: Module, function: FunctionNode, call: ast.Call) -> str:
-    """The parameter, or a variable `device` that is bound before the call and is no GPU by its
-    text; "" if there is none."""
-    parameter = device_parameter(module, function)
-    if parameter is not None:
-        return parameter.arg
-    bound = [
-        each.value
+def _bound(module: Module, function: FunctionNode) -> list[ast.Assign]:
+    """Where the function binds a variable `device`."""
+    return [
+        each
         for each in module.nodes(ast.Assign, function)
         for target in each.targets
-        if isinstance(target, ast.Name) and target.id == "device" and _is_before(each, call)
+        if isinstance(target, ast.Name) and target.id == "device"
     ]
-    known = bound and not any(is_cuda_literal(module, each) for each in bound)
+
+
+def _known(module: Module, bound: list[ast.Assign], call: ast.Call) -> str:
+    """"device", if it is bound before the call and is no GPU by its text."""
+    values = [each.value for each in bound if _is_before(each, call)]
+    known = values and not any(is_cuda_literal(module, each) for each in values)
     return "device" if known else ""
 
 

@@ -178,6 +178,8 @@ def _may_be_such(module: Module) -> bool:
     for test in module.nodes(ast.Compare) if listed else ():
         if isinstance(test.left, ast.Name) and test.left.id in listed and _of_none(test):
             return True
+    if not any(map(_waits, module.nodes(ast.Call))):
+        return False
     empty = [each for each in module.nodes(ast.Assign) if _is_empty(each.value)]
     flags = {t.attr for each in empty for t in each.targets if isinstance(t, ast.Attribute)}
     read = (e.attr for e in module.nodes(ast.Attribute) if isinstance(e.ctx, ast.Load))
