@@ -37,6 +37,12 @@ class Module(Protocol):
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
         """Every node of that type in source order, in the file or strictly below `inside`."""
 
+    def uses(self, name: str, inside: ast.AST | None = None) -> Sequence[ast.Name]:
+        """Every use of that name, as `nodes` gives them."""
+
+    def members(self, name: str, inside: ast.AST | None = None) -> Sequence[ast.Attribute]:
+        """Every `x.name`, as `nodes` gives them."""
+
     def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]:
         """Calls of these functions. A dotted name ("torch.save") must be the resolved name;
         a bare one ("deallocate_module", "data_ptr") the last part of it, methods included."""
@@ -128,6 +134,9 @@ class Module(Protocol):
     def is_set_in_project(self, attribute: str) -> bool:
         """Somewhere in the package an attribute of that name may get another value than False or
         None, on whatever object."""
+
+    def is_of_project(self, call: ast.Call) -> bool:
+        """What is called is a function or class of the project, by its name: no method."""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;

@@ -89,8 +89,8 @@ class Customs:
         if folder not in self._defaults:
             self._defaults[folder] = None
             for path, text in self._texts_of(folder).items():
-                found = _MAKES_GPU_DEFAULT.search(text)
-                if found is not None:
+                found = b"set_default_" in text and _MAKES_GPU_DEFAULT.search(text)
+                if found:
                     self._defaults[folder] = path, text.count(b"\n", 0, found.start()) + 1
                     break
         return self._defaults[folder]

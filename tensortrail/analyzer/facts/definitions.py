@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,18 +48,20 @@ class _Answer:
 class _Contents:
     """The names that a file defines and imports."""
 
-    def __init__(self, file: ProjectFile) -> None:
+    def __init__(self, file: ProjectFile, defined: Container[str]) -> None:
         self._module, self._names = file.name, file.names
-        self._defined = frozenset(file.tree.definitions)
+        self._defined = defined
 
     def defines(self, name: str) -> bool:
         return name in self._defined
 
-    def elsewhere(self, name: str) -> list[str]:
+    def elsewhere(self, name: str) -> Iterator[str]:
         """What the name may stand for, if it is imported."""
         imported = self._names.resolve(name)
-        found = [imported] if imported not in (name, f"{self._module}.{name}") else []
-        return found + [f"{star}.{name}" for star in self._names.stars]
+        if imported not in (name, f"{self._module}.{name}"):
+            yield imported
+        for star in self._names.stars:
+            yield f"{star}.{name}"
 
 
 class Definitions:
@@ -168,23 +170,38 @@ class Definitions:
 
     def _gone(self, asking: ProjectFile, dotted: str) -> Way:
         seen: set[tuple[str, str]] = set()
-        names = [dotted]
-        while names and len(seen) < _PLACES:
-            found = self._file_of(asking, names.pop(0))
+        todo: list[Iterable[str]] = [[dotted]]
+        for name in _all_of(todo):
+            found = self._file_of(asking, name)
             if found is None or found in seen:
                 continue
             seen.add(found)
             path, rest = found
-            contents = self._contents_of(path) if path != asking.path else _Contents(asking)
-            if contents is None:
-                continue
-            if contents.defines(rest):
+            contents = self._contents_of(path) if path != asking.path else _own(asking)
+            if contents is not None and contents.defines(rest):
                 return Way(path, rest, frozenset(path for path, _ in seen))
-            names += contents.elsewhere(rest)
+            if len(seen) >= _PLACES:
+                break
+            todo += [contents.elsewhere(rest)] if contents is not None else []
         return Way("", "", frozenset(path for path, _ in seen))
 
     def _contents_of(self, path: str) -> _Contents | None:
         if path not in self._contents:
             module = self._opened(path)
-            self._contents[path] = _Contents(module) if module is not None else None
+            self._contents[path] = _lasting(module) if module is not None else None
         return self._contents[path]
+
+
+def _own(file: ProjectFile) -> _Contents:
+    return _Contents(file, file.tree.definitions)
+
+
+def _lasting(file: ProjectFile) -> _Contents:
+    """Without the nodes, which would keep the tree."""
+    return _Contents(file, frozenset(file.tree.definitions))
+
+
+def _all_of(todo: list[Iterable[str]]) -> Iterator[str]:
+    """The names of all of them, also of those that are added meanwhile."""
+    for names in todo:
+        yield from names

@@ -51,10 +51,14 @@ class AsksForProjectCalls:
     def _passed_here(self, tree: Tree, root: ast.AST) -> Counter[tuple[bytes, bytes]]:
         return Counter(passed_in(cast("ProjectFile", self).source.data))
 
+    def is_of_project(self, call: ast.Call) -> bool:
+        file = cast("ProjectFile", self)
+        return signatures.is_defined(file, file.qualified(call.func))
+
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)
         dotted = file.qualified(call.func)
-        if not signatures.is_defined(file, dotted):
+        if not self.is_of_project(call):
             return ()
         customs = file.project.customs
         own = customs.calls_in_file(file.path, file.source.data, dotted)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import TypeVar, cast
 
 from tensortrail.analyzer.reading.source import Source
 from tensortrail.analyzer.syntax.evaluation import targets_last
+from tensortrail.analyzer.syntax.name_index import NameIndex
 from tensortrail.analyzer.syntax.names import Names, dotted_name
 from tensortrail.analyzer.syntax.shadows import Shadows, is_shadowed, shadows
 from tensortrail.analyzer.syntax.tree import Tree
@@ -38,6 +40,20 @@ class Structure:
 
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
         return self.tree.nodes(kind, inside)
+
+    def uses(self, name: str, inside: ast.AST | None = None) -> Sequence[ast.Name]:
+        return self._uses.named(name, *self.tree.numbers(ast.Name, inside))
+
+    def members(self, name: str, inside: ast.AST | None = None) -> Sequence[ast.Attribute]:
+        return self._members.named(name, *self.tree.numbers(ast.Attribute, inside))
+
+    @cached_property
+    def _uses(self) -> NameIndex[ast.Name]:
+        return NameIndex(self.tree.nodes(ast.Name), attrgetter("id"))
+
+    @cached_property
+    def _members(self) -> NameIndex[ast.Attribute]:
+        return NameIndex(self.tree.nodes(ast.Attribute), attrgetter("attr"))
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self.tree.parent(node)

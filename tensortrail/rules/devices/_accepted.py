@@ -29,14 +29,17 @@ _UNTYPED = ("Tensor",)
 def accepting(
     module: Module, function: FunctionNode, name: str, in_project: int = 0, layers: bool = False
 ) -> Iterator[ast.Call]:
-    """Calls of the function itself that accept the argument and are not given it, where so many
-    calls of the package pass it to what has the same name; layers of torch too, if asked for."""
+    """Calls of the function itself that accept the argument and are not given it. `in_project`:
+    those of functions of the package, where so many calls pass it to what has the same name.
+    Layers of torch too, if asked for."""
     for call in module.nodes(ast.Call, function):
         if module.function_of(call) is not function or name in named(call):
             continue
+        if may_be_given_anything(call):
+            continue
         if in_project and module.passed_in_project(call, name) < in_project:
             continue
-        if may_be_given_anything(call):
+        if in_project and not module.is_of_project(call):
             continue
         if accepts(module, call, name) or (layers and is_weighted_layer(module, call)):
             yield call
@@ -83,24 +86,19 @@ def optional(function: FunctionNode) -> set[str]:
 
 
 def is_read(module: Module, function: FunctionNode, name: str) -> bool:
-    return any(
-        each.id == name and isinstance(each.ctx, (ast.Load, ast.Del))
-        for each in module.nodes(ast.Name, function)
-    )
+    return any(isinstance(each.ctx, (ast.Load, ast.Del)) for each in module.uses(name, function))
 
 
 def device_at_hand(module: Module, function: FunctionNode) -> str:
     """How the function can say a device: "device", "self.device", "x.device"; "" if it cannot."""
-    names = [each.arg for each in parameters(function)]
-    names += [
-        each.id for each in module.nodes(ast.Name, function) if isinstance(each.ctx, ast.Store)
-    ]
-    for name in names:
-        if name == "device":
-            return name
-    texts = (module.text(each) for each in module.nodes(ast.Attribute, function))
-    own = next((each for each in texts if each in _OWN), "")
-    return own or _given_to_others(module, function) or _asked(module, function)
+    bound = any(isinstance(each.ctx, ast.Store) for each in module.uses("device", function))
+    if bound or any(each.arg == "device" for each in parameters(function)):
+        return "device"
+    members = (*module.members("device", function), *module.members("_device", function))
+    own = [each for each in members if module.text(each) in _OWN]
+    if own:
+        return module.text(min(own, key=lambda each: (each.lineno, each.col_offset)))
+    return _given_to_others(module, function) or _asked(module, function)
 
 
 def _given_to_others(module: Module, function: FunctionNode) -> str:
@@ -115,7 +113,7 @@ def _given_to_others(module: Module, function: FunctionNode) -> str:
 def _asked(module: Module, function: FunctionNode) -> str:
     """`x.device` of an argument, which the function reads for something else."""
     names = {each.arg for each in parameters(function)} - {"self", "cls"}
-    for node in module.nodes(ast.Attribute, function):
-        if node.attr == "device" and isinstance(node.value, ast.Name) and node.value.id in names:
+    for node in module.members("device", function):
+        if isinstance(node.value, ast.Name) and node.value.id in names:
             return module.text(node)
     return ""

@@ -81,8 +81,22 @@ def _named_device(module: Module, node: ast.expr) -> ast.expr:
 
 def _is_global(module: Module, node: ast.expr) -> bool:
     """A name of the file, or one that it imports."""
+    if isinstance(node, ast.Name) and _is_bound_around(module, node):
+        return False
     origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
     return all(module.function_of(each) is None for each in origins)
+
+
+def _is_bound_around(module: Module, name: ast.Name) -> bool:
+    """A function around it has a variable or an argument of that name."""
+    function = module.function_of(name)
+    while function is not None:
+        given = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+        stored = (isinstance(each.ctx, ast.Store) for each in module.uses(name.id, function))
+        if any(stored) or any(each.arg == name.id for each in given):
+            return True
+        function = module.function_of(function)
+    return False
 
 
 def device_read(module: Module, inside: ast.AST) -> Iterator[ast.Attribute]:
@@ -113,8 +127,9 @@ def at_hand_in(module: Module, function: FunctionNode) -> ast.AST | None:
         return parameter
     for node in module.nodes(ast.Attribute, function):
         owner = node.value
-        named = node.attr == "device" and isinstance(owner, ast.Name)
-        if named and isinstance(owner, ast.Name) and _is_accelerator(module, function, owner):
+        if node.attr != "device" or not isinstance(owner, ast.Name):
+            continue
+        if not _is_of_library(module, node) and _is_accelerator(module, function, owner):
             return node
     own = _own_device(module, function) or _accelerator(module, function)
     found = own or _mapped_model(module, function) or own_launcher(module, function)
@@ -273,9 +288,15 @@ def _names_a_gpu(module: Module, node: ast.expr) -> bool:
 
 def _is_accelerator(module: Module, function: FunctionNode, node: ast.Name) -> bool:
     """Made as one, or asked for what `accelerate.Accelerator` has."""
-    if module.value_of(node).cls.rpartition(".")[2] == "Accelerator":
+    if node.id in module.once(_used_as_accelerators, function):
         return True
-    return node.id in module.once(_used_as_accelerators, function)
+    known = module.once(_speaks_of_accelerators, module.top)
+    return known and module.value_of(node).cls.rpartition(".")[2] == "Accelerator"
+
+
+def _speaks_of_accelerators(module: Module, file: ast.AST) -> bool:
+    named = module.uses("Accelerator") or module.members("Accelerator")
+    return bool(named) or any(each.value == "Accelerator" for each in module.nodes(ast.Constant))
 
 
 def _used_as_accelerators(module: Module, function: FunctionNode) -> set[str]:

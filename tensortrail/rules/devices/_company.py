@@ -153,17 +153,32 @@ def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.e
 
 def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
     """`x` of `rows = x.size(0)` or `n, rows = x.shape`, if `rows` is among the sizes."""
-    names = [
-        each for argument in _sizes(made) for each in (argument, *module.nodes(ast.Name, argument))
-    ]
+    arguments = _sizes(made)
+    names = [name for each in arguments for name in (each, *module.nodes(ast.Name, each))]
+    bound = module.once(_bound_to_sizes, module.top)
     for name in names:
-        origins = module.value_of(name).origins if isinstance(name, ast.Name) else ()
+        if not isinstance(name, ast.Name) or name.id not in bound:
+            continue
+        origins = module.value_of(name).origins
         for origin in origins if len(origins) == 1 else ():
             for node in (origin, *module.nodes(ast.Attribute, origin)):
                 asked = isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
                 if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
                     return node.value
     return None
+
+
+def _bound_to_sizes(module: Module, file: ast.AST) -> set[str]:
+    """Names that the file assigns from something with `x.shape` or `x.size` in it."""
+    found: set[str] = set()
+    for node in (*module.members("shape"), *module.members("size")):
+        for above in module.ancestors(node):
+            targets = getattr(above, "targets", None) or [getattr(above, "target", None)]
+            below = (part for each in targets if each is not None for part in ast.walk(each))
+            found.update(each.id for each in below if isinstance(each, ast.Name))
+            if isinstance(above, ast.stmt):
+                break
+    return found
 
 
 def _sizes(made: ast.Call) -> Sequence[ast.expr]:

@@ -169,8 +169,8 @@ def _uses(module: Module, function: FunctionNode, call: ast.Call) -> list[ast.ex
         return [call]
     reads: list[ast.expr] = [
         node
-        for node in module.nodes(ast.Name, function)
-        if node.id == target.id and isinstance(node.ctx, ast.Load) and node.lineno >= call.lineno
+        for node in module.uses(target.id, function)
+        if isinstance(node.ctx, ast.Load) and node.lineno >= call.lineno
     ]
     return [] if any(is_followed_by(module, each, _MOVES) for each in reads) else reads
 

@@ -14,9 +14,7 @@ _MOVERS = frozenset({"to", "_apply", "cuda", "cpu", "to_device", "move_to", "mov
 
 def is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
     """By the class, or by a method that compares its device."""
-    for node in module.nodes(ast.Attribute, cls):
-        if node.attr != name:
-            continue
+    for node in module.members(name, cls):
         function = module.function_of(node)
         above = module.parent(node)
         asked = above.attr if isinstance(above, ast.Attribute) else ""
@@ -39,8 +37,8 @@ def _is_moved_by_name(module: Module, node: ast.Attribute) -> bool:
     if not isinstance(target, ast.Name) or function is None or not isinstance(node.ctx, ast.Load):
         return False
     return any(
-        each.id == target.id and any(name in _MOVES for name in _methods_on(module, each))
-        for each in module.nodes(ast.Name, function)
+        any(name in _MOVES for name in _methods_on(module, each))
+        for each in module.uses(target.id, function)
     )
 
 
@@ -62,7 +60,7 @@ def _is_moved_by_callee(module: Module, node: ast.expr, deeper: int = 1) -> bool
     for function in module.nodes(ast.FunctionDef):
         if function.name == called(call):
             given = keyword or _parameter(function, call, node)
-            uses = [each for each in module.nodes(ast.Name, function) if each.id == given]
+            uses = module.uses(given, function) if given is not None else ()
             return any(
                 any(name in _MOVES for name in _methods_on(module, each))
                 or (deeper > 0 and _is_moved_by_callee(module, each, deeper - 1))

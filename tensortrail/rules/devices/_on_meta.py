@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.places import What, Where
+from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.objects import called, receiver
-from tensortrail.rules.view import Module
+from tensortrail.rules.view import FunctionNode, Module
 
 _READS = frozenset("item tolist numpy nonzero unique equal masked_select bincount".split())
 _OF_TORCH = tuple(
@@ -37,13 +38,34 @@ def values_read(module: Module) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def is_made_on_meta(module: Module, node: ast.expr) -> ast.AST | None:
     """What put the tensor on meta, where it is on every path that leads here."""
-    function = module.function_of(node)
+    function = outermost_function(module, node)
+    if not module.once(_may_be_on_meta, function or module.top):
+        return None
     held = module.places(function or module.top).seen.get(node)
     if held is None or held.what is not What.TENSOR or not held.places:
         return None
     if any(each.where is not Where.META or each.given for each in held.places):
         return None
     return held.in_order[0].by
+
+
+def _may_be_on_meta(module: Module, function: FunctionNode) -> bool:
+    """The function, its class, or something of the file that it uses names the device."""
+    naming = module.once(_naming_meta, module.top)
+    if None in naming or module.class_of(function) in naming or function in naming:
+        return True
+    names = {each.name for each in naming if each is not None} if naming else set()
+    return any(module.uses(each, function) or module.members(each, function) for each in names)
+
+
+def _naming_meta(module: Module, file: ast.AST) -> set[FunctionNode | ast.ClassDef | None]:
+    """What stands around the places of the file that name the device; None is the file itself."""
+    found: set[FunctionNode | ast.ClassDef | None] = set()
+    for each in module.nodes(ast.Constant):
+        if isinstance(each.value, str) and each.value.startswith("meta"):
+            function, cls = outermost_function(module, each), module.class_of(each)
+            found |= {function, cls} - {None} or {None}
+    return found
 
 
 def may_be_caught(module: Module, node: ast.AST) -> bool:

@@ -60,10 +60,11 @@ def may_be_tensor_given_back(module: Module, statement: ast.Expr, subject: ast.e
     function = module.function_of(statement)
     if not isinstance(root, ast.Name) or root is not subject or function is None:
         return False
+    if not _is_returned(module, function, root.id):
+        return False
     value = module.value_of(subject)
     both = value.sure and value.may_be(Kind.TENSOR) and value.may_be(Kind.MODULE)
-    asked = any(guard.mentions("isinstance") for guard in module.guards_of(statement))
-    return both and not asked and _is_returned(module, function, root.id)
+    return both and not any(guard.mentions("isinstance") for guard in module.guards_of(statement))
 
 
 def _is_returned(module: Module, function: FunctionNode, name: str) -> bool:

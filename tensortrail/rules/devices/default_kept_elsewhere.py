@@ -232,8 +232,7 @@ def _on_both(module: Module, statement: Assignment, name: str) -> bool:
 
 
 def _is_needed(module: Module, function: FunctionNode, name: str) -> bool:
-    names = module.nodes(ast.Name, function)
-    return any(each.id == name and _needs_one(module, each) for each in names)
+    return any(_needs_one(module, each) for each in module.uses(name, function))
 
 
 def _needs_one(module: Module, use: ast.Name) -> bool:
@@ -257,10 +256,7 @@ def _is_asked(module: Module, node: ast.AST, name: str) -> bool:
 
 
 def _is_bound(module: Module, function: FunctionNode, name: str) -> bool:
-    return any(
-        each.id == name and isinstance(each.ctx, ast.Store)
-        for each in module.nodes(ast.Name, function)
-    )
+    return any(isinstance(each.ctx, ast.Store) for each in module.uses(name, function))
 
 
 def _settled_instead(module: Module, use: ast.Name, kept: str) -> Fix | None:

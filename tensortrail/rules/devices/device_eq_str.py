@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules.devices._device_names_held import may_hold_a_name, names_a_device
 from tensortrail.rules.devices._device_values import is_chain, is_device
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
 _OR_TEXT = (Kind.DEVICE, Kind.DEVICE_STRING, Kind.OTHER)
-_DEVICE = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)(:\d+)?")
 _SAID = (
     ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp,
     ast.NamedExpr, ast.Await,
@@ -280,7 +280,7 @@ def f(device: torch.device | str):
 def _may_say_a_device(node: ast.expr) -> bool:
     """Or name one. Of anything else there is nothing to say, whoever is compared with it."""
     if isinstance(node, ast.Constant):
-        return _names_a_device(node.value)
+        return names_a_device(node.value)
     if isinstance(node, ast.Attribute):
         return node.attr not in _OTHER_ATTRIBUTES
     if isinstance(node, ast.Call):
@@ -300,15 +300,13 @@ def _links(module: Module, compare: ast.Compare) -> list[tuple[ast.expr, ast.cmp
     return [(devices[0], compare.ops[0], names[0])] if names and devices else []
 
 
-def _names_a_device(text: object) -> bool:
-    return isinstance(text, str) and bool(_DEVICE.fullmatch(text))
-
-
 def _named(module: Module, node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
-        return _names_a_device(node.value)
+        return names_a_device(node.value)
+    if not may_hold_a_name(module, node):
+        return False
     value = module.value_of(node)
-    return _names_a_device(value.constant) and not value.may_be(Kind.DEVICE)
+    return names_a_device(value.constant) and not value.may_be(Kind.DEVICE)
 
 
 def _listed(module: Module, node: ast.expr) -> list[ast.expr]:

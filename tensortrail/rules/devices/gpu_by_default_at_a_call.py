@@ -181,7 +181,7 @@ def _bound(module: Module, function: FunctionNode) -> list[ast.Assign]:
 
 
 def _known(module: Module, bound: list[ast.Assign], call: ast.Call) -> str:
-    """"device", if it is bound before the call and is no GPU by its text."""
+    """ "device", if it is bound before the call and is no GPU by its text."""
     values = [each.value for each in bound if _is_before(each, call)]
     known = values and not any(is_cuda_literal(module, each) for each in values)
     return "device" if known else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import receiver
+from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import behind
 
 _WITHOUT_WEIGHTS = re.compile(
@@ -175,7 +175,7 @@ def _kept(module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr, as
         made = next((each for each in _members(value) if _has_weights(module, each)), None)
         if isinstance(made, ast.Call):
             yield target.attr, value, made
-        elif ast.unparse(value) in ("[]", "list()"):
+        elif _is_empty_list(value):
             lists.add(target.attr)
     for call in module.calls("append", inside=cls):
         holder, given = receiver(call), call.args[0] if call.args else None
@@ -185,6 +185,12 @@ def _kept(module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr, as
         made = behind(module, given) if given is not None else None
         if isinstance(made, ast.Call) and _has_weights(module, made):
             yield holder.attr, call, made
+
+
+def _is_empty_list(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return called(value) == "list" and not value.args and isinstance(value.func, ast.Name)
+    return isinstance(value, ast.List) and not value.elts
 
 
 def _assigned(module: Module, cls: ast.ClassDef) -> Iterator[tuple[ast.Attribute, ast.expr]]:

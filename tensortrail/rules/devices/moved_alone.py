@@ -9,6 +9,7 @@ from tensortrail.rules.devices._lying import is_legal
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.tensor_origin import is_dtype
 
 
 class MovedAlone(Rule):
@@ -122,8 +123,16 @@ class MovedAlone(Rule):
 def _moves_of_members(module: Module) -> Iterator[ast.Call]:
     """`a.b.to(...)`; a member that is given a name first is moved as a plain name."""
     for call in module.calls("to", "cuda"):
-        if isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Call):
+        func = call.func
+        member = isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
+        if member and not _casts(module, call):
             yield call
+
+
+def _casts(module: Module, call: ast.Call) -> bool:
+    """`a.b.to(torch.float32)`, which moves nothing."""
+    given = [*call.args, *(each.value for each in call.keywords)]
+    return len(given) == 1 and is_dtype(module, given[0])
 
 
 def _parted(meeting: Meeting, moved: Held, left: Held) -> bool:

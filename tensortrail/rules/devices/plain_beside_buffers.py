@@ -12,7 +12,7 @@ from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
@@ -184,8 +184,8 @@ def _may_follow(
         return True
     return all(
         _is_handed_away(module, node) or _is_an_index(module, node)
-        for node in module.nodes(ast.Attribute, cls)
-        if node.attr == name and isinstance(node.ctx, ast.Load)
+        for node in module.members(name, cls)
+        if isinstance(node.ctx, ast.Load)
     )
 
 
@@ -229,10 +229,10 @@ def _plain(
 def _is_called(module: Module, cls: ast.ClassDef, name: str) -> bool:
     """`self.net(x)`: a module, which `.to()` moves, or a function."""
     return any(
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr == name
-        and module.text(call.func.value) == "self"
-        for call in module.nodes(ast.Call, cls)
+        isinstance(call := module.parent(node), ast.Call)
+        and call.func is node
+        and is_self(node.value)
+        for node in module.members(name, cls)
     )
 
 
@@ -321,13 +321,12 @@ def _is_used(module: Module, cls: ast.ClassDef, name: str, stores: Sequence[ast.
     """A method other than the one that makes it reads more of it than its form."""
     makers = {module.function_of(each) for each in stores}
     return any(
-        node.attr == name
-        and isinstance(node.ctx, ast.Load)
+        isinstance(node.ctx, ast.Load)
         and _outside(module, module.function_of(node), makers)
         and not _asks_for_form(module, node)
         and not _is_an_index(module, node)
         and not _is_taken_apart(module, node)
-        for node in module.nodes(ast.Attribute, cls)
+        for node in module.members(name, cls)
     )
 
 

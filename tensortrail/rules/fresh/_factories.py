@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,
     Decides,
@@ -107,9 +107,10 @@ def _are_lengths(made: ast.Call) -> bool:
 def _calls_a_module(module: Module, function: FunctionNode, call: ast.Call) -> bool:
     func = call.func
     if isinstance(func, ast.Attribute):
+        if not is_self(func.value) or function.name == "__init__":
+            return False
         value = module.value_of(func)
-        held = isinstance(func.value, ast.Name) and func.value.id == "self"
-        return held and value.kind is Kind.MODULE and value.sure and function.name != "__init__"
+        return value.kind is Kind.MODULE and value.sure
     given = function.args
     if not isinstance(func, ast.Name) or func.id not in [each.arg for each in given.args]:
         return False

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.shared.buffers import registration
+from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,
@@ -164,20 +165,19 @@ def _is_handed_in(value: ast.expr, function: FunctionNode) -> bool:
 
 def is_used_as_tensor(module: Module, inside: ast.AST, name: str) -> bool:
     """What only a tensor has is asked of `self.name`, or of the attribute of another object."""
-    for node in module.nodes(ast.Attribute, inside):
-        if node.attr == name:
-            above = module.parent(node)
-            if isinstance(above, ast.Attribute) and above.attr in ONLY_TENSORS - {"to"}:
-                return True
-            if isinstance(above, ast.Attribute) and above.attr == "to":
-                return not _to_device(module, above)
+    for node in module.members(name, inside):
+        above = module.parent(node)
+        if isinstance(above, ast.Attribute) and above.attr in ONLY_TENSORS - {"to"}:
+            return True
+        if isinstance(above, ast.Attribute) and above.attr == "to":
+            return not _to_device(module, above)
     return False
 
 
 def _follows(module: Module, cls: ast.ClassDef, name: str) -> bool:
     """The class moves the attribute itself: in `to`, on use, or by asking where it is."""
-    for node in module.nodes(ast.Attribute, cls):
-        if node.attr != name or not is_self(node.value):
+    for node in module.members(name, cls):
+        if not is_self(node.value):
             continue
         above = module.parent(node)
         if isinstance(above, ast.Attribute) and above.attr in ("device", "cuda", "is_cuda"):
@@ -253,10 +253,6 @@ def methods_of(cls: ast.ClassDef) -> Iterator[FunctionNode]:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def as_buffer(module: Module, companion: Companion) -> Fix | None:

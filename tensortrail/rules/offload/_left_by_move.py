@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.offload._companions import MOVES, is_self, is_used_as_tensor, methods_of
+from tensortrail.rules.offload._companions import MOVES, is_used_as_tensor, methods_of
+from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.view import FunctionNode, Module
 
 _EVERYTHING = ("__dict__", "vars(", "__slots__", "fields(", "super()._apply", "tree_map", "getattr")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeVar
 
 from tensortrail.rules import Module
+from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import behind, text_behind
+
+N = TypeVar("N", bound=ast.AST)
 
 
 def entries_counted(module: Module) -> Iterator[tuple[ast.Compare, ast.expr]]:
     """`len(device_map.values()) > 1`, and the values it counts."""
-    for test in module.nodes(ast.Compare):
+    for test in _beside_values(module, ast.Compare):
         counted = _counted(module, test)
         if counted is not None and _one_of_map(module, counted) and _asks_for_one(module, test):
             yield test, counted
@@ -20,10 +24,10 @@ def entries_counted(module: Module) -> Iterator[tuple[ast.Compare, ast.expr]]:
 
 def arbitrary(module: Module) -> Iterator[ast.expr]:
     """`list(set(device_map.values()))[0]`, where the map may have several devices."""
-    for element in module.nodes(ast.Subscript):
-        inner = _inside(behind(module, element.value), "list")
+    for element in _beside_values(module, ast.Subscript):
         constant = isinstance(element.slice, ast.Constant) and isinstance(element.slice.value, int)
-        if constant and _is_set_of_map(module, inner) and not _counts(module, element):
+        inner = _inside(behind(module, element.value), "list") if constant else None
+        if _is_set_of_map(module, inner) and not _counts(module, element):
             yield element
     for call in module.calls("next"):
         inner = _inside(call.args[0], "iter") if call.args else None
@@ -40,10 +44,17 @@ def only_on_gpu(module: Module) -> Iterator[ast.expr]:
             and not _ruled_out(module, call)
         ):
             yield call
-    for element in module.nodes(ast.Subscript):
+    for element in _beside_values(module, ast.Subscript):
         first = module.value_of(element.slice).constant == 0
         if first and _takes_gpus(module, element.value) and not _ruled_out(module, element):
             yield element
+
+
+def _beside_values(module: Module, kind: type[N]) -> Iterator[N]:
+    """Nodes of functions that ask some mapping for its `values()`, nested ones with them."""
+    functions = [outermost_function(module, call) for call in module.calls("values")]
+    for function in dict.fromkeys(functions):
+        yield from module.nodes(kind, function)
 
 
 def _takes_gpus(module: Module, node: ast.expr) -> bool:
@@ -66,7 +77,7 @@ def _ruled_out(module: Module, node: ast.AST) -> bool:
 
 def without_disk(module: Module) -> Iterator[tuple[ast.stmt, ast.Compare]]:
     """`devices = set(device_map.values()) - {"disk"}`, and the test that takes one for all."""
-    for assign in module.nodes(ast.Assign):
+    for assign in _beside_values(module, ast.Assign):
         target, value = assign.targets[0], assign.value
         taken = behind(module, _inside(value, "list") or value)
         if not isinstance(target, ast.Name) or not _leaves_out_disk(module, taken):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tensortrail.findings import Confidence, Finding
 from tensortrail.rules import Bad, Branch, Good, Guard, Module, Rule
+from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
 
@@ -155,36 +156,52 @@ class Saver:
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        if not _may_be_such(module):
+        for inside in _worth_a_look(module):
+            for branch in module.branches(inside):
+                yield from self._branch(module, branch)
+
+    def _branch(self, module: Module, branch: Branch) -> Iterator[Finding]:
+        never = next((n for each in branch.guards if (n := _never(module, each))), None)
+        does = _does(branch, never.test) if never is not None else None
+        if never is None or does is None:
             return
-        for branch in module.branches():
-            never = next((n for each in branch.guards if (n := _never(module, each))), None)
-            if never is None or not (does := _does(branch, never.test)):
-                continue
-            yield self.finding(
-                module,
-                never.test,
-                f"`{module.text(never.test)}` never holds, {never.why}: `{called(does)}` below it "
-                "does not run",
-                trail=[(each, "what it would act on") for each in _acted_on(module, does)]
-                + [(never.source, "the only value it gets"), (does, "never runs")],
-            )
+        yield self.finding(
+            module,
+            never.test,
+            f"`{module.text(never.test)}` never holds, {never.why}: `{called(does)}` below it "
+            "does not run",
+            trail=[(each, "what it would act on") for each in _acted_on(module, does)]
+            + [(never.source, "the only value it gets"), (does, "never runs")],
+        )
 
 
-def _may_be_such(module: Module) -> bool:
-    """Cheap to ask, and rarely so: what is bound and what is tested goes by one name."""
+def _worth_a_look(module: Module) -> Iterator[ast.AST | None]:
+    """Functions and classes in which what is bound and what is tested goes by one name, None for
+    the file: cheap to ask, and rarely so."""
     made = [each for each in module.nodes(ast.Assign) if isinstance(each.value, _NEVER_NONE)]
-    listed = {t.id for each in made for t in each.targets if isinstance(t, ast.Name)}
-    for test in module.nodes(ast.Compare) if listed else ():
-        if isinstance(test.left, ast.Name) and test.left.id in listed and _of_none(test):
-            return True
-    if not any(map(_waits, module.nodes(ast.Call))):
-        return False
-    empty = [each for each in module.nodes(ast.Assign) if _is_empty(each.value)]
+    listed = {
+        (outermost_function(module, each), target.id)
+        for each in made
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
+    tests = [each for each in module.nodes(ast.Compare) if _of_none(each)] if listed else []
+    asked = {(outermost_function(module, each), getattr(each.left, "id", "")) for each in tests}
+    yield from dict.fromkeys(function for function, _ in listed & asked)
+    if any(map(_waits, module.nodes(ast.Call))):
+        yield from (each for each in module.nodes(ast.ClassDef) if _may_stay_unset(module, each))
+
+
+def _may_stay_unset(module: Module, cls: ast.ClassDef) -> bool:
+    """An attribute of its objects is made False or None and read, and is given no other value."""
+    empty = [each for each in module.nodes(ast.Assign, cls) if _is_empty(each.value)]
     flags = {t.attr for each in empty for t in each.targets if isinstance(t, ast.Attribute)}
-    read = (e.attr for e in module.nodes(ast.Attribute) if isinstance(e.ctx, ast.Load))
-    asked = flags.intersection(read) if flags else ()
-    return any(not module.is_set_in_project(each) for each in sorted(asked))
+    read = (
+        each
+        for each in sorted(flags)
+        if any(isinstance(e.ctx, ast.Load) for e in module.members(each, cls))
+    )
+    return any(not module.is_set_in_project(each) for each in read)
 
 
 def _is_empty(value: ast.expr) -> bool:
@@ -266,8 +283,10 @@ def _unset(module: Module, test: ast.Attribute) -> Never | None:
         for each in module.nodes(ast.Assign, cls)
         if f"self.{test.attr}" in map(module.text, each.targets)
     ]
+    if not made or not all(_is_empty(each.value) for each in made):
+        return None
     facts = module.class_facts(cls)
-    if not made or facts is None or not facts.complete or module.is_set_in_project(test.attr):
+    if facts is None or not facts.complete or module.is_set_in_project(test.attr):
         return None
     return Never(test, made[0], f"nothing in the package makes `{test.attr}` true")
 

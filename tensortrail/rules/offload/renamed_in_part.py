@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,6 +15,7 @@ _CONCERNS = re.compile(r"offload|swap|device|cuda|\bcpu|_cpu|stream|pin_memory")
 _PARTS = re.compile(r"[a-z0-9]+")
 _ENOUGH = 3
 _LARGEST = 150
+Block = ast.If | ast.For | ast.With
 
 
 class Twins(NamedTuple):
@@ -144,13 +145,19 @@ class Model:
 def _of_one_shape(module: Module) -> Iterator[tuple[ast.stmt, ast.stmt]]:
     """Each block with the one before it of the same shape, in the same function."""
     groups: dict[tuple[object, tuple[str, ...]], list[ast.stmt]] = defaultdict(list)
-    for kind in (ast.If, ast.For, ast.With):
-        for node in module.nodes(kind):
-            shape = _shape(module, node)
-            if shape:
-                groups[module.function_of(node), shape].append(node)
+    blocks: list[Block] = [*module.nodes(ast.If), *module.nodes(ast.For), *module.nodes(ast.With)]
+    outlines = [(module.function_of(each), *map(type, _parts(each))) for each in blocks]
+    several = {outline for outline, count in Counter(outlines).items() if count > 1}
+    for node, outline in zip(blocks, outlines, strict=True):
+        shape = _shape(module, node) if outline in several else ()
+        if shape:
+            groups[outline[0], shape].append(node)
     for alike in groups.values():
         yield from pairwise(alike)
+
+
+def _parts(node: Block) -> list[ast.AST]:
+    return [node, *node.body]
 
 
 def _shape(module: Module, node: ast.stmt) -> tuple[str, ...]:

@@ -33,6 +33,10 @@ def root_of(node: ast.expr) -> ast.expr:
             return node
 
 
+def is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
 def called(call: ast.Call) -> str:
     """The last name of what is called: "save" of `torch.save(...)`."""
     func = call.func
