@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from typing import TYPE_CHECKING, Any
 
 from tensortrail.rules.base import Near, Rule
-from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.examples import Bad, Good
-from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+from tensortrail.rules.part import Part
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import (
     TENSORS,
@@ -24,11 +24,26 @@ from tensortrail.rules.words import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from tensortrail.rules.checkpoint import Checkpoint
+    from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+
 __all__ = [
     "TENSORS", "Bad", "Branch", "Checkpoint", "ClassFacts", "Did", "Event", "FunctionFacts",
     "Good", "Guard", "Kind", "Module", "Near", "OffloadSetting", "Owner", "Part", "Placement",
     "Rule", "Storage", "Timeline", "Value", "all_rules",
 ]  # fmt: skip
+
+_OF_RUNS = frozenset({"Did", "Event", "Storage", "Timeline"})
+
+
+def __getattr__(name: str) -> Any:
+    """What only rules of runs and of checkpoints name: their modules take long to import."""
+    if name not in _OF_RUNS and name != "Checkpoint":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "timeline" if name in _OF_RUNS else "checkpoint"
+    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+
 
 ENTRY_POINT = "tensortrail.rules"
 

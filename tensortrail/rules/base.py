@@ -11,7 +11,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from tensortrail.findings import (
     Confidence,
@@ -24,12 +24,15 @@ from tensortrail.findings import (
     Site,
     Step,
 )
-from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.examples import Bad, Good
 from tensortrail.rules.page import Facts, page
-from tensortrail.rules.settings_file import Given, SettingsFile, SettingsKind
-from tensortrail.rules.timeline import Event, Storage, Timeline
+from tensortrail.rules.part import Part
 from tensortrail.rules.view import Module
+
+if TYPE_CHECKING:  # a check of code needs none of them
+    from tensortrail.rules.checkpoint import Checkpoint
+    from tensortrail.rules.settings_file import Given, SettingsFile, SettingsKind
+    from tensortrail.rules.timeline import Event, Storage, Timeline
 
 LONGEST_TRAIL, FIRST_STEPS = 12, 4
 """A parameter may be written at every step: who made it and what happened last tells most."""

@@ -11,28 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
+from tensortrail.rules.part import Part as Part
+
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model."
 PIPELINE_CONFIG, MODEL_CONFIG = "model_index.json", "config.json"
-
-
-class Part(str, Enum):
-    """What a rule needs to be there; its value is what a report calls it."""
-
-    FILES = "weight files"
-    SAFETENSORS = "safetensors files"
-    TORCH = "torch files (.bin, .pt, .pth, .ckpt)"
-    SHARDS = "shards"
-    INDEX = "index"
-    PICKLES = "pickles"
-    RANKS = "distributed checkpoint"
-    METADATA = "`.metadata` of a distributed checkpoint"
-    PIECES = "pieces of a distributed checkpoint"
-    ADAPTER = "adapter"
-    PIPELINE = "pipeline"
-    CONFIG = "config.json beside weights"
-    VALUES = "values read (`--values`)"
-    MANIFEST = "manifest verified (`--manifest verify`)"
-    MODEL = "model to compare with (`--model`)"
 
 
 class Trouble(str, Enum):

@@ -162,7 +162,9 @@ class Tree:
         return self._order[self._number[node] : self._last(node) + 1]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
-        return next(self.ancestors(node), None)
+        number = self._number.get(node)
+        order, parents, _ = self._walked
+        return order[parents[number]] if number else None
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         number = self._number.get(node)

@@ -21,16 +21,23 @@ def device_parameter(module: Module, function: FunctionNode | None) -> ast.arg |
     """A parameter of the function, or of one around it, that is a device: by its annotation, or
     because the function hands it on as one."""
     while function is not None:
-        given = function.args
-        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
-            said = module.text(each.annotation) if each.annotation is not None else ""
-            if each.arg.startswith(_OF_ANOTHER_USE):
-                continue
-            if "torch.device" in said or (
-                "device" in each.arg and _is_handed_on(module, function, each.arg)
-            ):
-                return each
+        found = module.once(_device_parameter, function)
+        if found is not None:
+            return found
         function = module.function_of(function)
+    return None
+
+
+def _device_parameter(module: Module, function: FunctionNode) -> ast.arg | None:
+    given = function.args
+    for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        if each.arg.startswith(_OF_ANOTHER_USE):
+            continue
+        said = module.text(each.annotation) if each.annotation is not None else ""
+        if "torch.device" in said or (
+            "device" in each.arg and _is_handed_on(module, function, each.arg)
+        ):
+            return each
     return None
 
 

@@ -72,10 +72,13 @@ def _callers(module: Module, function: FunctionNode) -> Sequence[FunctionNode]:
 def _prepares(module: Module, function: FunctionNode) -> bool:
     """It works on data before it is moved: by its name, or as what a loader collates with."""
     by_name = function.name.lstrip("_").startswith(_PREPARES)
-    return by_name or any(
-        each.arg == "collate_fn" and module.text(each.value).endswith(function.name)
-        for each in module.nodes(ast.keyword)
-    )
+    collating = module.once(_given_to_loaders, module.top)
+    return by_name or any(each.endswith(function.name) for each in collating)
+
+
+def _given_to_loaders(module: Module, file: ast.AST) -> list[str]:
+    keywords = module.nodes(ast.keyword)
+    return [module.text(each.value) for each in keywords if each.arg == "collate_fn"]
 
 
 def makes_on_devices(module: Module, function: FunctionNode) -> bool:

@@ -216,7 +216,9 @@ def _plain(
     """Plain attributes that hold tensors which other methods use as they are."""
     for name, stores in _stores(module, cls).items():
         bound = [each for each in stores if _binds(module, each)]
-        if name in registered or not _is_used(module, cls, name, bound):
+        if name in registered or not all(_may_be_kept(module, each) for each in bound):
+            continue
+        if not _is_used(module, cls, name, bound):
             continue
         if is_moved(module, cls, name) or _is_called(module, cls, name):
             continue
@@ -224,6 +226,17 @@ def _plain(
         makers = {module.function_of(each) for each in kept}
         if kept and all(each in kept or _is_left_out(module, each, makers) for each in bound):
             yield name, kept
+
+
+def _may_be_kept(module: Module, store: ast.Attribute) -> bool:
+    """Seen without a look around: no number, text or layer."""
+    value = getattr(module.statement_of(store), "value", None)
+    if isinstance(value, ast.Constant):
+        return value.value is None
+    if isinstance(value, ast.Call):
+        name = called(value)
+        return not name[:1].isupper() or name.endswith("Tensor")
+    return not isinstance(value, (ast.JoinedStr, ast.Compare, ast.Lambda, ast.Dict))
 
 
 def _is_called(module: Module, cls: ast.ClassDef, name: str) -> bool:

@@ -96,9 +96,15 @@ def _is_table(module: Module, cls: ast.ClassDef, name: str, stored: ast.Assign) 
     function = module.function_of(stored)
     if function is None or function.name in _LIVING or _is_plain(stored.value):
         return False
-    origin = origin_of(module, stored.value)
-    if _has_no_dimension(module, function, stored):
+    if not _is_decided_before(module, cls, name, stored, function):
         return False
+    return not _has_no_dimension(module, function, stored)
+
+
+def _is_decided_before(
+    module: Module, cls: ast.ClassDef, name: str, stored: ast.Assign, function: FunctionNode
+) -> bool:
+    origin = origin_of(module, stored.value)
     if origin.decides is Decides.DEFAULT:
         return True
     value = module.value_of(stored.value)
