@@ -51,8 +51,7 @@ class DeviceTakenForText(Rule):
         (" in ", "device"),
         ("str(", ".device"),
         ("autocast", "device"),
-        (".device.", "\""),
-        (".device.", "'"),
+        ".device.",
         (".type", "cuda:"),
         (".type", "gpu"),
     )  # fmt: skip
