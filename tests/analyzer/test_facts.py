@@ -240,3 +240,22 @@ def test_fields_of_a_settings_class() -> None:
             go()
     """
     assert ("self.settings.offload_module_to_cpu", False) in settings_at(source, "go()")
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        ("torch.nn.Conv1d", True),
+        ("torch.nn.modules.loss._Loss", True),
+        ("torch.nn.parallel.DistributedDataParallel", True),
+        ("transformers.BertPreTrainedModel", True),
+        ("torchmetrics.Metric", True),
+        ("gpytorch.models.ExactGP", True),
+        ("torch.nn.Parameter", False),
+        ("torch.nn.utils.rnn.PackedSequence", False),
+        ("transformers.PretrainedConfig", False),
+    ],
+)
+def test_modules_of_libraries_are_told_by_their_names(base: str, expected: bool) -> None:
+    source = f"import {base.partition('.')[0]}\n\n\nclass Own({base}):\n    pass\n"
+    assert facts_of(source, "Own").is_module is expected

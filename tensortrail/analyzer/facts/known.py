@@ -154,9 +154,14 @@ MODULE_FACTORIES = re.compile(
 )
 
 MODULE_BASES = re.compile(
-    r"^torch\.nn\.(\w+\.)*Module$|\b(PreTrainedModel|LightningModule|GraphModule|ModelMixin)$"
-    r"|^torch\.nn\.(Linear|Embedding|Sequential|ModuleList|ModuleDict|LayerNorm|Conv\dd)$"
+    r"^torch\.nn\.((modules|parallel)\.(\w+\.)*)?_?(?!(Uninitialized)?(Parameter|Buffer)$)[A-Z]\w*$"
+    r"|\b(\w*Pre[tT]rainedModel|LightningModule|GraphModule|ModelMixin|MegatronModule)$"
+    r"|^torchmetrics\.(\w+\.)*Metric$|^gpytorch\.(models|kernels|means|likelihoods)\.[A-Z]\w*$"
+    r"|^(mmengine\.model|mmcv\.runner)\.Base(Module|Model)$|^composer\.models\.\w+Model$"
+    r"|^nemo\.core\.(\w+\.)*(NeuralModule|ModelPT)$|^tensordict\.nn\.TensorDictModule\w*$"
+    r"|^fairseq\.(models|modules|criterions)\.(\w+\.)*\w*(Model|Encoder|Decoder|Criterion)$"
 )
+"""Modules of libraries, by their names."""
 WRAPPER_BASES = frozenset(
     (
         "TorchAOBaseTensor DTensor QuantizedTensor AffineQuantizedTensor Float8Tensor NF4Tensor "

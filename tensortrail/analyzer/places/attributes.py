@@ -18,6 +18,8 @@ SETTING_UP = frozenset({"__init__", "__post_init__", "setup", "build", "post_ini
 MOVERS = frozenset({"_apply", "to", "cuda", "cpu", "_replicate_for_data_parallel"})
 _GIVE_THE_MODULE = frozenset("eval train requires_grad_ half float double bfloat16 to cuda".split())
 _IN_THE_MODULE = frozenset({"register_buffer", "register_parameter"})
+_STATES = frozenset({"add_state"})
+"""Of a metric of torchmetrics, which moves its states."""
 
 
 class ClassFile(Protocol):
@@ -35,6 +37,8 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
     """What the class itself assigns to `self.name`; None if it assigns nothing."""
     if name in file.tree.once(_registered, cls):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")}), path=f"self.{name}")
+    if name in file.tree.once(_lists_of_states, cls):
+        return Held(What.BOX, each=Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")})))
     stores = _lasting(file.tree, file.tree.once(_stores, cls).get(name, []))
     passed = file.tree.once(_passed_to_register, cls).get(name, ()) if not stores else ()
     for function, value in passed:
@@ -141,14 +145,31 @@ def _passed_to_register(
 
 
 def _registered(tree: Tree, cls: ast.ClassDef) -> set[str]:
-    found: set[str] = set()
+    found = set(_named_by(tree, cls, _IN_THE_MODULE))
+    states = _named_by(tree, cls, _STATES)
+    return found | {name for name, call in states.items() if not _is_list(call)}
+
+
+def _lists_of_states(tree: Tree, cls: ast.ClassDef) -> set[str]:
+    """`self.add_state("scores", default=[])` of a metric, which moves the tensors in it."""
+    return {name for name, call in _named_by(tree, cls, _STATES).items() if _is_list(call)}
+
+
+def _named_by(tree: Tree, cls: ast.ClassDef, methods: frozenset[str]) -> dict[str, ast.Call]:
+    found: dict[str, ast.Call] = {}
     for call in tree.nodes(ast.Call, cls):
         func = call.func
-        if isinstance(func, ast.Attribute) and func.attr in _IN_THE_MODULE and call.args:
-            first = call.args[0]
+        if isinstance(func, ast.Attribute) and func.attr in methods:
+            given = [each.value for each in call.keywords if each.arg == "name"]
+            first = call.args[0] if call.args else next(iter(given), None)
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                found.add(first.value)
+                found[first.value] = call
     return found
+
+
+def _is_list(state: ast.Call) -> bool:
+    given = [each.value for each in state.keywords if each.arg == "default"]
+    return any(isinstance(each, ast.List) for each in (*state.args[1:2], *given))
 
 
 def _stores(tree: Tree, cls: ast.ClassDef) -> dict[str, list[Store]]:

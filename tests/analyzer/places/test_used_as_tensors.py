@@ -140,3 +140,22 @@ def test_a_setting_may_be_named_as_a_method(asked: str, expected: Severity | Non
             return x
     """
     assert severity("DEV501", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("default", "read"), [("torch.zeros(4)", "self.seen"), ("[]", "self.seen[0]")]
+)
+def test_the_states_of_a_metric_go_along_with_it(default: str, read: str) -> None:
+    source = f"""
+    import torch
+    import torchmetrics
+
+    class Hits(torchmetrics.Metric):
+        def __init__(self):
+            super().__init__()
+            self.add_state("seen", default={default}, dist_reduce_fx="sum")
+
+        def compute(self, n):
+            return {read} * torch.arange(n)
+    """
+    assert severity("DEV521", source) is Severity.WARNING
