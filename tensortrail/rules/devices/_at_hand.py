@@ -208,7 +208,32 @@ def _own_device(module: Module, function: FunctionNode) -> ast.Attribute | None:
         and not module.qualified(call.func).endswith("is_available")
         for call in module.nodes(ast.Call, function)
     )
-    return None if of_cuda else module.once(_device_of_class, cls)
+    if of_cuda:
+        return None
+    return module.once(_device_of_class, cls) or module.once(_device_of_its_model, cls)
+
+
+def _device_of_its_model(module: Module, cls: ast.ClassDef) -> ast.Attribute | None:
+    """`model.device` of an argument that the class keeps as `self.model`, where it puts things."""
+    facts, kept = module.class_facts(cls), module.once(_kept_names, cls)
+    if facts is None or facts.is_module:
+        return None
+    for _, said in devices_said(module, cls):
+        if isinstance(said, ast.Attribute) and said.attr == "device":
+            owner = module.text(said.value)
+            if owner in kept or owner in kept.values():
+                return said
+    return None
+
+
+def _kept_names(module: Module, cls: ast.ClassDef) -> dict[str, str]:
+    """`m` -> `self.model` of `self.model = m`."""
+    return {
+        assign.value.id: module.text(target)
+        for assign in module.nodes(ast.Assign, cls)
+        for target in assign.targets
+        if isinstance(assign.value, ast.Name) and isinstance(target, ast.Attribute)
+    }
 
 
 def _device_of_class(module: Module, cls: ast.ClassDef) -> ast.Attribute | None:
@@ -319,5 +344,9 @@ def _used_as_accelerators(module: Module, function: FunctionNode) -> set[str]:
 def shown_device(module: Module, at_hand: ast.AST) -> str:
     if isinstance(at_hand, ast.arg):
         return at_hand.arg
-    text = module.text(at_hand)
-    return f"{text}.device" if isinstance(at_hand, ast.Name) else text
+    text, cls = module.text(at_hand), module.class_of(at_hand)
+    if isinstance(at_hand, ast.Name):
+        return f"{text}.device"
+    owner, _, last = text.rpartition(".")
+    kept = module.once(_kept_names, cls).get(owner) if cls is not None else None
+    return f"{kept}.{last}" if kept is not None and last == "device" else text

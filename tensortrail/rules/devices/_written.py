@@ -44,6 +44,8 @@ def decided(module: Module, node: ast.AST, shown: str, by_availability: bool = F
     for guard in module.guards_of(node):
         if not by_availability and _asks_the_machine(module, guard.test):
             continue
+        if _is_of_the_move(module, guard.test, node):
+            continue
         if guard.mentions(*words) or _is_of_index(module, guard.test):
             return True
     for up in module.ancestors(node):
@@ -54,6 +56,16 @@ def decided(module: Module, node: ast.AST, shown: str, by_availability: bool = F
         if isinstance(up, ast.stmt):
             break
     return False
+
+
+def _is_of_the_move(module: Module, test: ast.expr, node: ast.AST) -> bool:
+    """`if x.device != d: x = x.to(d)`: the test only saves the move."""
+    said = said_device(module, node) if isinstance(node, ast.Call) else None
+    if said is None or not isinstance(test, ast.Compare) or not isinstance(node, ast.Call):
+        return False
+    owner = module.text(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+    sides = {module.text(test.left), module.text(test.comparators[0])}
+    return sides == {f"{owner}.device", module.text(said)}
 
 
 def _asks_the_machine(module: Module, test: ast.expr) -> bool:

@@ -41,7 +41,8 @@ class AmbientCurrentDevice(Rule):
     ## What it does
     Flags five cases:
     `"cuda"` or `.cuda()` in a function that is given a device, or has one at hand: that of an
-    `Accelerator`, `self.device`, a `device_map`, `get_current_device()` of the project;
+    `Accelerator`, of a model that the class keeps, `self.device`, a `device_map`,
+    `get_current_device()` of the project;
     `"cuda" if torch.cuda.is_available() else "cpu"` in such a function, unless it stands in for a
     device that was left out; `torch.autocast("cuda")` there is a note;
     `torch.cuda.current_device()`, `synchronize()`, `get_rng_state()` and the like in such a
@@ -115,15 +116,9 @@ def pad(x, device):
 """,
         ),
         Bad(
-            """\
-import torch
-
-def sample(model, device: torch.device):
-    state = torch.cuda.get_rng_state()
-    out = model.to(device)()
-    torch.cuda.set_rng_state(state)
-    return out
-""",
+            "import torch\n\ndef sample(model, device: torch.device):\n"
+            "    state = torch.cuda.get_rng_state()\n    out = model.to(device)()\n"
+            "    torch.cuda.set_rng_state(state)\n    return out\n",
             lines=(4,),
         ),
         Bad(
@@ -144,23 +139,12 @@ def measure(name, ids):
 """,
         ),
         Bad(
-            """\
-import torch
-
-def settings(device=torch.cuda.current_device()):
-    return device
-""",
+            "import torch\n\ndef f(device=torch.cuda.current_device()):\n    return device\n",
             lines=(3,),
         ),
         Bad(
-            """\
-import torch
-import torch.distributed as dist
-
-def start(rank, device):
-    dist.init_process_group("nccl", rank=rank)
-    torch.cuda.set_device(device)
-""",
+            "import torch\nimport torch.distributed as dist\n\ndef start(rank, device):\n"
+            '    dist.init_process_group("nccl", rank=rank)\n    torch.cuda.set_device(device)\n',
             lines=(5,),
         ),
         Bad(
@@ -234,6 +218,35 @@ class Mixed:
 """,
             lines=(11,),
         ),
+        Bad(
+            """\
+import torch
+
+class Sampler:
+    def __init__(self, model):
+        self.model = model
+        self.steps = torch.arange(9).to(model.device)
+
+    def keep(self, name, value):
+        if value.device != torch.device("cuda"):
+            value = value.to(torch.device("cuda"))
+        setattr(self, name, value)
+""",
+            lines=(10,),
+            fixed="""\
+import torch
+
+class Sampler:
+    def __init__(self, model):
+        self.model = model
+        self.steps = torch.arange(9).to(model.device)
+
+    def keep(self, name, value):
+        if value.device != torch.device("cuda"):
+            value = value.to(self.model.device)
+        setattr(self, name, value)
+""",
+        ),
     )
     good = (
         Good(
@@ -249,14 +262,9 @@ class Runner:
 """
         ),
         Good(
-            """\
-import torch
-
-def choose(device=None):
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.zeros(2, device=device)
-"""
+            "import torch\n\ndef choose(device=None):\n    if device is None:\n"
+            '        device = "cuda" if torch.cuda.is_available() else "cpu"\n'
+            "    return torch.zeros(2, device=device)\n"
         ),
         Good(
             """\
@@ -271,25 +279,14 @@ def graph(x, device: torch.device):
         ),
         Good("def f(x):\n    return x.to('cuda')\n"),
         Good(
-            """\
-import torch
-
-def restore(state, device: torch.device):
-    number = device.index
-    if number is None:
-        number = torch.cuda.current_device()
-    return number
-"""
+            "import torch\n\ndef restore(state, device: torch.device):\n"
+            "    number = device.index\n    if number is None:\n"
+            "        number = torch.cuda.current_device()\n    return number\n"
         ),
         Good(
-            """\
-import torch
-import torch.distributed as dist
-
-def start(rank, device):
-    torch.cuda.set_device(device)
-    dist.init_process_group("nccl", rank=rank)
-"""
+            "import torch\nimport torch.distributed as dist\n\ndef start(rank, device):\n"
+            "    torch.cuda.set_device(device)\n"
+            '    dist.init_process_group("nccl", rank=rank)\n'
         ),
         Good(
             """\
