@@ -220,19 +220,26 @@ def _device_of_its_model(module: Module, cls: ast.ClassDef) -> ast.Attribute | N
         return None
     for _, said in devices_said(module, cls):
         if isinstance(said, ast.Attribute) and said.attr == "device":
-            owner = module.text(said.value)
-            if owner in kept or owner in kept.values():
+            owner, function = module.text(said.value), module.function_of(said)
+            in_init = function is not None and function.name == "__init__"
+            if owner in kept.values() or (in_init and owner in kept):
                 return said
     return None
 
 
 def _kept_names(module: Module, cls: ast.ClassDef) -> dict[str, str]:
-    """`m` -> `self.model` of `self.model = m`."""
+    """`m` -> `self.model` of `self.model = m`, where `__init__` is given `m`."""
+    init = next(
+        (e for e in cls.body if isinstance(e, ast.FunctionDef) and e.name == "__init__"), None
+    )
+    given = {each.arg for each in module.nodes(ast.arg, init)} if init is not None else set()
     return {
         assign.value.id: module.text(target)
-        for assign in module.nodes(ast.Assign, cls)
+        for assign in module.nodes(ast.Assign, init)
         for target in assign.targets
-        if isinstance(assign.value, ast.Name) and isinstance(target, ast.Attribute)
+        if isinstance(assign.value, ast.Name)
+        and isinstance(target, ast.Attribute)
+        and assign.value.id in given
     }
 
 
