@@ -106,11 +106,20 @@ def _is_custom(module: Module, call: ast.Call, given: Sequence[ast.Call]) -> boo
     """All others of one callee, two or more, are given the same device: `schedule.start(...)`."""
     devices = [device_of(each) for each in given]
     said = {module.text(each) for each in devices if each is not None}
-    if called(call)[:1].isupper() or module.qualified(call.func).startswith("torch."):
+    if called(call)[:1].isupper() and not _differ_in_places_only(call, given):
+        return False
+    if module.qualified(call.func).startswith("torch."):
         return False
     if isinstance(call.func, ast.Name) and module.value_of(call.func).origins:
         return False  # it stands for one function here, and for another one there
     return len(given) >= _ENOUGH and len(said) == 1
+
+
+def _differ_in_places_only(call: ast.Call, others: Sequence[ast.Call]) -> bool:
+    """`Blank()`, where the others are `Blank(device=device, dtype=dtype)`."""
+    plain = not (call.args or call.keywords)
+    said = {each.arg for other in others for each in other.keywords}
+    return plain and said <= {"device", "dtype"} and not any(other.args for other in others)
 
 
 def _may_be_twins(module: Module, one: ast.Call, other: ast.Call) -> bool:

@@ -35,8 +35,9 @@ class TwinWithoutDevice(Rule):
     other, or share arguments: `torch.zeros(n, dtype=dtype, device=device)` and
     `torch.ones(n, dtype=dtype)`, or the same call in two branches. Reports the one that is not
     given the device. So is a call of a function or method that two or more other calls, and all of
-    them, pass the same device to. Two of `torch.as_tensor`, which leaves a tensor where it is, are
-    alike if they stand in one literal or call or in neighbouring lines.
+    them, pass the same device to; of a class if it is given nothing and they nothing else. Two of
+    `torch.as_tensor`, which leaves a tensor where it is, are alike if they stand in one literal or
+    call or in neighbouring lines.
 
     Nothing is reported if a condition about devices or types leads to one of the two, for a
     result that is moved, copied or an index, for calls that take the device of their argument
@@ -126,8 +127,21 @@ class TwinWithoutDevice(Rule):
             "    else:\n        schedule.start(50, device=device, **options)\n"
             "    return torch.as_tensor(schedule.steps)\n",
         ),
+        Bad(
+            "import torch\n\n\ndef unload(pipe, Blank, device: torch.device, dtype):\n"
+            "    pipe.first = Blank(device=device, dtype=dtype)\n"
+            "    pipe.second = Blank(device=device, dtype=dtype)\n"
+            "    if pipe.alone:\n        pipe.third = Blank()\n",
+            lines=(8,),
+        ),
     )
     good = (
+        Good(
+            "import torch\n\n\ndef unload(pipe, Blank, device: torch.device, dtype):\n"
+            "    pipe.first = Blank(device=device, dtype=dtype)\n"
+            "    pipe.second = Blank(device=device, dtype=dtype)\n"
+            "    if pipe.alone:\n        pipe.third = Blank(device=device, dtype=dtype)\n"
+        ),
         Good(
             "import torch\n\n\ndef kept(q, sums, tops, out):\n"
             "    if sums is None:\n        made = torch.empty\n"
