@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.shared.in_tests import in_tests
 
 _TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
@@ -29,7 +30,9 @@ class LoadWithoutMapLocation(Rule):
     key named for weights), and a note elsewhere, for files of a fixed name or address, in scripts,
     for the `best_model_path` that Lightning saved in the same run, and for the state of schedulers
     and samplers.
-    `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged.
+    `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged; but
+    `safetensors.torch.load(data)`, which always gives tensors on the CPU, and `load_file(path)`
+    without `device` are, where another path of the function loads the same onto a device.
 
     ## Why is this bad?
     A file written on a GPU cannot be loaded where there is none. With several processes, each one
@@ -54,7 +57,12 @@ class LoadWithoutMapLocation(Rule):
     name = "load-without-map-location"
     since = "0.2.0"
     severity = Severity.WARNING
-    triggers = (("load(", "torch"), ("load_url(", "torch"), ("load_state_dict_from_url(", "torch"))
+    triggers = (
+        ("load(", "torch"),
+        ("load_file(", "device"),
+        ("load_url(", "torch"),
+        ("load_state_dict_from_url(", "torch"),
+    )
 
     bad = (
         Bad(
@@ -106,8 +114,34 @@ def read(path, device):
     return th.load(path, map_location=device)
 """,
         ),
+        Bad(
+            """\
+import safetensors.torch
+
+def weights(path, mapped, device):
+    if mapped:
+        found = safetensors.torch.load_file(path, device=device)
+    else:
+        found = safetensors.torch.load(open(path, "rb").read())
+    return found
+""",
+            lines=(7,),
+        ),
     )
     good = (
+        Good(
+            """\
+import safetensors.torch
+
+def weights(path, mapped, device):
+    if mapped:
+        found = safetensors.torch.load_file(path, device=device)
+    else:
+        found = safetensors.torch.load(open(path, "rb").read())
+        found = {name: value.to(device) for name, value in found.items()}
+    return found
+"""
+        ),
         Good("import torch\ndef f(p):\n    return torch.load(p, map_location='cpu')\n"),
         Good(
             "from torch.hub import load_state_dict_from_url as fetch\n"
@@ -165,6 +199,14 @@ def cached(path, names):
                     confidence=Confidence.HIGH if used else Confidence.MEDIUM,
                     fixes=[_mapped(module, call)],
                 )
+        for left in left_on_cpu(module):
+            yield self.finding(
+                module,
+                left.call,
+                f"the tensors of this file come to the CPU; line {left.beside.lineno} loads the "
+                f"same to `{module.text(left.device)}`",
+                trail=[(left.beside, f"loaded to `{module.text(left.device)}`")],
+            )
 
 
 def _says_where(module: Module, call: ast.Call) -> bool:
