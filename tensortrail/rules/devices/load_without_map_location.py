@@ -32,7 +32,7 @@ class LoadWithoutMapLocation(Rule):
     and samplers.
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged; but
     `safetensors.torch.load(data)`, which always gives tensors on the CPU, and `load_file(path)`
-    without `device` are, where another path of the function loads the same onto a device.
+    without `device` are noted, where another path of the function loads the same onto a device.
 
     ## Why is this bad?
     A file written on a GPU cannot be loaded where there is none. With several processes, each one
@@ -205,6 +205,8 @@ def cached(path, names):
                 left.call,
                 f"the tensors of this file come to the CPU; line {left.beside.lineno} loads the "
                 f"same to `{module.text(left.device)}`",
+                severity=Severity.NOTE,
+                confidence=Confidence.MEDIUM,
                 trail=[(left.beside, f"loaded to `{module.text(left.device)}`")],
             )
 
