@@ -33,9 +33,10 @@ def taken_as_tensor(module: Module, statement: ast.stmt, subject: ast.expr) -> a
 
 
 def written_back(module: Module, statement: ast.stmt, subject: ast.expr) -> str:
-    """Where the moved tensor belongs, as the target of an assignment."""
+    """Where the moved tensor belongs, as the target of an assignment; "" if it has no name there,
+    as in `for value in batch.values()`."""
     key = _item_of(module, statement, subject)
-    return key if key else module.text(subject)
+    return "" if key.endswith("[]") else key or module.text(subject)
 
 
 def _loops_around(module: Module, statement: ast.stmt) -> Iterator[ast.For]:
@@ -72,17 +73,23 @@ def _is_member(module: Module, statement: ast.stmt, subject: ast.expr, batch: st
 
 
 def _item_of(module: Module, statement: ast.stmt, subject: ast.expr) -> str:
-    """`batch[key]` for the value of `for key, value in batch.items()`."""
+    """`batch[key]` for the value of `for key, value in batch.items()`, `batch[]` for that of
+    `for value in batch.values()`."""
     for loop in _loops_around(module, statement):
         over, target = loop.iter, loop.target
         if not isinstance(over, ast.Call) or not isinstance(over.func, ast.Attribute):
             continue
         pair = target.elts if isinstance(target, ast.Tuple) else []
-        if over.func.attr == "items" and len(pair) == 2 and isinstance(subject, ast.Name):
-            key, value = pair
-            if isinstance(value, ast.Name) and value.id == subject.id:
-                return f"{module.text(over.func.value)}[{module.text(key)}]"
+        value, key = (pair[1], module.text(pair[0])) if len(pair) == 2 else (target, "")
+        whole = over.func.attr == ("items" if key else "values")
+        if whole and ast.dump(value) == _as_target(subject):
+            return f"{module.text(over.func.value)}[{key}]"
     return ""
+
+
+def _as_target(subject: ast.expr) -> str:
+    """The name as it is written where it is bound; "" for what is no name."""
+    return ast.dump(ast.Name(subject.id, ast.Store())) if isinstance(subject, ast.Name) else ""
 
 
 def _takes_whole(module: Module, scope: ast.AST, name: str) -> ast.Call | None:

@@ -184,6 +184,17 @@ class Net(torch.nn.Module):
             yield self(**batch)
 """,
         ),
+        Bad(
+            """\
+def evaluate(model, loader, device):
+    model.eval()
+    for batch in loader:
+        for value in batch.values():
+            value.to(device)
+        print(model(**batch))
+""",
+            lines=(5,),
+        ),
     )
     good = (
         Good(
@@ -318,7 +329,8 @@ def can_cast(device):
         taker: ast.Call,
     ) -> Finding:
         shown, target = one_line(module, subject), written_back(module, statement, subject)
-        edit = module.insert_before(call, f"{target} = ") if call is statement.value else None
+        alone = bool(target) and call is statement.value
+        edit = module.insert_before(call, f"{target} = ") if alone else None
         return self.finding(
             module,
             call,
