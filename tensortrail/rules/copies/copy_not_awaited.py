@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.copies._elements import early_elements
+from tensortrail.rules.copies._results import is_handed_out, is_kept, result_of
 from tensortrail.rules.copies._streams import (
     SideBlock,
     class_waits,
@@ -15,7 +16,7 @@ from tensortrail.rules.copies._streams import (
     waits_for,
 )
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, name_of, receiver, root_of, within
+from tensortrail.rules.shared.objects import name_of, receiver, root_of, within
 from tensortrail.rules.shared.values import reads_values
 
 
@@ -153,6 +154,18 @@ def overlapped(x, weight):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+import torch
+
+def uploaded(batch):
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        moved = {key: value.cuda(non_blocking=True) for key, value in batch.items()}
+    return moved
+""",
+            lines=(6,),
+        ),
     )
     good = (
         Good(
@@ -269,7 +282,7 @@ def upload(rows, device):
 
     def _found(self, module: Module, block: SideBlock, copy: ast.Call) -> Iterator[Finding]:
         stream = module.text(block.stream)
-        what = _result(module, copy)
+        what = result_of(module, copy)
         use = _use_after(module, block, what) if what is not None else None
         if use is not None and what is not None:
             yield self.finding(
@@ -281,7 +294,15 @@ def upload(rows, device):
                 confidence=Confidence.HIGH,
                 trail=[(use, "used here, on the current stream")],
             )
-        elif _is_kept(module, copy, what) and not class_waits(module, block):
+        elif use is None and is_handed_out(module, block, what):
+            yield self.finding(
+                module,
+                copy,
+                f"the copy runs on `{stream}`, and the result is returned: nothing has waited for "
+                "that stream, and nobody else has it to wait for",
+                trail=[(block.node, "this block only queues the work")],
+            )
+        elif is_kept(module, copy, what) and not class_waits(module, block):
             yield self.finding(
                 module,
                 copy,
@@ -325,16 +346,6 @@ def _mentions(module: Module, node: ast.AST, block: SideBlock) -> bool:
     return any(name_of(module, each) == block.name for each in (*names, *own))
 
 
-def _result(module: Module, copy: ast.Call) -> ast.expr | None:
-    """What holds the copy: the target of `copy_`, or the variable that `to` is assigned to."""
-    if called(copy) == "copy_":
-        return receiver(copy)
-    statement = module.statement_of(copy)
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        return statement.targets[0]
-    return None
-
-
 def _use_after(module: Module, block: SideBlock, what: ast.expr) -> ast.expr | None:
     root = root_of(what)
     if not isinstance(root, ast.Name) or root.id in ("self", "cls"):
@@ -360,17 +371,3 @@ def _only_hands_on(module: Module, use: ast.Name) -> bool:
 
 def _on_a_stream(module: Module, use: ast.Name) -> bool:
     return any("stream" in ast.unparse(each).lower() for each in module.contexts_of(use))
-
-
-def _is_kept(module: Module, copy: ast.Call, what: ast.expr | None) -> bool:
-    """The result outlives the function: an attribute, an element, an argument."""
-    if what is None:
-        up = module.parent(copy)
-        return isinstance(up, ast.Call) and called(up) in ("append", "add", "put", "setdefault")
-    if isinstance(what, (ast.Attribute, ast.Subscript)):
-        return True
-    loops = [up for up in module.ancestors(copy) if isinstance(up, ast.For)]
-    targets = (each for loop in loops for each in ast.walk(loop.target))
-    return isinstance(what, ast.Name) and any(
-        isinstance(each, ast.Name) and each.id == what.id for each in targets
-    )
