@@ -5,8 +5,9 @@ python benchmarks/fresh_mistakes.py TREE... [--each 40] [--seed 0] [--list KIND]
 A mistake counts as found if the changed file has a finding that the file did not have. Two shares
 are printed: of all rules, and of what is reported by default (errors and warnings of rules that
 are on). What changes nothing by its form alone is not made: `zeros_like(x, device=x.device)` gives
-the same without it. Many others change nothing either (an index, a number, code that only runs on
-the CPU): they are not taken out here, so no share can reach 100 %.
+the same without it. What is proven by the text around it to change nothing is made and left out of
+the count (`fresh_equivalents.py` says what counts as a proof; `--all` counts it too). Many others
+change nothing either, such as code that only runs on the CPU, so no share can reach 100 %.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+from fresh_equivalents import Text, place_of, reason
 
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import open_project
@@ -42,6 +45,8 @@ class Mistake:
     path: Path
     line: int
     data: bytes
+    at: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """Where the changed call stands in the right code."""
 
 
 def main() -> None:
@@ -51,6 +56,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", metavar="KIND", help="print those that were missed")
     parser.add_argument("--whole", action="store_true", help=WITH_CONDITION_HELP)
+    parser.add_argument("--all", action="store_true", help="count what changes nothing, too")
+    parser.add_argument("--list-equivalent", action="store_true", help="print what is left out")
     options = parser.parse_args()
     global WITH_CONDITION
     WITH_CONDITION = options.whole
@@ -58,9 +65,16 @@ def main() -> None:
     found: Counter[str] = Counter()
     by_default: Counter[str] = Counter()
     made: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
     for tree in options.trees:
         lint = Lint(rules)
         for mistake in sample(tree, options.each, options.seed):
+            why = "" if options.all else changes_nothing(mistake)
+            if why:
+                left_out[why] += 1
+                if options.list_equivalent:
+                    print(f"{mistake.path}:{mistake.line} left out: {why}", flush=True)
+                continue
             made[mistake.kind] += 1
             new = lint.new(mistake)
             found[mistake.kind] += bool(new)
@@ -74,6 +88,13 @@ def main() -> None:
             f"{100 * each[kind] / max(made[kind], 1):5.1f} %" for each in (found, by_default)
         )
         print(f"{kind:24} {found[kind]:4} of {made[kind]:4}  {shares} by default")
+    whys = ", ".join(f"{count} {why}" for why, count in left_out.most_common())
+    print(f"{left_out.total()} left out as equivalent" + (f": {whys}" if whys else ""))
+
+
+def changes_nothing(mistake: Mistake) -> str:
+    """Why the mistake changes nothing, where the text proves it."""
+    return reason(Text(mistake.path.read_bytes()), mistake.kind, mistake.at)
 
 
 class Lint:
@@ -150,8 +171,9 @@ def mistakes(path: Path, data: bytes) -> Iterator[Mistake]:
     except (SyntaxError, ValueError, LookupError):
         return
     for node, around in with_functions(tree, ()):
+        at = place_of(node) if isinstance(node, ast.Call) else (0, 0, 0, 0)
         yield from (
-            Mistake(kind, path, getattr(node, "lineno", 0), data[:start] + text + data[end:])
+            Mistake(kind, path, getattr(node, "lineno", 0), data[:start] + text + data[end:], at)
             for kind, start, end, text in edits(source, node, around)
         )
 
@@ -213,7 +235,7 @@ def is_forwarded(keyword: ast.keyword, around: Around) -> bool:
 
 
 def of_moves(source: Source, call: ast.Call, around: Around) -> Iterator[Change]:
-    """`x = x.to(d)` is taken out as a whole."""
+    """`x = x.to(d)` is taken out as a whole, and so is a statement that only moves."""
     if name_of(call) != "to" or not isinstance(call.func, ast.Attribute) or not moves_only(call):
         return
     statement = around[-1] if around else None
@@ -225,6 +247,9 @@ def of_moves(source: Source, call: ast.Call, around: Around) -> Iterator[Change]
             kind = KINDS[6] if own in MOVERS else KINDS[2]
             yield kind, *without(source, statement, around)
             return
+    if isinstance(statement, ast.Expr) and statement.value is call:
+        yield KINDS[2], *without(source, statement, around)
+        return
     yield KINDS[2], source.span(call.func.value)[1], source.span(call)[1], b""
 
 
