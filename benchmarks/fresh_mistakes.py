@@ -277,8 +277,11 @@ def of_buffers(source: Source, call: ast.Call) -> Iterator[Change]:
     named = len(call.args) >= 2 and isinstance(call.args[0], ast.Constant)
     if name_of(call) == "register_buffer" and named and isinstance(call.args[0], ast.Constant):
         value = source.text(*source.span(call.args[1]))
+        func = call.func
         if value != "None":
-            yield KINDS[3], *source.span(call), f"self.{call.args[0].value} = ({value})".encode()
+            owner = ast.unparse(func.value) if isinstance(func, ast.Attribute) else "self"
+            text = f"{owner}.{call.args[0].value} = ({value})"
+            yield KINDS[3], *source.span(call), text.encode()
 
 
 def of_guards(source: Source, node: ast.If) -> Iterator[Change]:

@@ -15,6 +15,7 @@ from tensortrail.rules.words import (
     Guard,
     GuardedStatement,
     Kind,
+    Namesake,
     OffloadSetting,
     Placement,
     ProjectCall,
@@ -121,6 +122,9 @@ class Module(Protocol):
         """Parameters of the called function or constructor whose default is a value: neither
         missing nor None."""
 
+    def needed_by(self, call: ast.Call) -> frozenset[str]:
+        """Parameters of the called function or constructor that have no default."""
+
     def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
         """Parameters of the called function or constructor whose default is a GPU, as written."""
 
@@ -141,6 +145,10 @@ class Module(Protocol):
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;
         empty if it is not one of the package, or shares its name with another."""
+
+    def namesakes_of(self, call: ast.Call) -> Sequence[Namesake]:
+        """Functions and methods of the package with the name of what is called, whatever has
+        them; empty if the name stands for something of a library."""
 
     def same_moves_in_project(self, statement: ast.stmt) -> Sequence[GuardedStatement]:
         """The statements of other files of the package that read like this one, a move of a part

@@ -216,6 +216,20 @@ class ProjectCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Namesake:
+    """A function or method somewhere in the project, found by its name alone."""
+
+    path: str
+    line: int
+    parameters: tuple[str, ...]
+    """In order, without `self`."""
+    needed: frozenset[str]
+    """Parameters without a default, unless a decorator may pass them."""
+    is_open: bool
+    """It takes `*` or `**`."""
+
+
+@dataclass(frozen=True, slots=True)
 class GuardedStatement:
     """A statement somewhere in the project, and what is asked before it."""
 

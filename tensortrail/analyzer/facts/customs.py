@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.files import read
-from tensortrail.rules.words import GuardedStatement, ProjectCall
+from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
 _PASSED_ON = [
     re.compile(rb"%s\w*\s*=(?!=)" % word)
@@ -29,6 +29,8 @@ _LONGEST = 4_000
 """Bytes of one call."""
 _IN_WORDS = re.compile(rb"#|>>>|`$|\.\.\. ")
 """What stands before a call on its line in a comment or a docstring."""
+_PLAIN = (b"staticmethod", b"classmethod", b"no_grad()", b"inference_mode()", b"abstractmethod")
+"""How decorators end that pass no argument of their own."""
 _NAME = re.compile(rb"\w+$")
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
@@ -40,9 +42,11 @@ class Customs:
         self._texts: dict[Path, dict[str, bytes]] = {}
         self._calls: dict[tuple[Path, str], Sequence[ProjectCall]] = {}
         self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
+        self._passed_in: dict[tuple[Path, str], Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
         self._defaults: dict[Path, tuple[str, int] | None] = {}
         self._set: dict[tuple[Path, str], bool] = {}
+        self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
@@ -50,9 +54,11 @@ class Customs:
             if path not in texts or (now := _text(path)) == texts[path]:
                 continue
             before, texts[path] = texts[path], now
+            self._passed_in.pop((folder, path), None)
             self._calls.clear()
             self._defaults.clear()
             self._set.clear()
+            self._namesakes.clear()
             if folder in self._passed:
                 self._passed[folder].subtract(Counter(passed_in(before)))
                 self._passed[folder].update(Counter(passed_in(now)))
@@ -105,6 +111,23 @@ class Customs:
             self._set[key] = any(name in text and given.search(text) for text in texts)
         return self._set[key]
 
+    def namesakes(self, folder: Path, name: str) -> Sequence[Namesake]:
+        """Functions and methods of that name in the files below the folder."""
+        key = folder, name
+        if key not in self._namesakes:
+            texts = self._texts_of(folder).items()
+            self._namesakes[key] = [
+                each for path, text in texts for each in namesakes_in(path, text, name)
+            ]
+        return self._namesakes[key]
+
+    def passed_in_file(self, folder: Path, path: str) -> Counter[tuple[bytes, bytes]]:
+        """What the file, as it is on the disk, adds to what is passed below the folder."""
+        key = folder, path
+        if key not in self._passed_in:
+            self._passed_in[key] = Counter(passed_in(self._texts_of(folder).get(path, b"")))
+        return self._passed_in[key]
+
     def _texts_of(self, folder: Path) -> dict[str, bytes]:
         if folder not in self._texts:
             self._texts[folder] = dict(_files(folder))
@@ -129,6 +152,47 @@ def _add(
 ) -> None:
     for key, each in moves:
         found.setdefault(key, []).append(each)
+
+
+def namesakes_in(path: str, text: bytes, name: str) -> Iterator[Namesake]:
+    """Functions of that name that the text defines at its top or in classes."""
+    word = name.encode()
+    if b"def " + word not in text:
+        return
+    for match in re.finditer(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+%s\(" % word, text, re.MULTILINE):
+        header = _header(text, match.end() - 1)
+        if header is not None:
+            line = text.count(b"\n", 0, match.start()) + 1
+            above = text[: match.start()].rstrip().rpartition(b"\n")[2].strip()
+            plain = not above.startswith((b"@", b")")) or above.endswith(_PLAIN)
+            yield _as_namesake(path, line, header.args, plain)
+
+
+def _header(text: bytes, start: int) -> ast.FunctionDef | None:
+    """The function whose parameters begin there, without its body."""
+    depth = 0
+    for match in re.finditer(rb"[()]", text[start : start + _LONGEST]):
+        depth += 1 if match.group() == b"(" else -1
+        if depth:
+            continue
+        try:
+            node = ast.parse(b"def _" + text[start : start + match.end()] + b": ...").body[0]
+        except (SyntaxError, ValueError, MemoryError):
+            continue  # a parenthesis in a string
+        return node if isinstance(node, ast.FunctionDef) else None
+    return None
+
+
+def _as_namesake(path: str, line: int, given: ast.arguments, plain: bool) -> Namesake:
+    by_position = [each.arg for each in (*given.posonlyargs, *given.args)]
+    needed = by_position[: len(by_position) - len(given.defaults)]
+    pairs = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    needed += [each.arg for each, default in pairs if default is None]
+    names = [*by_position, *(each.arg for each in given.kwonlyargs)]
+    if names[:1] in (["self"], ["cls"]):
+        names = names[1:]
+    is_open = given.vararg is not None or given.kwarg is not None
+    return Namesake(path, line, tuple(names), frozenset(needed if plain else ()), is_open)
 
 
 def passed_in(text: bytes) -> Iterator[tuple[bytes, bytes]]:

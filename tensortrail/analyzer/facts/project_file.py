@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from tensortrail.rules.words import (
     FunctionFacts,
     GuardedStatement,
     Kind,
+    Namesake,
     ProjectCall,
     Value,
 )
@@ -45,6 +47,8 @@ class KeptCustoms(Protocol):
     def gpu_made_default(self, folder: Path) -> tuple[str, int] | None: ...
     def is_set(self, folder: Path, attribute: str) -> bool: ...
     def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]: ...
+    def namesakes(self, folder: Path, name: str) -> Sequence[Namesake]: ...
+    def passed_in_file(self, folder: Path, path: str) -> Counter[tuple[bytes, bytes]]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ class AsksForSignatures:
     def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
         return self._signature(call).gpu_defaults
 
+    def needed_by(self, call: ast.Call) -> frozenset[str]:
+        return self._signature(call).needed
+
     @cached_property
     def _signatures(self) -> dict[ast.Call, Signature]:
         return {}

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
-from tensortrail.analyzer.facts.customs import gives_value, passed_in
+from tensortrail.analyzer.facts.customs import gives_value, namesakes_in, passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.analyzer.values import signatures
-from tensortrail.rules.words import GuardedStatement, ProjectCall
+from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
 
 class AsksForProjectCalls:
@@ -22,12 +22,19 @@ class AsksForProjectCalls:
         file = cast("ProjectFile", self)
         first, _, name = file.qualified(call.func).rpartition(".")
         package, inside, _ = file.name.partition(".")
-        if first.partition(".")[0] in ("torch", "self", "cls") or not name:
+        if first.partition(".")[0] == "torch" or not name:
             return 0
         if not inside or file.root is None:  # no package: the file is all there is
             pairs = file.tree.once(self._passed_here, file.tree.root)
             return pairs[name.encode(), keyword.encode()]
-        return file.project.customs.passed(file.root / package, name, keyword)
+        key = name.encode(), keyword.encode()
+        customs, folder = file.project.customs, file.root / package
+        passed = customs.passed(folder, name, keyword)
+        if not passed:
+            return 0
+        here = file.tree.once(self._passed_here, file.tree.root)
+        before = customs.passed_in_file(folder, file.path)
+        return passed + here[key] - before[key]
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         file = cast("ProjectFile", self)
@@ -70,6 +77,19 @@ class AsksForProjectCalls:
         others = [each for each in found if each.path != file.path]
         return [*own, *others] if found else ()
 
+    def namesakes_of(self, call: ast.Call) -> Sequence[Namesake]:
+        file = cast("ProjectFile", self)
+        func = call.func
+        name = getattr(func, "attr", getattr(func, "id", ""))
+        package, inside, _ = file.name.partition(".")
+        if not name or _is_of_a_library(file, func, package):
+            return ()
+        if not inside or file.root is None:  # no package: the file is all there is
+            return list(namesakes_in(file.path, file.source.data, name))
+        found = file.project.customs.namesakes(file.root / package, name)
+        file.needs.update(each.path for each in found)
+        return found
+
     def same_moves_in_project(self, statement: ast.stmt) -> Sequence[GuardedStatement]:
         file = cast("ProjectFile", self)
         package, inside, _ = file.name.partition(".")
@@ -80,3 +100,15 @@ class AsksForProjectCalls:
         others = [each for each in found if each.path != file.path]
         file.needs.update(each.path for each in others)
         return others
+
+
+def _is_of_a_library(file: ProjectFile, func: ast.expr, package: str) -> bool:
+    """It begins with a name that is imported from elsewhere, or with `super()`."""
+    while isinstance(func, (ast.Attribute, ast.Subscript)):
+        func = func.value
+    if not isinstance(func, ast.Name):
+        return isinstance(func, ast.Call)
+    imported = file.names.resolve(func.id)
+    return imported not in (func.id, f"{file.name}.{func.id}") and (
+        imported.partition(".")[0] not in ("", package)
+    )

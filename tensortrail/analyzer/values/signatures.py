@@ -15,6 +15,8 @@ from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import TENSORS
 
 _MAKERS = ("__init__", "__new__")
+_PLAIN = ("staticmethod", "classmethod", "no_grad()", "inference_mode()", "abstractmethod")
+"""How decorators end that pass no argument of their own."""
 _ANCESTORS = 4
 """How many of one file are looked into for a constructor."""
 
@@ -28,6 +30,8 @@ class Signature(NamedTuple):
     """Those whose default is a value, and not None."""
     gpu_defaults: frozenset[str] = frozenset()
     """Those whose default is a GPU, as it is written."""
+    needed: frozenset[str] = frozenset()
+    """Those without a default, unless a decorator may pass them."""
 
 
 UNKNOWN = Signature()
@@ -59,7 +63,10 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
         return UNKNOWN
     names = parameters(file, node) if node.args.vararg is None else ()
     of_gpu = (each.arg for each, said in with_defaults(node.args) if _is_gpu(said))
-    return Signature(names, frozenset(_with_chosen_default(node)), frozenset(of_gpu))
+    optional = {each.arg for each, _ in with_defaults(node.args)}
+    plain = all(ast.unparse(each).endswith(_PLAIN) for each in node.decorator_list)
+    needed = frozenset(names) - optional if plain else frozenset()
+    return Signature(names, frozenset(_with_chosen_default(node)), frozenset(of_gpu), needed)
 
 
 def _is_gpu(default: ast.expr) -> bool:

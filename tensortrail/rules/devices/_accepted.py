@@ -13,6 +13,7 @@ from tensortrail.rules.devices._customs import (
     named,
 )
 from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.words import Namesake
 
 _OF_FACTORIES = frozenset({"device", "dtype", "generator"})
 _RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
@@ -43,6 +44,29 @@ def accepting(
             continue
         if accepts(module, call, name) or (layers and is_weighted_layer(module, call)):
             yield call
+
+
+def accepting_by_name(module: Module, function: FunctionNode, name: str) -> Iterator[ast.Call]:
+    """Calls of methods of which nothing but the name is known, and all methods of that name in the
+    package accept the argument; other calls pass it, and these do not."""
+    for call in module.nodes(ast.Call, function):
+        if not isinstance(call.func, ast.Attribute) or name in named(call):
+            continue
+        if module.function_of(call) is not function or may_be_given_anything(call):
+            continue
+        if not module.passed_in_project(call, name) or module.parameters_of(call):
+            continue
+        found = module.namesakes_of(call)
+        if found and all(_could_take(each, call, name) for each in found):
+            yield call
+
+
+def _could_take(each: Namesake, call: ast.Call, name: str) -> bool:
+    """It has such a parameter, which no position gives, and all others that the call passes."""
+    keywords = {str(given) for given in named(call)}
+    if name not in each.parameters or not keywords <= set(each.parameters):
+        return False
+    return each.parameters.index(name) >= len(call.args)
 
 
 def accepts(module: Module, call: ast.Call, name: str) -> bool:

@@ -102,7 +102,18 @@ def has_a_device_at_hand(module: Module, function: FunctionNode) -> bool:
     of_a_tensor = any(
         node.attr in ("device", "dtype") for node in module.nodes(ast.Attribute, function)
     )
-    return of_a_tensor or any("device" in node.id for node in module.nodes(ast.Name, function))
+    if of_a_tensor or any("device" in node.id for node in module.nodes(ast.Name, function)):
+        return True
+    cls = module.parent(function)
+    return isinstance(cls, ast.ClassDef) and module.once(_knows_its_device, cls)
+
+
+def _knows_its_device(module: Module, cls: ast.ClassDef) -> bool:
+    """Methods of the class ask `self.device`."""
+    return any(
+        node.attr == "device" and isinstance(node.value, ast.Name) and node.value.id == "self"
+        for node in module.nodes(ast.Attribute, cls)
+    )
 
 
 def _is_used_up(module: Module, node: ast.expr) -> bool:

@@ -100,10 +100,14 @@ def _form(module: Module, node: ast.expr) -> str:
     several tensors; a name is like another if both are bound again at once."""
     if isinstance(node, ast.Subscript):
         return f"{module.text(node.value)}[]"
-    if isinstance(node, ast.Attribute) and module.text(node.value) != "self":
+    if isinstance(node, ast.Attribute) and (
+        module.text(node.value) != "self" or _is_in_a_mover(module, node)
+    ):
         return f"{module.text(node.value)}."
     if isinstance(node, ast.Name):
-        return "name" if _is_of_own_name(module, module.parent(node), node) else ""
+        if _is_of_own_name(module, module.parent(node), node):
+            return "name"
+        return "tensor" if _is_a_tensor_argument(module, node) else ""
     if isinstance(node, ast.Call) and (node.args or node.keywords):
         func = node.func
         if isinstance(func, ast.Attribute) and not module.qualified(func).startswith("torch"):
@@ -111,6 +115,26 @@ def _form(module: Module, node: ast.expr) -> str:
             return f".{func.attr}({given})"
         return f"{module.text(func)}()"
     return ""
+
+
+def _is_in_a_mover(module: Module, node: ast.AST) -> bool:
+    """`to()` of a class, which moves what the object keeps."""
+    function = module.function_of(node)
+    return function is not None and function.name in ("to", "cuda", "_apply", "to_device")
+
+
+def _is_a_tensor_argument(module: Module, node: ast.Name) -> bool:
+    """Passed to a call, and annotated as a tensor where the function is given it."""
+    function, above = module.function_of(node), module.parent(node)
+    if isinstance(above, ast.Attribute):  # of a move
+        above = module.parent(module.parent(above) or above)
+    if function is None or not isinstance(above, (ast.Call, ast.keyword)):
+        return False
+    return any(
+        each.arg == node.id and each.annotation is not None
+        and module.text(each.annotation).endswith(("Tensor", "Tensor]", "Tensor | None"))
+        for each in ast.walk(function.args) if isinstance(each, ast.arg)
+    )  # fmt: skip
 
 
 def _is_of_own_name(module: Module, around: ast.AST | None, node: ast.expr) -> bool:
@@ -144,10 +168,18 @@ def _bound_together(
 def _unpacked(module: Module, function: FunctionNode) -> Iterator[list[ast.Name]]:
     for statement in module.nodes(ast.Assign, function):
         target = statement.targets[0]
-        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Name):
+        if isinstance(target, ast.Tuple) and _may_be_a_batch(module, statement.value):
             names = [each for each in target.elts if isinstance(each, ast.Name)]
             if len(names) == len(target.elts) > 1:
                 yield names
+
+
+def _may_be_a_batch(module: Module, value: ast.expr) -> bool:
+    """A name, or what a function of the project or a method gives."""
+    if isinstance(value, ast.Call):
+        dotted = module.qualified(value.func)
+        return not dotted.startswith(("torch", "numpy", "zip")) and not dotted.endswith("size")
+    return isinstance(value, ast.Name)
 
 
 def root(call: ast.Call) -> str:

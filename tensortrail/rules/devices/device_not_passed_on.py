@@ -8,23 +8,24 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import (
     accepting,
+    accepting_by_name,
     device_at_hand,
     is_maker,
     is_read,
     parameters,
 )
-from tensortrail.rules.devices._customs import is_explained, named
+from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.view import FunctionNode
 
 _FORWARDED = re.compile("device|dtype|map_location|offload|generator")
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "rand", "randn", "linspace", "as_tensor"})
 """Factories that take the dtype of what they stand beside, when they take its device."""
 _OF_TENSORS = frozenset({"shape", "dtype", "size"})
-
-
+_OF_LOADERS = frozenset({"torch_dtype", "device_map"})
+"""What `from_pretrained` of a model takes."""
 _OF_A_DEFAULT = 2
 """Statements of a method that does nothing, with its docstring."""
 
@@ -40,7 +41,11 @@ class DeviceNotPassedOn(Rule):
     Also notes a device that is accepted or determined, and never read; and calls of functions of
     the project that accept `dtype`, `generator`, `map_location`, `offload_to_cpu` and the like, in
     a function with a parameter of the same name that it does not pass on to them; factories that
-    are given the device of such a function, and not its `dtype` or `generator`, too.
+    are given the device of such a function, and not its `dtype` or `generator`, too. So is
+    `x.to(device)` in a function with a `dtype` where another move takes both, a `dtype`,
+    `generator` or option about offloading that is accepted and never read, and a call of a method
+    that is known by its name only, if all methods of that name in the package accept the device
+    and other calls pass it.
 
     Nothing is reported for a result that is moved, indexed with, read out or copied, for one
     without a dimension, and while an object is set up without a device.
@@ -139,8 +144,13 @@ def table(n, device):
         for function in functions(module):
             yield from self._unread(module, function)
             yield from self._not_forwarded(module, function)
+            yield from self._moved_without(module, function)
+            yield from self._loaded_without(module, function)
             at_hand = device_at_hand(module, function)
-            for call in accepting(module, function, "device"):
+            calls = [*accepting(module, function, "device")]
+            if at_hand:
+                calls += accepting_by_name(module, function, "device")
+            for call in calls:
                 said = at_hand or _modelled_on(module, function, call)
                 if said and not _is_explained(module, call):
                     yield self._reported(module, call, said)
@@ -149,6 +159,10 @@ def table(n, device):
         for node, name in _devices_named(module, function):
             if not is_read(module, function, name) and not _is_empty(function):
                 yield self.finding(module, node, f"`{name}` is never read: nothing is put there")
+        for each in parameters(function):
+            option = _FORWARDED.search(each.arg) and not _is_a_device(each.arg)
+            if option and not is_read(module, function, each.arg) and not _is_empty(function):
+                yield self.finding(module, each, f"`{each.arg}` is accepted and never read")
 
     def _not_forwarded(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         for name in (each.arg for each in parameters(function)):
@@ -159,11 +173,36 @@ def table(n, device):
                     message = f"this accepts `{name}`, which the function is given, and gets none"
                     yield self.finding(module, call, message)
 
+    def _loaded_without(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        """`Model.from_pretrained(path)` in a function that is given a `device_map`."""
+        for name in sorted({each.arg for each in parameters(function)} & _OF_LOADERS):
+            for call in module.calls("from_pretrained", inside=function):
+                if name not in named(call) and not may_be_given_anything(call):
+                    message = f"this accepts `{name}`, which the function is given, and gets none"
+                    yield self.finding(module, call, message)
+
+    def _moved_without(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        """`x.to(device)` in a function that is given a `dtype` too, and passes both elsewhere."""
+        names = {each.arg for each in parameters(function)}
+        if not names >= {"device", "dtype"}:
+            return
+        moves = list(module.calls("to", inside=function))
+        both = [each for each in moves if _passes(each, "device") and _passes(each, "dtype")]
+        for call in moves if both else ():
+            if _passes(call, "device") and len(call.args) + len(call.keywords) == 1:
+                line = both[0].lineno
+                message = f"this takes `device` and not `dtype`; line {line} takes both"
+                yield self.finding(module, call, message)
+
     def _reported(self, module: Module, call: ast.Call, said: str) -> Finding:
         what = "makes a tensor" if is_maker(module, call) else "accepts `device`"
         return self.finding(
             module, call, f"this {what} and is given no device; `{said}` is at hand"
         )
+
+
+def _passes(call: ast.Call, name: str) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == name for each in given(call))
 
 
 def _devices_named(module: Module, function: FunctionNode) -> Iterator[tuple[ast.AST, str]]:
@@ -173,8 +212,12 @@ def _devices_named(module: Module, function: FunctionNode) -> Iterator[tuple[ast
         if isinstance(each.ctx, ast.Store) and isinstance(module.parent(each), ast.Assign):
             found.setdefault(each.id, each)
     for name, node in found.items():
-        if name == "device" or name.endswith("_device"):
+        if _is_a_device(name):
             yield node, name
+
+
+def _is_a_device(name: str) -> bool:
+    return name == "device" or name.endswith("_device")
 
 
 def _is_empty(function: FunctionNode) -> bool:

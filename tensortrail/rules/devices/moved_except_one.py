@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._moved_alike import left_of_its_kind
 from tensortrail.rules.devices._moved_beside import LeftAlone, left_beside, moved_to
+from tensortrail.rules.devices._moved_elsewhere import left_unlike_elsewhere
 from tensortrail.rules.shared.in_tests import in_tests
 
 _ENOUGH = 3
@@ -21,7 +22,9 @@ class MovedExceptOne(Rule):
     Notes a member of a batch, an argument of a call, an entry of a mapping or one of several names
     that were bound together, if it is left where it was and the others of its form beside it are
     moved to one device. Also notes the one result of a function of torch that is not moved, where
-    the others in the same function are.
+    the others in the same function are; and what other functions of the file move before they use
+    it, a member such as `batch["image"]` or the result of a function of the project, if one
+    function alone does not.
 
     It is a warning if three others or more are moved to one device, and all are what one method
     gives of several tensors (`x.reshape(-1).to(device)`), or layers of torch; other code than an
@@ -96,7 +99,11 @@ def batches(batch, device):
             return
         reported: set[ast.AST] = set()
         moves = [each for each in module.calls("to") if moved_to(module, each)]
-        for each in (*left_beside(module, moves), *left_of_its_kind(module, moves)):
+        for each in (
+            *left_beside(module, moves),
+            *left_of_its_kind(module, moves),
+            *left_unlike_elsewhere(module, moves),
+        ):
             if each.node not in reported:
                 reported.add(each.node)
                 yield self._reported(module, each)

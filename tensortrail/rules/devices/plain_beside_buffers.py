@@ -9,6 +9,7 @@ from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._device_aware import prepares
 from tensortrail.rules.devices._lying import sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
+from tensortrail.rules.devices._registered_beside import beside_registered
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -30,6 +31,8 @@ class PlainBesideBuffers(Rule):
     caller, is a note unless most of the class are buffers: the module may never move. So is one
     that is made on a device after the module was built, and one that is only passed to functions
     of other files.
+
+    So is `layer.table = tensor` in a function that calls `layer.register_buffer` for others.
 
     A parameter, also one of another module, a tensor without a dimension, an index, and
     what another method sets to None or to something else are left alone.
@@ -143,6 +146,8 @@ class Counted(nn.Module):
             facts = module.class_facts(cls)
             if facts is not None and facts.is_module:
                 yield from self._of_class(module, cls, facts.registered)
+        for name, store, buffers in beside_registered(module):
+            yield self._reported(module, store, name, buffers, Severity.NOTE)
 
     def _of_class(
         self, module: Module, cls: ast.ClassDef, registered: frozenset[str]
@@ -165,11 +170,12 @@ class Counted(nn.Module):
         severity: Severity | None,
     ) -> Finding:
         lines = " and ".join(f"line {each.lineno}" for each in buffers[:2])
-        others = f"; {len(buffers)} of the class are buffers, see {lines}" if buffers else ""
+        others = f"; {len(buffers)} beside it are buffers, see {lines}" if buffers else ""
         return self.finding(
             module,
             module.statement_of(store),
-            f"`self.{name}` is a tensor in a plain attribute, which `.to()` does not move{others}",
+            f"`{module.text(store)}` is a tensor in a plain attribute, which `.to()` does not move"
+            f"{others}",
             severity=severity,
             trail=tuple((each, "registered as a buffer") for each in buffers[:2]),
         )
