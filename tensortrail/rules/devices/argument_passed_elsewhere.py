@@ -26,6 +26,8 @@ _PASSED_ON = re.compile(
 )
 _ENOUGH, _FOR_EACH_WITHOUT = 4, 12
 """Calls that make a custom, and how many stand against each one that is different."""
+_ENOUGH_OF_ALL = 2
+"""Calls that make one where there is no other without it."""
 _ENOUGH_BY_NAME = 2
 """Of them those that pass it as a keyword."""
 _MOVES = frozenset({"to", "cuda", "cpu", "item", "type_as"})
@@ -171,7 +173,8 @@ def _custom(module: Module, call: ast.Call, name: str) -> Custom | None:
     ]
     usual = [each for each in calls if keys & each.given]
     others = len(calls) - len(usual) - 1
-    if len(usual) < _ENOUGH or len(usual) < others * _FOR_EACH_WITHOUT:
+    enough = _ENOUGH if others else _ENOUGH_OF_ALL
+    if len(usual) < enough or len(usual) < others * _FOR_EACH_WITHOUT:
         return None
     near = sorted(usual, key=lambda each: (_distance(module, each), each.path, each.line))
     return Custom(near, len(calls))
