@@ -187,3 +187,29 @@ def test_a_flag_that_begins_to_be_set_is_seen(package: Path) -> None:
     other.write_text("def f(saver):\n    saver.staging = True\n")
     project.forget(str(other))
     assert module.is_set_in_project("staging")
+
+
+def test_functions_are_found_by_their_name_alone(package: Path) -> None:
+    (package / "more.py").write_text(
+        "class A:\n    def made(self, n, *, device):\n        pass\n\n"
+        "    @cached('device')\n    def kept(self, device):\n        pass\n"
+    )
+    path = package / "user.py"
+    path.write_text("import lib\n\ndef f(a):\n    a.made(1), lib.made(2), a.kept(3)\n")
+    module = PythonModule(str(path), path.read_bytes(), open_project())
+    calls = {ast.unparse(each.func): each for each in module.nodes(ast.Call)}
+    (found,) = module.namesakes_of(calls["a.made"])
+    assert (found.parameters, found.needed, found.line) == (("n", "device"), {"n", "device"}, 2)
+    assert not module.namesakes_of(calls["lib.made"]), "of a library"
+    (decorated,) = module.namesakes_of(calls["a.kept"])
+    assert not decorated.needed, "a decorator may pass it"
+    assert str(package / "more.py") in module.needs
+
+
+def test_the_text_that_is_judged_counts_and_not_the_one_on_the_disk(package: Path) -> None:
+    path = package / "one.py"
+    text = path.read_bytes()
+    for data, count in ((text, 5), (text.replace(b"device=", b"other="), 3)):
+        module = PythonModule(str(path), data, open_project())
+        call = next(each for each in module.nodes(ast.Call) if "table" in ast.unparse(each.func))
+        assert module.passed_in_project(call, "device") == count

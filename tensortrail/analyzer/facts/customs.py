@@ -192,7 +192,9 @@ def _as_namesake(path: str, line: int, given: ast.arguments, plain: bool) -> Nam
     if names[:1] in (["self"], ["cls"]):
         names = names[1:]
     is_open = given.vararg is not None or given.kwarg is not None
-    return Namesake(path, line, tuple(names), frozenset(needed if plain else ()), is_open)
+    return Namesake(
+        path, line, tuple(names), frozenset(needed if plain else ()) & {*names}, is_open
+    )
 
 
 def passed_in(text: bytes) -> Iterator[tuple[bytes, bytes]]:

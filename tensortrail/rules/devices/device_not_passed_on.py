@@ -116,6 +116,46 @@ def table(n, device):
             "def first(x):\n    return x.mul(steps(len(x), device=x.device))\n\n\n"
             "def second(y):\n    return y.mul(steps(y.shape[1], device=y.device))\n",
         ),
+        Bad(
+            "import torch\n\n\ndef encoded(vae, x, y, device, dtype):\n"
+            "    x = x.to(device, dtype=dtype)\n    y = y.to(device)\n    return vae(x, y)\n",
+            lines=(6,),
+            instead="import torch\n\n\ndef encoded(vae, x, y, device, dtype):\n"
+            "    x = x.to(device, dtype=dtype)\n    y = y.to(device, dtype=dtype)\n"
+            "    return vae(x, y)\n",
+        ),
+        Bad(
+            "import torch\n\n\nclass Tables:\n    def grid(self, n, device=None):\n"
+            "        return torch.arange(n, device=device)\n\n\n"
+            "def first(tables, x, n):\n    return x + tables.grid(n=n, device=x.device)\n\n\n"
+            "def second(tables, x, n, device):\n    x = x.to(device)\n"
+            "    return x * tables.grid(n=n)\n",
+            lines=(15,),
+            instead="import torch\n\n\nclass Tables:\n    def grid(self, n, device=None):\n"
+            "        return torch.arange(n, device=device)\n\n\n"
+            "def first(tables, x, n):\n    return x + tables.grid(n=n, device=x.device)\n\n\n"
+            "def second(tables, x, n, device):\n    x = x.to(device)\n"
+            "    return x * tables.grid(n=n, device=device)\n",
+        ),
+        Bad(
+            "import torch\nfrom transformers import AutoModel\n\n\n"
+            "def loaded(path, torch_dtype, load):\n"
+            "    model = AutoModel.from_pretrained(path)\n"
+            "    return load(model, torch_dtype)\n",
+            lines=(6,),
+            instead="import torch\nfrom transformers import AutoModel\n\n\n"
+            "def loaded(path, torch_dtype, load):\n"
+            "    model = AutoModel.from_pretrained(path, torch_dtype=torch_dtype)\n"
+            "    return load(model, torch_dtype)\n",
+        ),
+        Bad(
+            "import torch\n\n\ndef saved(model, save, device, cpu_offload=False):\n"
+            "    state = model.state_dict()\n    save(state, device)\n    return torch.Size(state)\n",
+            lines=(4,),
+            instead="import torch\n\n\ndef saved(model, save, device, cpu_offload=False):\n"
+            "    state = model.state_dict()\n    save(state, device, cpu_offload)\n"
+            "    return torch.Size(state)\n",
+        ),
     )
     good = (
         Good(

@@ -82,6 +82,26 @@ def batches(batch, device):
             "    return torch.from_numpy(rows).to(device)\n",
             lines=(6,),
         ),
+        Bad(
+            "import torch\n\n\ndef loss(model, batch, device):\n"
+            "    image = batch['image'].to(device)\n    return model(image)\n\n\n"
+            "def score(model, batch):\n    image = model.cropped(batch['image'])\n"
+            "    return image.mean()\n",
+            lines=(10,),
+            instead="import torch\n\n\ndef loss(model, batch, device):\n"
+            "    image = batch['image'].to(device)\n    return model(image)\n\n\n"
+            "def score(model, batch):\n    image = model.cropped(batch['image'].to(model.device))\n"
+            "    return image.mean()\n",
+        ),
+        Bad(
+            "import torch\n\n\nclass Parts:\n    def to(self, device):\n"
+            "        u = self.u.to(device)\n        v = self.v\n"
+            "        return Parts(u, v)\n",
+            lines=(7,),
+            instead="import torch\n\n\nclass Parts:\n    def to(self, device):\n"
+            "        u = self.u.to(device)\n        v = self.v.to(device)\n"
+            "        return Parts(u, v)\n",
+        ),
     )
     good = (
         Good(

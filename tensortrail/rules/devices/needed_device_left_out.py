@@ -48,7 +48,7 @@ class NeededDeviceLeftOut(Rule):
     - python documentation, "Calls"
     """
 
-    code = "DEV590"
+    code = "DEV595"
     name = "needed-device-left-out"
     severity = Severity.ERROR
     triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "generator"))

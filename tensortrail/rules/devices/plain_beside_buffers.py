@@ -53,7 +53,7 @@ class PlainBesideBuffers(Rule):
     severity = Severity.WARNING
     notes = False
     confidence = Confidence.MEDIUM
-    triggers = (("torch", "self.", "Module"),)
+    triggers = (("torch", "self.", "Module"), (".register_buffer", "def "))
     bad = (
         Bad(
             "import torch\nfrom torch import nn\n\n\nclass Rotary(nn.Module):\n"
@@ -103,6 +103,15 @@ class Counted(nn.Module):
         self.total += 1
         return self.mix(x, self.mask, self.total)
 """,
+        ),
+        Bad(
+            "import torch\n\n\ndef prepared(layer, n):\n"
+            "    layer.register_buffer('order', torch.arange(n))\n"
+            "    layer.scale = torch.ones(n)\n",
+            lines=(6,),
+            instead="import torch\n\n\ndef prepared(layer, n):\n"
+            "    layer.register_buffer('order', torch.arange(n))\n"
+            "    layer.register_buffer('scale', torch.ones(n))\n",
         ),
     )
     good = (
