@@ -108,7 +108,5 @@ def _is_of_a_library(file: ProjectFile, func: ast.expr, package: str) -> bool:
         func = func.value
     if not isinstance(func, ast.Name):
         return isinstance(func, ast.Call)
-    imported = file.names.resolve(func.id)
-    return imported not in (func.id, f"{file.name}.{func.id}") and (
-        imported.partition(".")[0] not in ("", package)
-    )
+    imported = file.names.imported.get(func.id)
+    return imported is not None and imported.partition(".")[0] not in ("", package)

@@ -150,7 +150,8 @@ def table(n, device):
         ),
         Bad(
             "import torch\n\n\ndef saved(model, save, device, cpu_offload=False):\n"
-            "    state = model.state_dict()\n    save(state, device)\n    return torch.Size(state)\n",
+            "    state = model.state_dict()\n    save(state, device)\n"
+            "    return torch.Size(state)\n",
             lines=(4,),
             instead="import torch\n\n\ndef saved(model, save, device, cpu_offload=False):\n"
             "    state = model.state_dict()\n    save(state, device, cpu_offload)\n"
