@@ -75,11 +75,11 @@ class ArgumentPassedElsewhere(Rule):
     Counts the calls of a function or class in the files of its package: those that pass `device`,
     `dtype`, `generator`, `device_map`, an option about offloading and the like, and those that do
     not; constants are not counted. Reports a call without it where the function around has the
-    same at hand, if at least four others pass it and hardly any does not.
+    same at hand, if at least four others pass it and hardly any does not, or two and all do.
 
     Nothing is reported where the result is moved, for methods, and for names that stand for
     several functions. It is a note for a `dtype`, which is often left out on purpose,
-    and for what is loaded from a file.
+    for what is loaded from a file, and where two or three others pass it and none does not.
 
     ## Why is this bad?
     The default of the argument is right for other programs than this one, or nobody would pass it.
@@ -134,9 +134,15 @@ class ArgumentPassedElsewhere(Rule):
             call,
             f"{count} of {custom.all} calls of `{module.text(call.func)}` pass `{name}` and this "
             f"one does not, see {places}; `{said}` is at hand",
-            severity=Severity.NOTE if "dtype" in name or _reads_files(module, call) else None,
+            severity=None if _is_sure(module, call, name, custom) else Severity.NOTE,
             fixes=(_fix(module, call, name, said),),
         )
+
+
+def _is_sure(module: Module, call: ast.Call, name: str, custom: Custom) -> bool:
+    if "dtype" in name or _reads_files(module, call):
+        return False
+    return len(custom.usual) >= _ENOUGH
 
 
 def _is_explained(module: Module, call: ast.Call) -> bool:
