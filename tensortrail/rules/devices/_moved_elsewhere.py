@@ -57,13 +57,17 @@ def _key_of(module: Module, node: ast.expr) -> Key | None:
 
 def _bound_key(module: Module, function: FunctionNode | None, name: str) -> Key | None:
     """`ids` of `ids, mask = self.encoded(text)`: the first of what that gives."""
-    if function is None:
-        return None
+    return module.once(_bound_keys, function).get(name) if function is not None else None
+
+
+def _bound_keys(module: Module, function: FunctionNode) -> dict[str, Key | None]:
+    """By name, what it is bound to first."""
+    found: dict[str, Key | None] = {}
     for statement in module.nodes(ast.Assign, function):
-        for target, value in _pairs(statement):
-            if target == name:
-                return value_key(module, statement.value, value)
-    return None
+        for target, at in _pairs(statement):
+            if target not in found:
+                found[target] = value_key(module, statement.value, at)
+    return found
 
 
 def _pairs(statement: ast.Assign) -> Iterator[tuple[str, int]]:
@@ -111,13 +115,16 @@ def _all(module: Module, moved: Container[Key]) -> Iterator[tuple[FunctionNode, 
         for name, at in _pairs(above):
             bound = value_key(module, call, at)
             if bound is not None and bound in moved:
-                yield from ((function, bound, each) for each in _reads(module, function, name))
+                reads = module.once(_reads, function).get(name, ())
+                yield from ((function, bound, each) for each in reads)
 
 
-def _reads(module: Module, function: FunctionNode, name: str) -> Iterator[ast.Name]:
+def _reads(module: Module, function: FunctionNode) -> dict[str, list[ast.Name]]:
+    found: dict[str, list[ast.Name]] = {}
     for each in module.nodes(ast.Name, function):
-        if each.id == name and isinstance(each.ctx, ast.Load):
-            yield each
+        if isinstance(each.ctx, ast.Load):
+            found.setdefault(each.id, []).append(each)
+    return found
 
 
 def _is_used(module: Module, node: ast.expr) -> bool:
