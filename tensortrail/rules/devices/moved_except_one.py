@@ -11,7 +11,6 @@ from tensortrail.rules.devices._moved_beside import LeftAlone, left_beside, move
 from tensortrail.rules.devices._moved_elsewhere import left_unlike_elsewhere
 from tensortrail.rules.shared.in_tests import in_tests
 
-_OTHER_FUNCTIONS = 2
 _ENOUGH = 3
 """Others that are moved, for one that should be."""
 
@@ -30,7 +29,7 @@ class MovedExceptOne(Rule):
     It is a warning if three others or more are moved to one device, and all are what one method
     gives of several tensors (`x.reshape(-1).to(device)`), or layers of torch; other code than an
     export moves these for a reason. So is a name that one statement binds to itself, and moves the
-    others of: `a, b = a.to(device), b`. So is what two other functions of the file move.
+    others of: `a, b = a.to(device), b`.
 
     ## Why is this bad?
     What comes together is mostly used together. The one that stays behind is on the CPU when it
@@ -143,8 +142,6 @@ def batches(batch, device):
 
 
 def _is_sure(module: Module, left: LeftAlone) -> bool:
-    if _is_moved_elsewhere(module, left) and not is_beforehand(module, left.node):
-        return True
     if _is_bound_to_itself(module, left.node) and not is_beforehand(module, left.node):
         return True
     if len(left.moved) < _ENOUGH or is_beforehand(module, left.node):
@@ -154,12 +151,6 @@ def _is_sure(module: Module, left: LeftAlone) -> bool:
     return isinstance(left.node, ast.Call) and (
         _is_a_layer(module, left.node) or _is_of_a_tensor(module, left.node)
     )
-
-
-def _is_moved_elsewhere(module: Module, left: LeftAlone) -> bool:
-    """Two other functions of the file move what this one does not."""
-    others = {module.function_of(each) for each in left.moved}
-    return len(others - {module.function_of(left.node)}) >= _OTHER_FUNCTIONS
 
 
 def _is_bound_to_itself(module: Module, node: ast.AST) -> bool:
