@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 import torch
+from torch._C import DisableTorchFunction
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import Focus
@@ -329,12 +330,14 @@ class Recorder:
 
     def name_tensors(self, tensors: Iterable[tuple[str, Any]]) -> list[Entry]:
         found: dict[int, Entry] = {}
-        for name, tensor in tensors:
-            for entry in self.storages.entries(tensor):
-                self.storages.name(entry, name)
-                found[entry.number] = entry
-            if is_wrapper(tensor):
-                self.guarded(_met, tensor)
+        storages = self.storages
+        with DisableTorchFunction():  # once for all of them
+            for name, tensor in tensors:
+                for entry in storages.entries(tensor):
+                    storages.name(entry, name)
+                    found[entry.number] = entry
+                if is_wrapper(tensor):
+                    self.guarded(_met, tensor)
         return list(found.values())
 
     # --- life ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
-from torch._C import DisableTorchFunction, _len_torch_function_stack
+from torch._C import DisableTorchFunction, _is_torch_function_mode_enabled
 from torch.nn import Parameter
 
 from tensortrail.tracer.patching.signals import let_through
@@ -79,12 +79,12 @@ class Storages:
         return entry.number if entry else 0
 
     def entry(self, tensor: Any) -> Entry | None:
-        if type(tensor) in PLAIN and not _len_torch_function_stack():
+        if type(tensor) in PLAIN and not _is_torch_function_mode_enabled():
             return self._plain(tensor)  # nobody would see the questions
         with DisableTorchFunction():
             try:
                 if type(tensor) in PLAIN:
-                    return self._entry(tensor, "")
+                    return self._of_plain(tensor)
                 for inner, outer in inner_tensors(tensor):
                     return self._entry(inner, outer)
             except Exception as error:
@@ -94,10 +94,17 @@ class Storages:
 
     def _plain(self, tensor: torch.Tensor) -> Entry | None:
         try:
-            return self._entry(tensor, "")
+            return self._of_plain(tensor)
         except Exception as error:
             let_through(error)
             return None
+
+    def _of_plain(self, tensor: torch.Tensor) -> Entry:
+        storage = tensor.untyped_storage()
+        if self.dead:
+            self.bury()
+        known = self._live.get(storage._cdata)
+        return known if known is not None else self._add(storage, tensor.dtype, tensor.shape, "")
 
     def entries(self, tensor: Any) -> list[Entry]:
         """All inner storages of a wrapper; the one of a plain tensor."""
@@ -113,20 +120,14 @@ class Storages:
 
     def pair(self, source: Any, made: Any) -> tuple[Entry, Entry] | None:
         """The storages of two plain tensors; None if one is not, or may not be asked as it is."""
-        if type(made) not in PLAIN or type(source) not in PLAIN or _len_torch_function_stack():
+        kinds = type(made) in PLAIN and type(source) in PLAIN
+        if not kinds or _is_torch_function_mode_enabled():
             return None
-        if self.dead:
-            self.bury()
         try:
-            return self._entry_of(source), self._entry_of(made)
+            return self._of_plain(source), self._of_plain(made)
         except Exception as error:
             let_through(error)
             return None
-
-    def _entry_of(self, tensor: torch.Tensor) -> Entry:
-        storage = tensor.untyped_storage()
-        known = self._live.get(storage._cdata)
-        return known if known is not None else self._add(storage, tensor.dtype, tensor.shape, "")
 
     def known(self, tensor: Any) -> Entry | None:
         """The entry of a tensor whose storage was met before."""

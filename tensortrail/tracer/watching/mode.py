@@ -13,7 +13,7 @@ from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.noticing.mixed_devices import Meeting
 from tensortrail.tracer.patching.patches import without_next_frame
 from tensortrail.tracer.watching.plain_moves import moved
-from tensortrail.tracer.watching.watched_functions import GIVES_STORAGE, MOVES, WATCHED
+from tensortrail.tracer.watching.watched_functions import GIVES_STORAGE, MOVES, SHARES, WATCHED
 
 
 class TrailMode(TorchFunctionMode):  # type: ignore[misc]
@@ -36,6 +36,8 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             return func(*args, **(kwargs or {}))
         if watch is GIVES_STORAGE and type(args[0]) in PLAIN and not args[0].is_meta:
             watch = None  # it gives its own
+        elif watch is SHARES and args and type(args[0]) in PLAIN:
+            watch = None
         moves = watch is MOVES and recorder.short_ways and type(args[0]) in PLAIN
         if moves or (watch is None and not (recorder.alert and recorder.suspects(args, kwargs))):
             if recorder.dead and not moves:
@@ -63,7 +65,9 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
         if not recorder.active:
             return func(*args, **kwargs)
         meeting = recorder.look(func, args, kwargs, watch is not None) if recorder.alert else None
-        before = recorder.guarded(watch.before, func, args, kwargs) if watch else None
+        before = None
+        if watch and watch.looks_before:
+            before = recorder.guarded(watch.before, func, args, kwargs)
         try:
             result = func(*args, **kwargs)
         except Exception as error:

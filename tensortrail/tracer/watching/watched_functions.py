@@ -24,6 +24,8 @@ Kwargs = dict[str, Any]
 class Watch:
     """Nothing before and nothing after."""
 
+    looks_before = False
+
     def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
         return None
 
@@ -55,9 +57,13 @@ class SameType(Watch):
         if args and is_wrapper(args[0]):
             recorder.wrappers.met(args[0])
             recorder.wrappers.answered(func, args[0], result, kwargs)
-        elif args and func not in SHARES and _follows(recorder, func, args[0]):
+        elif args and self is not SHARES and _follows(recorder, func, args[0]):
             source, copy = recorder.storages.entry(args[0]), recorder.storages.entry(result)
             recorder.copied(source, copy)
+
+
+SHARES = SameType()
+"""Those that give the same memory."""
 
 
 def _follows(recorder: Recorder, func: Any, tensor: Any) -> bool:
@@ -78,6 +84,8 @@ class OtherNumbers(Watch):
 
 
 class Move(Watch):
+    looks_before = True
+
     def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
         if is_wrapper(args[0]):
             recorder.wrappers.met(args[0])
@@ -155,6 +163,8 @@ class Copy(Watch):
 
 
 class DataSwap(Watch):
+    looks_before = True
+
     def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
         return recorder.storages.entry(args[0])
 
@@ -168,6 +178,8 @@ class DataSwap(Watch):
 
 
 class Resize(Watch):
+    looks_before = True
+
     def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
         return nbytes(args[0])
 
@@ -231,8 +243,10 @@ def _table() -> dict[Any, Watch]:
         " complex polar normal empty_like zeros_like ones_like full_like rand_like randn_like",
     )
     watch(Creation(), Tensor, "new_empty new_empty_strided new_zeros new_ones new_full new_tensor")
-    watch(SameType(), Tensor, "clone detach contiguous")
-    watch(SameType(), torch, "clone detach")
+    watch(SameType(), Tensor, "clone contiguous")
+    watch(SameType(), torch, "clone")
+    watch(SHARES, Tensor, "detach")
+    watch(SHARES, torch, "detach")
     watch(MOVES, Tensor, "to cpu cuda xpu mtia ipu type pin_memory")
     watch(OtherNumbers(), Tensor, "half float double bfloat16")
     watch(Copy(), Tensor, "copy_")
@@ -247,7 +261,6 @@ def _table() -> dict[Any, Watch]:
 COPIES = {
     torch.clone, Tensor.clone, Tensor.half, Tensor.float, Tensor.double, Tensor.bfloat16,
 }  # fmt: skip
-SHARES = {torch.detach, Tensor.detach}
 LEAVES_UNWRITTEN = {
     torch.empty, torch.empty_strided, torch.empty_like, torch.empty_permuted,
     Tensor.new_empty, Tensor.new_empty_strided,
