@@ -21,6 +21,8 @@ class OfThread(threading.local):
         self.started_by: Place | None = None
         """The site that started the thread: the user's line behind what only libraries do here."""
         self.inside_module = 0
+        self.inside_load = False
+        """A reader makes tensors, which are told of when it is done."""
         self.mode: Any = None
         """The mode that records this thread."""
         self.lower: Any = None

@@ -13,6 +13,7 @@ from torch.nn import Module
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import MayStop, Recorder
 from tensortrail.tracer.hooks.shared.replaced_weights import Held
+from tensortrail.tracer.hooks.shared.safe_loads import runs_only_torch, with_modes_aside
 from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.storages import Entry
@@ -105,7 +106,10 @@ def loading(recorder: Recorder, op: str) -> Around:
         if WITHIN.depth:
             return original(*args, **kwargs)
         with recorder.phase("load"):
-            result = original(*args, **kwargs)
+            if op == "torch.load" and runs_only_torch(recorder, args, kwargs):
+                result = with_modes_aside(recorder, original, *args, **kwargs)
+            else:
+                result = original(*args, **kwargs)
             path = args[0] if args else _first(kwargs, "f", "filename")
             mapped = bool(kwargs.get("mmap")) or op.startswith("safetensors")
             recorder.guarded(note_loaded, result, path, op, mapped)

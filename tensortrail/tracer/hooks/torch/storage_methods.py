@@ -101,7 +101,7 @@ def _moving(recorder: Recorder, name: str) -> Around:
 
 def _setting(recorder: Recorder) -> Around:
     def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if _pretends():
+        if recorder.of_thread.inside_load or _pretends():
             return original(tensor, *args, **kwargs)
         old = recorder.guarded(_entry, tensor)
         empty = bool(args) and recorder.guarded(_is_empty, args[0])
