@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._replaced import replaces_parameters
+from tensortrail.rules.shards._tied_in_class import replaced_in_class
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, within
 
@@ -17,12 +18,14 @@ class TiesLost(Rule):
     """Parameters that two modules share are replaced one by one, and no longer shared after it.
 
     ## What it does
-    Finds two shapes in code that gives a model new parameters:
+    Finds three shapes in code that gives a model new parameters:
 
     - `model.tie_weights()`, and then a load that exchanges the parameters (`assign=True`,
       `load_checkpoint_in_model`, `to_empty`), with no tie after it;
     - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name.
-      The loop gives a shared parameter once, under its first name.
+      The loop gives a shared parameter once, under its first name;
+    - `self.embed = ...` in a class that ties `self.head.weight = self.embed.weight` in another
+      method, and does not do so again.
 
     In a recorded run it reports a load with `assign=True` after which names that were one parameter
     are two, if nothing has tied them again when the first of them is read.
@@ -45,7 +48,7 @@ class TiesLost(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    triggers = ("tie_", ("named_parameters", "Parameter("))
+    triggers = ("tie_", ("named_parameters", "Parameter("), (".weight", "self."))
 
     bad = (
         Bad(
@@ -75,8 +78,57 @@ def convert(model, make):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+from torch import nn
+
+class Speaker(nn.Module):
+    def __init__(self, words, width):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.head = nn.Linear(width, words, bias=False)
+        self.head.weight = self.embed.weight
+
+    def grow(self, words):
+        self.embed = nn.Embedding(words, self.head.in_features)
+""",
+            lines=(11,),
+            instead="""\
+from torch import nn
+
+class Speaker(nn.Module):
+    def __init__(self, words, width):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.head = nn.Linear(width, words, bias=False)
+        self.tie()
+
+    def tie(self):
+        self.head.weight = self.embed.weight
+
+    def grow(self, words):
+        self.embed = nn.Embedding(words, self.head.in_features)
+        self.tie()
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+from torch import nn
+
+class Speaker(nn.Module):
+    def __init__(self, words, width):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.head = nn.Linear(width, words, bias=False)
+        self.head.weight = self.embed.weight
+
+    def grow(self, words):
+        self.embed = nn.Embedding(words, self.head.in_features)
+        self.head.weight = self.embed.weight
+"""
+        ),
         Good(
             """\
 def load(model, weights):
@@ -130,6 +182,7 @@ def convert(model, make):
         if not in_tests(module):
             yield from self._tied_too_early(module)
             yield from self._one_by_one(module)
+            yield from self._in_class(module)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for load in timeline.events(Did.HOOK):
@@ -173,6 +226,17 @@ def convert(model, make):
                     trail=[(loop, "the loop that gives shared parameters once")],
                 )
                 break
+
+    def _in_class(self, module: Module) -> Iterator[Finding]:
+        for cls in module.nodes(ast.ClassDef):
+            for each in replaced_in_class(module, cls):
+                yield self.finding(
+                    module,
+                    each.node,
+                    f"`{each.replaced}` is replaced, and `{each.other}`, which line "
+                    f"{each.tie.lineno} ties to it, stays what it was",
+                    trail=[(each.tie, "tied here")],
+                )
 
 
 def _ties_by_itself(call: ast.Call) -> bool:
