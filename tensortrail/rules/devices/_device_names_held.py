@@ -10,8 +10,6 @@ from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.view import Module
 
 _DEVICE = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)(:\d+)?")
-_OF_OTHERS = re.compile(r"CPU|CUDA|GPU|META|MPS|XPU|NPU|HPU|XLA|MLU|MUSA|DEV|DEFAULT|TARGET|PLACE")
-"""What a constant of another file that names a device is called."""
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _USING = (
     ast.Compare, ast.Call, ast.keyword, ast.arguments, ast.MatchValue, ast.Subscript, ast.Expr,
@@ -25,12 +23,12 @@ def names_a_device(text: object) -> bool:
 
 def may_hold_a_name(module: Module, node: ast.expr) -> bool:
     """The file gives a device name to some variable or attribute, a local name one of its own
-    function; or it is a constant that may come from another file."""
+    function; or it is a constant that comes from another file."""
     if isinstance(node, ast.Call) and module.qualified(node) == "torch.device":
         return False
     binding = module.once(_binding_names, module.top)
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    if name.isupper() and _OF_OTHERS.search(name):
+    if name.isupper() and "." in module.qualified(node):
         return True
     function = outermost_function(module, node) if isinstance(node, ast.Name) else None
     if function is None or not any(
