@@ -124,6 +124,11 @@ class SiblingWithoutDevice(Rule):
     )
     good = (
         Good(
+            "import torch\n\n\ndef counters(fabric):\n    return keep({\n"
+            "        'rows': torch.tensor(0, device=fabric.device),\n"
+            "        'words': torch.tensor(0),\n    }).to(fabric.device)\n"
+        ),
+        Good(
             "import torch\n\n\ndef tables(theta, n, steps):\n"
             "    rates = 1.0 / theta ** (torch.arange(0, n, 2) / n)\n"
             "    at = torch.arange(steps, device=rates.device)\n    return torch.outer(at, rates)\n"
@@ -185,9 +190,17 @@ def _may_be_forgotten(module: Module, function: FunctionNode, call: ast.Call) ->
         return False
     if any(isinstance(each, ast.IfExp) for each in module.ancestors(call)):
         return False
-    if any(_CHOSEN.search(each.text) for each in module.guards_of(call)):
+    if _is_moved_with_all(module, call) or any(
+        _CHOSEN.search(each.text) for each in module.guards_of(call)
+    ):
         return False
     return not is_beforehand(module, call) and not _holds_nothing(call)
+
+
+def _is_moved_with_all(module: Module, call: ast.Call) -> bool:
+    """`Parts(first, torch.ones(3)).to(device)`."""
+    moved = (each for each in module.ancestors(call) if isinstance(each, ast.Attribute))
+    return any(each.attr in ("to", "cuda") for each in moved)
 
 
 def _parameters(function: FunctionNode) -> set[str]:

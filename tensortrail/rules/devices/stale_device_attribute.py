@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import Kind
 
@@ -76,6 +77,22 @@ class Encoder(torch.nn.Module):
         ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+class Encoder(torch.nn.Module):
+    def __init__(self, size, device="cuda"):
+        super().__init__()
+        self.device = device
+        self.embed = torch.nn.Embedding(size, size)
+
+    def forward(self, ids: torch.Tensor):
+        if ids.numel() == 0:
+            return torch.empty(0, device=self.device)
+        return self.embed(ids)
+"""
+        ),
         Good(
             """\
 import torch
@@ -162,6 +179,8 @@ class Split(torch.nn.Module):
                 continue
             if said.attr not in stored or _moves_a_module(module, call):
                 continue
+            if is_placeholder(module, call):
+                continue  # nothing is computed with what holds nothing
             yield self.finding(
                 module,
                 said,

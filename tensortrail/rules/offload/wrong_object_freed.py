@@ -251,12 +251,12 @@ def frames(container):
                 if isinstance(each, ast.Name) and _is_meant_to_go(module, delete, each)
             ]
             if freed and _collects(module, delete):
-                ends = "the name" if len(freed) == 1 else "the names"
                 yield self.finding(
                     module,
                     delete,
-                    f"`del {', '.join(freed)}` only ends {ends} in this function: the caller still "
+                    f"`del {', '.join(freed)}` only ends a name of this function: the caller still "
                     "has the object, and its memory is not free",
+                    severity=Severity.NOTE,
                 )
 
     def _after_the_loop(self, module: Module) -> Iterator[Finding]:

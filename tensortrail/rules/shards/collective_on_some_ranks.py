@@ -12,6 +12,7 @@ from tensortrail.rules.shards._of_all_ranks import (
     mentions_rank,
     mentions_sharding,
 )
+from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 
@@ -97,6 +98,25 @@ def train(model, path):
         ),
     )
     good = (
+        Good(
+            """\
+import torch.distributed as dist
+
+
+def train(optimizer, rank, signal):
+    def closure():
+        if rank == 0:
+            dist.broadcast(signal, src=0)
+        return loss()
+
+    if rank == 0:
+        optimizer.step(closure)
+    else:
+        while signal > 0:
+            dist.broadcast(signal, src=0)
+            loss()
+"""
+        ),
         Good(
             """\
 import torch
@@ -200,7 +220,8 @@ def _answer(guard: Guard) -> str:
 def _of_some_ranks(module: Module, call: ast.Call) -> Guard | None:
     """The condition about the rank under which the call stands, unless others make it as well."""
     name = module.text(call.func)
-    twins = [each for each in module.nodes(ast.Call, module.function_of(call)) if each is not call]
+    around = outermost_function(module, call)  # a closure may answer what stands beside it
+    twins = [each for each in module.nodes(ast.Call, around) if each is not call]
     others = [each for each in twins if module.text(each.func) == name]
     for guard in module.guards_of(call):
         if not asks_for_rank(module, guard.test) or _ends_in_an_error(module, call, guard):
