@@ -5,7 +5,16 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pytest
+
 from tensortrail.analyzer.judging.collection import put_off
+from tensortrail.analyzer.judging.module import PythonModule
+from tensortrail.analyzer.syntax.trees import Trees
+from tensortrail.rules import Rule, all_rules
+
+from .snippets import module_of
+
+OF_CODE = [rule for rule in all_rules().values() if rule.reads_code()]
 
 
 class Circle:
@@ -30,3 +39,18 @@ def test_it_stays_off_where_it_was_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("rule", OF_CODE, ids=lambda rule: rule.code)
+def test_a_file_that_was_judged_goes_without_a_collection(rule: type[Rule]) -> None:
+    """While files are judged there is none: what a circle holds would stay until the end."""
+    with put_off():
+        left = [_tree_after(rule, module_of(each.source)) for each in rule.bad]
+        assert [each() for each in left] == [None] * len(left)
+
+
+def _tree_after(rule: type[Rule], module: PythonModule) -> weakref.ref[object]:
+    list(rule().check(module))
+    module.release()
+    module.project.trees = Trees()  # it keeps those it was asked for last
+    return weakref.ref(module.tree)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from typing import cast
 
 from tensortrail.analyzer.facts.customs import gives_value, namesakes_in, passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.guarded_statements import as_key
-from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
@@ -25,16 +25,14 @@ class AsksForProjectCalls:
         if first.partition(".")[0] == "torch" or not name:
             return 0
         if not inside or file.root is None:  # no package: the file is all there is
-            pairs = file.tree.once(self._passed_here, file.tree.root)
-            return pairs[name.encode(), keyword.encode()]
+            return self._passed_here[name.encode(), keyword.encode()]
         key = name.encode(), keyword.encode()
         customs, folder = file.project.customs, file.root / package
         passed = customs.passed(folder, name, keyword)
         if not passed:
             return 0
-        here = file.tree.once(self._passed_here, file.tree.root)
         before = customs.passed_in_file(folder, file.path)
-        return passed + here[key] - before[key]
+        return passed + self._passed_here[key] - before[key]
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         file = cast("ProjectFile", self)
@@ -55,7 +53,8 @@ class AsksForProjectCalls:
             return False
         return file.project.customs.is_set(file.root / package, attribute)
 
-    def _passed_here(self, tree: Tree, root: ast.AST) -> Counter[tuple[bytes, bytes]]:
+    @cached_property
+    def _passed_here(self) -> Counter[tuple[bytes, bytes]]:
         return Counter(passed_in(cast("ProjectFile", self).source.data))
 
     def is_of_project(self, call: ast.Call) -> bool:
