@@ -10,6 +10,7 @@ from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._accepted import parameters as parameters_of
 from tensortrail.rules.devices._customs import may_be_given_anything, named
 from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Namesake
 
@@ -17,6 +18,12 @@ _OF_PLACES = re.compile(
     r"(?:\w+_)?(?:device|dtype|generator|device_map|map_location)|\w*offload\w*"
 )
 _USUAL = ("device", "dtype", "generator")
+_OF_ALL = frozenset(
+    "to type cuda cpu to_empty half float double bfloat16 clone copy copy_ detach empty zeros ones "
+    "full new_empty new_zeros new_ones new_full new_tensor view reshape expand sum mean prod cumsum "
+    "softmax log_softmax norm forward apply load_state_dict state_dict register_buffer add_module "
+    "get pop update setdefault items append extend insert save load".split()
+)
 _ENOUGH = 2
 """Calls elsewhere that pass it by its name, where the callee is known by its name alone."""
 
@@ -44,12 +51,9 @@ def needed_and_left_out(module: Module, call: ast.Call) -> Iterator[str]:
     if may_be_given_anything(call) or not (call.args or call.keywords):
         return
     parameters = module.parameters_of(call)
-    if parameters:
-        for name in sorted(module.needed_by(call)):
-            if _OF_PLACES.fullmatch(name) and _is_missing(call, parameters, name):
-                yield name
-    elif isinstance(call.func, ast.Attribute) and not _is_own(call.func):
-        yield from _of_namesakes(module, call)
+    for name in sorted(module.needed_by(call)) if parameters else ():
+        if _OF_PLACES.fullmatch(name) and _is_missing(call, parameters, name):
+            yield name
 
 
 def _is_missing(call: ast.Call, parameters: tuple[str, ...], name: str) -> bool:
@@ -63,8 +67,13 @@ def _is_own(func: ast.Attribute) -> bool:
     return isinstance(func.value, ast.Call)
 
 
-def _of_namesakes(module: Module, call: ast.Call) -> Iterator[str]:
-    """What all methods of that name in the package need, if the call could be one of any."""
+def needed_by_namesakes(module: Module, call: ast.Call) -> Iterator[str]:
+    """What all methods of that name in the package need, if the call could be one of any: tensors,
+    modules and containers have no method of that name."""
+    if may_be_given_anything(call) or module.parameters_of(call):
+        return
+    if not isinstance(call.func, ast.Attribute) or _is_own(call.func) or called(call) in _OF_ALL:
+        return
     keywords = sorted(str(each) for each in named(call))
     if not any(_passed(module, call, each) for each in _USUAL):
         return

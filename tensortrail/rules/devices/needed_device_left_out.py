@@ -3,11 +3,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Severity
+from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._needed import (
     is_passed_elsewhere,
     needed_and_left_out,
+    needed_by_namesakes,
     needed_in_file,
 )
 from tensortrail.rules.shared.in_tests import in_tests
@@ -32,8 +33,9 @@ class NeededDeviceLeftOut(Rule):
     ## What it does
     Reports a call of a function, method or class of the project that has a parameter `device`,
     `dtype`, `generator`, `map_location` or the like without a default, if the call does not pass
-    it. Where only the name of the method is known, all methods of that name in the package have
-    to need it and to accept what is passed, and other calls have to pass it.
+    it. Where only the name of the method is known, it is a warning: all methods of that name in the
+    package have to need it and to accept what is passed, other calls have to pass it, and tensors,
+    modules and containers have no method of that name.
 
     Nothing is reported for a call with `*` or `**`, and for what stands below a decorator that
     may pass arguments of its own.
@@ -74,5 +76,15 @@ class NeededDeviceLeftOut(Rule):
             for name in needed_and_left_out(module, call):
                 yield self.finding(
                     module, call, f"`{module.text(call.func)}` needs `{name}`, and is not given it"
+                )
+                break
+            for name in needed_by_namesakes(module, call):
+                yield self.finding(
+                    module,
+                    call,
+                    f"every method `{called(call)}` of the package needs `{name}`, and this call "
+                    "does not give it",
+                    severity=Severity.WARNING,
+                    confidence=Confidence.MEDIUM,
                 )
                 break
