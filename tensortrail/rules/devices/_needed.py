@@ -19,10 +19,10 @@ _OF_PLACES = re.compile(
 )
 _USUAL = ("device", "dtype", "generator")
 _OF_ALL = frozenset(
-    "to type cuda cpu to_empty half float double bfloat16 clone copy copy_ detach empty zeros ones "
-    "full new_empty new_zeros new_ones new_full new_tensor view reshape expand sum mean prod cumsum "
-    "softmax log_softmax norm forward apply load_state_dict state_dict register_buffer add_module "
-    "get pop update setdefault items append extend insert save load".split()
+    "to type cuda cpu to_empty half float double bfloat16 clone copy copy_ detach empty zeros "
+    "ones full new_empty new_zeros new_ones new_full new_tensor view reshape expand sum mean "
+    "prod cumsum softmax log_softmax norm forward apply load_state_dict state_dict insert save "
+    "register_buffer add_module get pop update setdefault items append extend load".split()
 )
 _ENOUGH = 2
 """Calls elsewhere that pass it by its name, where the callee is known by its name alone."""
