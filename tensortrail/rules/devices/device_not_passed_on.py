@@ -66,7 +66,11 @@ class DeviceNotPassedOn(Rule):
     severity = Severity.NOTE
     confidence = Confidence.MEDIUM
     default = False
-    triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "shape"), ("torch", "size"))
+    triggers = (
+        *("device", "dtype", "map_location", "offload", "generator"),
+        ("torch", "shape"),
+        ("torch", "size"),
+    )
     bad = (
         Bad(
             "import torch\n\n\ndef table(n, device):\n"
