@@ -488,3 +488,47 @@ def test_the_device_of_an_object_of_a_class_is_no_device(
             return made
     """
     assert severity("DEV501", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"), [("config.build()", None), ("config.table", Severity.ERROR)]
+)
+def test_what_a_method_gives_is_not_the_method(made: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    class Layer(torch.nn.Module):
+        def forward(self, x) -> torch.Tensor:
+            return x
+
+    class Config:
+        def build(self) -> "Layer":
+            return Layer()
+
+        @property
+        def table(self) -> torch.Tensor:
+            return torch.zeros(4)
+
+    def start(config: Config, device):
+        made = {made}
+        made.to(device)
+        print(made)
+    """
+    assert severity("DEV504", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("settled", "expected"), [("self.device = resolve(device)", None), ("", Severity.WARNING)]
+)
+def test_a_device_that_a_method_settles_is_the_one_it_was_given(
+    settled: str, expected: Severity | None
+) -> None:
+    source = f"""
+    import torch
+
+    class Predictor:
+        def to(self, x: torch.Tensor, device: torch.device):
+            {settled or "pass"}
+            return x.to(self.device)
+    """
+    assert severity("DEV505", source) is expected

@@ -103,7 +103,8 @@ class Attributes:
                 if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                     declared.setdefault(statement.target.id, statement.annotation)
                 elif isinstance(statement, SCOPES):
-                    declared.setdefault(statement.name, statement.returns)
+                    given = statement.returns if statement.decorator_list else None
+                    declared.setdefault(statement.name, given)  # a method is not what it gives
                 elif isinstance(statement, ast.Assign):
                     for each in statement.targets:
                         if isinstance(each, ast.Name):

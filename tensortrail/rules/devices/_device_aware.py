@@ -178,3 +178,12 @@ def _is_device_argument(said: ast.expr, function: FunctionNode) -> bool:
 def _arguments(function: FunctionNode) -> set[str]:
     given = function.args
     return {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+
+
+def sets_own_device(module: Module, function: FunctionNode) -> bool:
+    """`self.device = resolve(device)`: what it is given is settled there."""
+    return any(
+        module.text(target) == "self.device"
+        for assign in module.nodes(ast.Assign, function)
+        for target in assign.targets
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, said_device
-from tensortrail.rules.devices._device_aware import is_of_answer
+from tensortrail.rules.devices._device_aware import is_of_answer, sets_own_device
 from tensortrail.rules.devices._of_each import parameters_of_each
 from tensortrail.rules.devices._weights import (
     component_of,
@@ -251,7 +251,7 @@ class Loader:
         parameter = device_parameter(module, function)
         if parameter is None or not _own_parameter(function, parameter):
             return
-        if is_of_answer(module, function, parameter.arg):
+        if is_of_answer(module, function, parameter.arg) or sets_own_device(module, function):
             return
         for call, said in devices_said(module, function):
             if module.text(said) != "self.device" or module.function_of(call) is not function:

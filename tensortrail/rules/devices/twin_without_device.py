@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._customs import is_explained
 from tensortrail.rules.devices._twins import (
@@ -137,6 +137,11 @@ class TwinWithoutDevice(Rule):
     )
     good = (
         Good(
+            "import torch\n\n\ndef results(inputs, outputs, keep, move, device: torch.device):\n"
+            "    if keep:\n        return move(outputs, device=device)\n"
+            "    return move(inputs, torch.device('cpu'))\n"
+        ),
+        Good(
             "import torch\n\n\ndef unload(pipe, Blank, device: torch.device, dtype):\n"
             "    pipe.first = Blank(device=device, dtype=dtype)\n"
             "    pipe.second = Blank(device=device, dtype=dtype)\n"
@@ -182,7 +187,7 @@ class TwinWithoutDevice(Rule):
         if in_tests(module):
             return
         for call, twin in unlike_their_twins(module):
-            if not is_explained(module, call):
+            if not is_explained(module, call) and not _is_given_by_position(module, call):
                 yield self._reported(module, call, twin)
 
     def _reported(self, module: Module, call: ast.Call, twin: ast.Call) -> Finding:
@@ -198,6 +203,11 @@ class TwinWithoutDevice(Rule):
             trail=((twin, "given a device"),),
             fixes=(_fix(module, call, said),),
         )
+
+
+def _is_given_by_position(module: Module, call: ast.Call) -> bool:
+    """`move(parts, torch.device("cpu"))`."""
+    return any(module.kind_of(each) in (Kind.DEVICE, Kind.DEVICE_STRING) for each in call.args)
 
 
 def _fix(module: Module, call: ast.Call, said: str) -> Fix | None:

@@ -81,6 +81,21 @@ def copied(model, other):
             """\
 import torch
 
+class Simulator:
+    @property
+    def state(self):
+        return {}
+
+    state_dict = state
+
+def save(simulator: Simulator, path):
+    torch.save(simulator.state_dict, path)
+"""
+        ),
+        Good(
+            """\
+import torch
+
 def save(model, run, path):
     torch.save(model.state_dict(), path)
     torch.save({"model": run.weights.state_dict()}, path)
@@ -110,6 +125,8 @@ class Checkpoint:
         for node in module.nodes(ast.Attribute):
             if node.attr != _METHOD or not _is_taken_for_weights(module, node):
                 continue
+            if _is_of_another_class(module, node.value):
+                continue
             edit = module.insert_after(node, "()")
             yield self.finding(
                 module,
@@ -137,6 +154,13 @@ def _is_bound_as_an_attribute(module: Module) -> bool:
             for each in module.nodes(ast.FunctionDef)
         )
     )
+
+
+def _is_of_another_class(module: Module, owner: ast.expr) -> bool:
+    """An object of the project that is no module: its state may be a property."""
+    cls = module.value_of(owner).cls
+    facts = module.class_facts(cls) if cls else None
+    return facts is not None and bool(facts.file) and not facts.is_module
 
 
 def _is_own(module: Module, node: ast.Attribute) -> bool:
