@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Mapping
 from concurrent.futures import wait
 from pathlib import Path
@@ -19,6 +18,7 @@ import tensortrail
 from tensortrail.doctor.checkpoint.after_save import judged
 from tensortrail.findings import Finding
 from tensortrail.rules.timeline import Event
+from tensortrail.tracer.noticing.written_checkpoints import WrittenCheckpoints
 from tensortrail.tracer.reading.verified_saves import told_of_saves, verified_saves
 from tests import warm
 from tests.rules.recorded import found, record
@@ -170,20 +170,20 @@ def test_an_asynchronous_save_is_judged_when_it_is_complete(tmp_path: Path, wait
     assert done or not waits
 
 
-def test_a_save_that_is_being_judged_at_the_end_is_told_once(tmp_path: Path) -> None:
-    judging, over = threading.Event(), threading.Event()
+def test_a_save_that_is_being_judged_at_the_end_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, at_end = threading.Event(), WrittenCheckpoints._at_end
 
     def slow(path: str) -> Mapping[str, Any]:
-        judging.set()
         over.wait(20)
         return judged(path)
 
-    def ends() -> None:
-        judging.wait(20)
-        time.sleep(1)
+    def ends(written: WrittenCheckpoints) -> None:
+        at_end(written)
         over.set()
 
-    threading.Thread(target=ends).start()
+    monkeypatch.setattr(WrittenCheckpoints, "_at_end", ends)
     event = saved_later(tmp_path, "time.sleep(0.5)\n", slow)
     assert event.facts["problem"] == "it was still being written at the end"
 
