@@ -8,7 +8,8 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepts
 from tensortrail.rules.devices._at_hand import device_parameter, is_cuda_literal
 from tensortrail.rules.devices._customs import may_be_given_anything, named
-from tensortrail.rules.shared.in_tests import functions, in_tests
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode

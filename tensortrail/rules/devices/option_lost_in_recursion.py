@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shared.in_tests import functions
+from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.mends import keyword_given
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.recursion import calls_itself, options_left_out

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-
-from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.view import Module
 
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
@@ -16,9 +13,3 @@ def in_tests(module: Module) -> bool:
     name = parts[-1]
     named = name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
     return named or not _TEST_FOLDERS.isdisjoint(parts[:-1])
-
-
-def functions(module: Module) -> Iterator[FunctionNode]:
-    """Every function and method of the file."""
-    yield from module.nodes(ast.FunctionDef)
-    yield from module.nodes(ast.AsyncFunctionDef)
