@@ -170,13 +170,9 @@ def namesakes_in(path: str, text: bytes, name: str) -> Iterator[Namesake]:
 
 def _header(text: bytes, start: int) -> ast.FunctionDef | None:
     """The function whose parameters begin there, without its body."""
-    depth = 0
-    for match in re.finditer(rb"[()]", text[start : start + _LONGEST]):
-        depth += 1 if match.group() == b"(" else -1
-        if depth:
-            continue
+    for inside in _in_parentheses(text, start):
         try:
-            node = ast.parse(b"def _" + text[start : start + match.end()] + b": ...").body[0]
+            node = ast.parse(b"def _" + inside + b": ...").body[0]
         except (SyntaxError, ValueError, MemoryError):
             continue  # a parenthesis in a string
         return node if isinstance(node, ast.FunctionDef) else None
@@ -283,15 +279,20 @@ def _is_imported_from_a_library(text: bytes, name: bytes, own: bytes) -> bool:
     return False
 
 
-def _parsed(text: bytes, start: int) -> ast.Call | None:
-    """The call whose parenthesis begins there; None for a definition, or words in a sentence."""
+def _in_parentheses(text: bytes, start: int) -> Iterator[bytes]:
+    """From the parenthesis there to each one that may close it, as some stand in strings."""
     depth = 0
     for match in re.finditer(rb"[()]", text[start : start + _LONGEST]):
         depth += 1 if match.group() == b"(" else -1
-        if depth:
-            continue
+        if not depth:
+            yield text[start : start + match.end()]
+
+
+def _parsed(text: bytes, start: int) -> ast.Call | None:
+    """The call whose parenthesis begins there; None for a definition, or words in a sentence."""
+    for inside in _in_parentheses(text, start):
         try:
-            tree = ast.parse(b"_" + text[start : start + match.end()], mode="eval").body
+            tree = ast.parse(b"_" + inside, mode="eval").body
         except (SyntaxError, ValueError, MemoryError):
             continue  # a parenthesis in a string
         return tree if isinstance(tree, ast.Call) else None
