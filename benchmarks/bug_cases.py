@@ -4,6 +4,7 @@
 
 A case counts as flagged if a finding stands on the wrong lines before the fix and is gone after it.
 A finding that is still there after the fix was about something else, and is listed as such.
+With `--mirrors` nothing is cloned: cases of repositories that are missing are left out and counted.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--cases", type=Path, default=HERE / "cases.jsonl")
-    add("--mirrors", type=Path, help="folder of bare repositories")
+    add("--mirrors", type=Path, help="folder of bare repositories, instead of cloning them")
     add("--work", type=Path, default=Path(".tensortrail") / "cases")
     add("--class", dest="kind", help="cases of this class only")
     add("--project", help="cases of this repository only")
@@ -181,6 +182,7 @@ def print_cases(results: list[Case]) -> None:
             print(f"  {each['verdict']:<11} {each['id']} ({each['detectable']}) {note(each)}")
     print(f"\n{len(results)} cases: {dict(Counter(each['verdict'] for each in results))}")
     tried = [each for each in results if each["verdict"] != "unavailable"]
+    print_unavailable(results)
     for detectable in ("yes", "partly", "no"):
         group = [each for each in tried if each["detectable"] == detectable]
         count = sum(each["verdict"] == "flagged" for each in group)
@@ -194,6 +196,14 @@ def print_cases(results: list[Case]) -> None:
     print("by rule: " + ", ".join(f"{code} {count}" for code, count in codes.most_common()))
 
 
+def print_unavailable(results: list[Case]) -> None:
+    """How many cases are in none of the figures that follow, by repository."""
+    missing = Counter(each["repository"] for each in results if each["verdict"] == "unavailable")
+    if missing:
+        listed = ", ".join(f"{name} {count}" for name, count in missing.most_common())
+        print(f"not available, and left out: {listed}")
+
+
 def note(case: Case) -> str:
     found = ", ".join(case.get("findings", ()))
     if case["verdict"] == "flagged" and not case["compared"]:
@@ -204,6 +214,7 @@ def note(case: Case) -> str:
 def print_benign(results: list[Case]) -> None:
     counts = Counter(each["verdict"] for each in results)
     print(f"\nlook-alikes: {dict(counts)}")
+    print_unavailable(results)
     for each in results:
         if each["verdict"] == "flagged":
             print(f"  {each['id']} {each['path']}:{each['lines']} {each['findings']}")

@@ -11,12 +11,17 @@ from pathlib import Path
 HOST = "https://github.com"
 
 
+class NotAvailable(OSError):
+    """A repository that is neither in the folder of mirrors nor can be cloned."""
+
+
 class Sources:
-    """Repositories from `mirrors` (bare, as owner+name/repo) if they are there, else cloned."""
+    """Repositories from `mirrors` (bare, as owner+name/repo), or cloned without such a folder."""
 
     def __init__(self, work: Path, mirrors: Path | None = None) -> None:
         self._work = work
         self._mirrors = mirrors
+        self._refused: set[str] = set()
         work.mkdir(parents=True, exist_ok=True)
 
     def package_at(self, repository: str, revision: str, path: str) -> Path:
@@ -49,10 +54,21 @@ class Sources:
 
     def _repository(self, repository: str) -> Path:
         name = repository.replace("/", "+")
-        if self._mirrors is not None and (self._mirrors / name / "repo").exists():
+        if self._mirrors is not None:
+            if not (self._mirrors / name / "repo").exists():
+                raise NotAvailable(f"{repository} is not in {self._mirrors}")
             return self._mirrors / name / "repo"
-        target = self._work / "git" / name
+        return self._cloned(repository, self._work / "git" / name)
+
+    def _cloned(self, repository: str, target: Path) -> Path:
+        """The repository, asked for once: a host that refused is not asked again for each case."""
+        if repository in self._refused:
+            raise NotAvailable(f"{repository} cannot be cloned")
         if not target.exists():
             command = ["git", "clone", "--quiet", "--bare", f"{HOST}/{repository}", str(target)]
-            subprocess.run(command, check=True)
+            try:
+                subprocess.run(command, check=True)
+            except subprocess.CalledProcessError as error:
+                self._refused.add(repository)
+                raise NotAvailable(f"{repository} cannot be cloned") from error
         return target
