@@ -203,7 +203,7 @@ def test_lengths_are_packed_with_on_the_cpu() -> None:
 
 @pytest.mark.parametrize(
     ("kept", "expected"),
-    [("torch.device(f'cuda:{rank}')", None), ("torch.device(rank)", Severity.WARNING)],
+    [("torch.device(f'cuda:{rank}')", None), ("torch.device(rank)", Severity.NOTE)],
 )
 def test_an_object_that_is_for_gpus_alone(kept: str, expected: Severity | None) -> None:
     source = f"""
@@ -358,7 +358,7 @@ def test_torch_is_no_accelerator() -> None:
         with {given}.autocast("cuda"):
             return batch.cuda(), generator
     """
-    assert severity("DEV510", source.format(given="accelerator")) is Severity.WARNING
+    assert severity("DEV510", source.format(given="accelerator")) is Severity.NOTE
     assert severity("DEV510", source.format(given="torch").replace(", torch)", ")")) is None
 
 
@@ -377,7 +377,7 @@ def test_each_device_in_turn_may_be_warmed_up(then: str, expected: Severity | No
     assert severity("DEV504", source) is expected
 
 
-@pytest.mark.parametrize(("name", "expected"), [("output_device", None), ("device", "warning")])
+@pytest.mark.parametrize(("name", "expected"), [("output_device", None), ("device", "note")])
 def test_the_device_of_the_output_is_not_that_of_the_work(name: str, expected: str | None) -> None:
     source = f"""
     def encode(texts, encoder, {name}=None):

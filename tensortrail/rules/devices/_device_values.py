@@ -40,3 +40,14 @@ def _makes_an_object(source: ast.expr) -> bool:
 def is_chain(node: ast.expr) -> bool:
     """What stands between two comparisons is compared with something else too."""
     return isinstance(node, ast.Compare) and len(node.ops) > 1
+
+
+def source_of_device(module: Module, device: ast.expr) -> ast.AST | None:
+    origins = module.value_of(device).origins
+    if origins:
+        return origins[0]
+    function = module.function_of(device)
+    if isinstance(device, ast.Name) and function is not None:
+        arguments = (*function.args.args, *function.args.kwonlyargs)
+        return next((each for each in arguments if each.arg == device.id), None)
+    return None

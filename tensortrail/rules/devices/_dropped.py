@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tensortrail.findings import Severity
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.origins import behind
 
@@ -129,3 +130,45 @@ def _gives_tensors(source: ast.expr) -> bool:
 def source_of(module: Module, subject: ast.expr) -> ast.expr | None:
     origins = module.value_of(what_is_moved(subject)).origins
     return origins[0] if origins else None
+
+
+def weight(module: Module, call: ast.Call) -> Severity:
+    """A copy that nobody keeps is waste; a move that nobody keeps leaves a tensor behind."""
+    if moves_bytes(module, call):
+        return Severity.WARNING if _is_made_like_another(module, call) else Severity.ERROR
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return Severity.NOTE if method == "clone" or _worked_in_place(call) else Severity.WARNING
+
+
+def _worked_in_place(call: ast.Call) -> bool:
+    """`t.add_(x).to(dtype)`: the work is done, and only its last step is dropped."""
+    inner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    method = (
+        inner.func.attr
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
+        else ""
+    )
+    return method.endswith("_") and not method.endswith("__")
+
+
+def _is_made_like_another(module: Module, call: ast.Call) -> bool:
+    """`zeros_like(x)` lies where `x` does, which may be the device that is asked for."""
+    made = [behind(module, each) for each in module.value_of(what_is_moved(call)).origins]
+    wrapped = [each.args[0] for each in made if isinstance(each, ast.Call) and each.args]
+    return any(
+        isinstance(each, ast.Call)
+        and module.qualified(each.func).endswith("_like")
+        and not any(keyword.arg == "device" for keyword in each.keywords)
+        for each in (*made, *wrapped)
+    )
+
+
+def never_runs(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
+    """`if x.device == "cpu": x.to(device)` is never reached (DEV501)."""
+    up = module.parent(statement)
+    if not isinstance(up, ast.If) or statement not in up.body:
+        return False
+    match up.test:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=str())]):
+            return module.text(left) == f"{module.text(what_is_moved(call))}.device"
+    return False

@@ -42,7 +42,7 @@ class AmbientCurrentDevice(Rule):
     Flags five cases:
     `"cuda"` or `.cuda()` in a function that is given a device, or has one at hand: that of an
     `Accelerator`, of a model that the class keeps, `self.device`, a `device_map`,
-    `get_current_device()` of the project;
+    `get_current_device()` of the project (a note: often the code is for CUDA alone);
     `"cuda" if torch.cuda.is_available() else "cpu"` in such a function, unless it stands in for a
     device that was left out; `torch.autocast("cuda")` there is a note;
     `torch.cuda.current_device()`, `synchronize()`, `get_rng_state()` and the like in such a
@@ -328,6 +328,7 @@ def both(x, device):
                     module,
                     call if said is None else said,
                     f"the device is written here, and `{shown}` is at hand: it may be another one",
+                    severity=Severity.NOTE,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                     fixes=[given_instead(module, call, said, shown)],
                 )

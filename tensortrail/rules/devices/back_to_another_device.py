@@ -44,7 +44,7 @@ class BackToAnotherDevice(Rule):
     code = "DEV517"
     name = "back-to-another-device"
     since = "0.2.0"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     triggers = (("cuda", "cpu"),)
 
     bad = (

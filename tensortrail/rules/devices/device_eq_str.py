@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices._device_names_held import may_hold_a_name, names_a_device
-from tensortrail.rules.devices._device_values import is_chain, is_device
+from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
+from tensortrail.rules.devices._only_moves import always_moves
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
 _OR_TEXT = (Kind.DEVICE, Kind.DEVICE_STRING, Kind.OTHER)
@@ -33,7 +34,8 @@ class DeviceEqStr(Rule):
     Flags `t.device == "cuda"`, `!=`, `a.device == b.device == "cuda"` and membership in a list of
     strings only, where the value is a `torch.device`, or a parameter that may be one
     (`torch.device | str`). What a function uses as only a tensor can be used is a tensor. Values
-    that are strings are not flagged, nor is a list that holds devices too.
+    that are strings are not flagged, nor is a list that holds devices too. Where the branch that
+    is always taken only moves, as in `if x.device != "cpu": x = x.cpu()`, it is a note.
 
     ## Why is this bad?
     `torch.device("cuda") == "cuda"` is False, and `!=` is True: the branch for meta tensors is
@@ -258,8 +260,8 @@ def f(device: torch.device | str):
             node,
             message,
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
-            severity=Severity.ERROR if certain else Severity.WARNING,
-            trail=[(_source(module, device), f"`{shown}` comes from here")],
+            severity=_weight(module, node, certain),
+            trail=[(source_of_device(module, device), f"`{shown}` comes from here")],
             fixes=[None if is_chain(node) else self._by_type(module, device, names, either)],
         )
 
@@ -275,6 +277,12 @@ def f(device: torch.device | str):
             shown = f"torch.device({shown})"
         edit = module.replace(device, f"{shown}.type")
         return module.fix("compare the type", Safety.UNSAFE, edit)
+
+
+def _weight(module: Module, node: ast.expr, certain: bool) -> Severity:
+    if always_moves(module, node):
+        return Severity.NOTE
+    return Severity.ERROR if certain else Severity.WARNING
 
 
 def _may_say_a_device(node: ast.expr) -> bool:
@@ -375,17 +383,6 @@ def _refuses_every_device(module: Module, node: ast.expr, device: ast.expr) -> b
         call.args and module.text(call.args[0]) == shown and "device" in module.text(call.args[-1])
         for call in module.calls("isinstance", inside=around)
     )
-
-
-def _source(module: Module, device: ast.expr) -> ast.AST | None:
-    origins = module.value_of(device).origins
-    if origins:
-        return origins[0]
-    function = module.function_of(device)
-    if isinstance(device, ast.Name) and function is not None:
-        arguments = (*function.args.args, *function.args.kwonlyargs)
-        return next((each for each in arguments if each.arg == device.id), None)
-    return None
 
 
 def _imports_torch(module: Module) -> bool:

@@ -13,7 +13,9 @@ from tensortrail.rules.devices._dropped import (
     is_provoked,
     is_tensor,
     moves_bytes,
+    never_runs,
     source_of,
+    weight,
     what_is_moved,
 )
 from tensortrail.rules.devices._dropped_batch import taken_as_tensor, written_back
@@ -55,7 +57,8 @@ class DiscardedTo(Rule):
     ## Why is this bad?
     A tensor is moved by making another. The old one stays on its device, with its graph: the
     memory that was to be freed is not, and the next operation mixes devices. Where only the
-    dtype, the graph or the layout was to change, the finding is a warning.
+    dtype, the graph or the layout was to change, the finding is a warning; so it is for what
+    `torch.zeros_like` made, which may lie there already.
 
     ## Fix safety
     Unsafe, and only for a plain name: later code then sees the moved tensor.
@@ -215,6 +218,17 @@ def train(model, loader, nets, device):
 """
         ),
         Good("def f(model):\n    model.to('cuda')\n"),
+        Good(
+            """\
+import torch
+
+def placed(x: torch.Tensor, device):
+    if x.device == "cpu":
+        x.to(device)
+        return x
+    return x.to(device)
+"""
+        ),
         Good("def f(x):\n    x.to('cuda')\n"),
         Good("import torch\ndef f(x: torch.Tensor):\n    y = x.to('cuda')\n    return y\n"),
         Good(
@@ -298,7 +312,7 @@ def can_cast(device):
                 statement,
                 f"`{one_line(module, call)}` makes another tensor, which is dropped: "
                 f"`{one_line(module, what_is_moved(subject))}` stays as it is",
-                severity=_weight(module, call),
+                severity=weight(module, call),
                 trail=[(source_of(module, subject), "the tensor comes from here")],
                 fixes=[self._kept(module, statement, call)],
             )
@@ -311,7 +325,7 @@ def can_cast(device):
                 assign,
                 f"`{one_line(module, assign)}` gives a name of the loop another tensor: the "
                 "parameter of the module stays as it is",
-                severity=_weight(module, call),
+                severity=weight(module, call),
             )
         for statement, call in copies_not_in_place(module):
             yield self.finding(
@@ -368,27 +382,8 @@ def _dropped(module: Module) -> Iterator[tuple[ast.Expr, ast.Call, ast.expr]]:
                 continue
             if call.func.attr not in _MOVES or is_each_device_in_turn(module, call):
                 continue
-            if not is_provoked(module, statement):
+            if not (is_provoked(module, statement) or never_runs(module, statement, call)):
                 yield statement, call, call.func.value
-
-
-def _weight(module: Module, call: ast.Call) -> Severity:
-    """A copy that nobody keeps is waste; a move that nobody keeps leaves a tensor behind."""
-    if moves_bytes(module, call):
-        return Severity.ERROR
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return Severity.NOTE if method == "clone" or _worked_in_place(call) else Severity.WARNING
-
-
-def _worked_in_place(call: ast.Call) -> bool:
-    """`t.add_(x).to(dtype)`: the work is done, and only its last step is dropped."""
-    inner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    method = (
-        inner.func.attr
-        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
-        else ""
-    )
-    return method.endswith("_") and not method.endswith("__")
 
 
 def _is_loop_variable(module: Module, name: ast.Name) -> bool:

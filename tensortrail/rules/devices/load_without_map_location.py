@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
+from tensortrail.rules.devices._of_this_run import follows_training, goes_to_a_written_gpu
 from tensortrail.rules.shared.in_tests import in_tests
 
 _TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
@@ -28,8 +29,9 @@ class LoadWithoutMapLocation(Rule):
     Flags `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without `map_location`.
     It is a warning where the result is used as weights or state (`load_state_dict`, `items()`, a
     key named for weights), and a note elsewhere, for files of a fixed name or address, in scripts,
-    for the `best_model_path` that Lightning saved in the same run, and for the state of schedulers
-    and samplers.
+    for the `best_model_path` that Lightning saved in the same run, after a loop that trains, for a
+    model that the function puts on a GPU which is written out, and for the state of schedulers and
+    samplers.
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged; but
     `safetensors.torch.load(data)`, which always gives tensors on the CPU, and `load_file(path)`
     without `device` are noted, where another path of the function loads the same onto a device.
@@ -224,7 +226,8 @@ def _says_where(module: Module, call: ast.Call) -> bool:
 
 def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
-    near = near or _is_of_this_run(call)
+    near = near or _is_of_this_run(call) or follows_training(module, call)
+    near = near or goes_to_a_written_gpu(module, call)
     return near or _has_fixed_name(module, call) or _holds_numbers(module, call)
 
 

@@ -23,6 +23,7 @@ from tensortrail.rules.words import Kind
 MOVES = frozenset({"to", "cuda", "cpu", "xpu", "_apply"})
 _BUILDING = frozenset({"__init__", "__post_init__", "post_init", "reset_parameters"})
 _LIVING = frozenset({"forward", "__call__", "step"})
+_CASTS = frozenset({"float", "contiguous", "requires_grad_"})
 _ASKED = frozenset("to device cuda cpu is_cuda is_meta data_ptr shape dtype numel".split())
 
 
@@ -65,6 +66,37 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
                 stores = kept.pop(met[0])
                 first = next(each for each in stores if not _is_none(each.value))
                 yield Companion(first, met[0], met[1], operation.node, len(stores) == 1)
+
+
+def is_put_where_told(module: Module, stored: ast.Assign) -> bool:
+    """`__init__` is given a device and makes the tensor there, or of an attribute made there:
+    who builds the module so has no need to move it."""
+    function = module.function_of(stored)
+    if function is None or function.name != "__init__":
+        return False
+    told = [*module.nodes(ast.Call, stored), *_stored_parts(module, function, stored)]
+    return any(_is_on_given_device(module, each, function) for each in told)
+
+
+def _stored_parts(module: Module, function: FunctionNode, stored: ast.Assign) -> Iterator[ast.Call]:
+    """The calls in what the attributes were assigned from that the value is made of."""
+    read = {module.text(each) for each in module.nodes(ast.Attribute, stored.value)}
+    for other in module.nodes(ast.Assign, function):
+        if other is not stored and read.intersection(map(module.text, other.targets)):
+            yield from module.nodes(ast.Call, other)
+
+
+def _is_on_given_device(module: Module, call: ast.Call, function: FunctionNode) -> bool:
+    said = [each.value for each in call.keywords if each.arg == "device"]
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
+        said += [each for each in call.args[:1] if not is_dtype(module, each)]
+    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    return any(
+        isinstance(each, (ast.Name, ast.Attribute))
+        and module.text(each).rpartition(".")[2] == "device"
+        and (module.text(each).startswith("self.") or module.text(each).split(".")[0] in arguments)
+        for each in said
+    )
 
 
 def _read_elsewhere(module: Module, cls: ast.ClassDef) -> Iterator[str]:
@@ -137,7 +169,19 @@ def _is_plain(value: ast.expr) -> bool:
 
 
 def _is_parameter(module: Module, value: ast.expr) -> bool:
-    made = module.class_facts(module.qualified(value)) if isinstance(value, ast.Call) else None
+    """Of `nn.Parameter(x).float()`, too: a cast to the dtype that it has gives the Parameter."""
+    while (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr in _CASTS
+        and not value.args
+    ):
+        value = value.func.value
+    if not isinstance(value, ast.Call):
+        return False
+    if module.qualified(value.func) in ("torch.nn.Parameter", "torch.nn.Buffer"):
+        return True
+    made = module.class_facts(module.qualified(value))
     return made is not None and "torch.nn.Parameter" in made.bases
 
 

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._companions import (
     Companion,
     as_buffer,
+    is_put_where_told,
     plain_companions,
 )
 from tensortrail.rules.offload._left_by_move import Left, left_by_move
@@ -314,12 +315,13 @@ class State:
 
     def _plain(self, module: Module, cls: ast.ClassDef, companion: Companion) -> Finding:
         other = module.text(companion.meets)
+        told = is_put_where_told(module, companion.stored)
         return self.finding(
             module,
             companion.stored,
             f"`self.{companion.name}` is a plain attribute: it stays where it is when "
             f"`{cls.name}` is moved, and then meets `{other}` on another device",
-            severity=Severity.WARNING,
+            severity=Severity.NOTE if told else Severity.WARNING,
             trail=[(companion.operation, f"it meets `{other}` here")],
             fixes=[as_buffer(module, companion)],
         )

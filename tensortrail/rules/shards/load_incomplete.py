@@ -74,6 +74,16 @@ def resume(model, path):
     good = (
         Good(
             """\
+def filled(model, weights, strict=True):
+    try:
+        model.load_state_dict(weights["model"])
+    except RuntimeError:
+        model.remove_weight_norm()
+        model.load_state_dict(weights["model"])
+"""
+        ),
+        Good(
+            """\
 def load_part(layer, optimizer, weights, strict=True):
     layer.load(weights["model"], strict)
     optimizer.load_state_dict(weights["optimizer"])
@@ -149,6 +159,8 @@ def _ignores_strict(module: Module, call: ast.Call, function: FunctionNode) -> b
         return False
     if keyword(call, "strict") is not None or len(call.args) > 1:
         return False
+    if any(isinstance(up, ast.Try) for up in module.ancestors(call)):
+        return False  # a load that fails is answered: it has to be strict
     reads = (each.id for each in module.nodes(ast.Name, function))
     return "strict" not in reads
 

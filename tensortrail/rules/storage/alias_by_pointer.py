@@ -301,6 +301,7 @@ def local_storage_signature(tensor):
                 module,
                 subscript,
                 f"every `{one_line(module, tensor)}` without a storage is kept under the same key",
+                severity=Severity.NOTE,
                 trail=[(subscript.slice, "0 for meta, empty and wrapper tensors")],
             )
 
@@ -332,14 +333,15 @@ def local_storage_signature(tensor):
                 continue
             if "__tensor_flatten__" in module.text(function):
                 continue
-            if re.search(r"storage_offset|stride", module.text(returned.value)):
+            said = module.text(returned.value)
+            if re.search(r"storage_offset|stride", said):
                 continue  # the layout of one tensor, to see later whether it changed
             yield self.finding(
                 module,
                 returned,
                 f"`{one_line(module, tensor)}` has the same identity as any other tensor "
                 "that has no storage (meta, wrapper subclass)",
-                severity=Severity.ERROR,
+                severity=Severity.NOTE if "shape" in said else Severity.ERROR,
                 trail=[(part, "0 without a storage")],
             )
 

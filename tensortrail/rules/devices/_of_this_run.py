@@ -1,0 +1,92 @@
+"""Files that are loaded where they were saved: after training in the same function, or by code for
+a GPU that is written out."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.view import FunctionNode, Module
+
+_TRAINS = frozenset({"backward", "step"})
+
+
+def follows_training(module: Module, call: ast.Call) -> bool:
+    """A loop above it in the function trains: what it loads is the best round of that training."""
+    function = module.function_of(call)
+    if function is None:
+        return False
+    return any(
+        each.end_lineno is not None
+        and each.end_lineno < call.lineno
+        and module.function_of(each) is function
+        and _trains(module, each)
+        for kind in (ast.For, ast.While)
+        for each in module.nodes(kind, function)
+    )
+
+
+def _trains(module: Module, loop: ast.AST) -> bool:
+    found = {called(each) for each in module.calls(*_TRAINS, inside=loop) if receiver(each)}
+    return found >= _TRAINS
+
+
+def goes_to_a_written_gpu(module: Module, call: ast.Call) -> bool:
+    """`model.load_state_dict(torch.load(path))` of a model that the function puts on a GPU which
+    is written out, whatever the machine has."""
+    function, owner = module.function_of(call), _taker(module, call)
+    if function is None or owner is None:
+        return False
+    shown = module.text(owner)
+    moves = [each for each in module.calls("to", "cuda", inside=function) if receiver(each)]
+    return any(
+        _is_of(module, each, shown) and _is_to_a_gpu(module, function, each) for each in moves
+    )
+
+
+def _taker(module: Module, call: ast.Call) -> ast.expr | None:
+    """`model` of `model.load_state_dict(state)`, with `state` loaded by the call."""
+    above = module.parent(call)
+    if isinstance(above, ast.Call) and called(above) == "load_state_dict":
+        return receiver(above)
+    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
+        name = above.targets[0].id
+        for taker in module.calls("load_state_dict", inside=module.function_of(call)):
+            names = {each.id for each in ast.walk(taker) if isinstance(each, ast.Name)}
+            if name in names and taker.lineno >= call.lineno:
+                return receiver(taker)
+    return None
+
+
+def _is_of(module: Module, move: ast.Call, shown: str) -> bool:
+    """The model itself is moved, or what was made of it: `model = model.module`, `model.eval()`."""
+    owner = receiver(move)
+    while isinstance(owner, ast.Call) and receiver(owner) is not None:
+        owner = receiver(owner)
+    if owner is None:
+        return False
+    bound = module.parent(move)
+    kept = isinstance(bound, ast.Assign) and module.text(bound.targets[0]) == shown
+    return kept or module.text(owner) == shown
+
+
+def _is_to_a_gpu(module: Module, function: FunctionNode, move: ast.Call) -> bool:
+    said = [*move.args, *(each.value for each in move.keywords if each.arg == "device")]
+    if called(move) == "cuda":
+        return not _is_decided(module, move)
+    return bool(said) and _names_a_gpu(module, said[0])
+
+
+def _names_a_gpu(module: Module, said: ast.expr) -> bool:
+    if isinstance(said, ast.Call) and called(said) == "device" and said.args:
+        said = said.args[0]
+    constant = module.value_of(said).constant
+    if isinstance(constant, str):
+        return constant.startswith("cuda")
+    origins = [each for each in module.value_of(said).origins if each is not said]
+    return bool(origins) and all(_names_a_gpu(module, each) for each in origins)
+
+
+def _is_decided(module: Module, move: ast.Call) -> bool:
+    """`if torch.cuda.is_available(): model.cuda()`."""
+    return bool(module.guards_of(move))

@@ -1,0 +1,69 @@
+"""Choices between moves: whichever arm is taken, the tensor comes to the device that is meant."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.view import Module
+
+_CASTS = frozenset({"float", "half", "double", "bfloat16", "contiguous", "detach", "clone"})
+
+
+def always_moves(module: Module, compare: ast.expr) -> bool:
+    """All that the arm does which is always taken is to move: `if x.device != "cpu": x = x.cpu()`.
+
+    A move that moves nothing costs little. `x.cuda()` is another matter: it needs a GPU."""
+    if not isinstance(compare, ast.Compare):
+        return False
+    negated = isinstance(compare.ops[0], (ast.NotEq, ast.NotIn))
+    up = module.parent(compare)
+    if isinstance(up, ast.IfExp) and up.test is compare:
+        taken, other = (up.body, up.orelse) if negated else (up.orelse, up.body)
+        return _is_move(module, taken) and _root(module, taken) == _root(module, other)
+    if isinstance(up, ast.If) and up.test is compare:
+        steps = list(_steps(up.body if negated else up.orelse))
+        moves = [each for each in steps if each is not None and _is_move(module, each)]
+        return bool(moves) and all(each is None or each in moves for each in steps)
+    return False
+
+
+def _steps(body: list[ast.stmt]) -> Iterator[ast.expr | None]:
+    """What is bound or given back; None for what changes nothing, and for `return x`."""
+    for statement in body:
+        match statement:
+            case ast.Assign(value=value):
+                yield value
+            case ast.Return(value=ast.Name()) | ast.Pass():
+                yield None
+            case ast.Return(value=ast.expr() as value):
+                yield value
+            case ast.If(body=then, orelse=otherwise):
+                yield from _steps(then)
+                yield from _steps(otherwise)
+            case _:
+                yield ast.Constant(None)
+
+
+def _is_move(module: Module, node: ast.expr) -> bool:
+    """`x.cpu()`, `x.to(device)`, `torch.from_numpy(x).float().to(device)`."""
+    if not isinstance(node, ast.Call):
+        return False
+    if called(node) == "to" and receiver(node) is not None:
+        said = [*node.args, *(each.value for each in node.keywords if each.arg == "device")]
+        return bool(said) and isinstance(said[0], (ast.Name, ast.Attribute))
+    return called(node) == "cpu" and not node.args
+
+
+def _root(module: Module, node: ast.expr) -> str:
+    """`x` of `torch.from_numpy(x).float().to(device)`."""
+    while isinstance(node, ast.Call):
+        owner = receiver(node)
+        if called(node) in ("from_numpy", "as_tensor", "tensor") and node.args:
+            node = node.args[0]
+        elif owner is not None and called(node) in _CASTS | {"to", "cpu", "numpy"}:
+            node = owner
+        else:
+            break
+    return module.text(node)

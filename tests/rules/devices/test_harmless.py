@@ -1,0 +1,118 @@
+"""True findings of which nothing comes: they are notes, and what looks like them is more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensortrail.findings import Severity
+from tests.rules.devices.test_on_the_cpu import severity
+
+COMPARED = """
+import torch
+
+def placed(x: torch.Tensor, y: torch.Tensor, device):
+    if x.device {sign} "cpu":
+        {step}
+    {last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sign", "step", "last", "expected"),
+    [
+        ("!=", "x = x.cpu()", "return x", Severity.NOTE),
+        ("!=", "return x.to(device)", "return x", Severity.NOTE),
+        ("!=", "x = x.cuda()", "return x", Severity.ERROR),
+        ("!=", "x = x.cpu() + 1", "return x", Severity.ERROR),
+        ("==", "x = x.to(device)", "return x", Severity.ERROR),
+    ],
+)
+def test_a_branch_that_only_moves(sign: str, step: str, last: str, expected: Severity) -> None:
+    assert severity("DEV501", COMPARED.format(sign=sign, step=step, last=last)) is expected
+
+
+def test_a_choice_between_a_move_and_none() -> None:
+    choice = """
+    import torch
+
+    def placed(x: torch.Tensor, rows, other):
+        return use(rows if x.device == "cpu" else torch.from_numpy({moved}).float().to(x.device))
+    """
+    assert severity("DEV501", choice.format(moved="rows")) is Severity.NOTE
+    assert severity("DEV501", choice.format(moved="other")) is Severity.ERROR
+
+
+def test_what_is_made_like_another_may_lie_there() -> None:
+    made = """
+    import torch
+    from torch import nn
+
+    def start(batch, device):
+        mask = nn.Parameter({factory})
+        mask.to(device)
+        return mask
+    """
+    assert severity("DEV504", made.format(factory="torch.zeros_like(batch)")) is Severity.WARNING
+    assert severity("DEV504", made.format(factory="torch.zeros(2)")) is Severity.ERROR
+
+
+LOADED = """
+import torch
+
+DEVICE = {device}
+
+def run(model, loader, path, optimizer):
+    for batch in loader:
+        {step}
+        optimizer.step()
+    model.load_state_dict(torch.load(path))
+    {move}
+    return model
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "step", "move", "expected"),
+    [
+        ("'cuda'", "model(batch).backward()", "model.eval()", Severity.NOTE),
+        ("'cuda'", "model(batch)", "model.eval()", Severity.WARNING),
+        ("'cuda'", "model(batch)", "model.to(DEVICE)", Severity.NOTE),
+        ("'cuda'", "model(batch)", "model = model.cuda()", Severity.NOTE),
+        ("'cpu'", "model(batch)", "model.to(DEVICE)", Severity.WARNING),
+        ("'cuda'", "model(batch)", "batch.to(DEVICE)", Severity.WARNING),
+    ],
+)
+def test_a_file_that_is_loaded_where_it_was_saved(
+    device: str, step: str, move: str, expected: Severity
+) -> None:
+    source = LOADED.format(device=device, step=step, move=move)
+    assert severity("DEV506", source) is expected
+
+
+KEPT = """
+import torch
+from torch import nn
+
+class Gate(nn.Module):
+    def __init__(self, rows, device):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.scale = {value}
+
+    def forward(self, x: torch.Tensor):
+        return x * self.scale
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("torch.arange(3)", Severity.WARNING),
+        ("torch.arange(3).to(device)", Severity.NOTE),
+        ("torch.arange(3, device=device)", Severity.NOTE),
+        ("torch.arange(3, device='cuda:0')", Severity.WARNING),
+        ("nn.Parameter(torch.ones(3, device=device)).float()", None),
+    ],
+)
+def test_a_plain_attribute_that_is_made_where_told(value: str, expected: Severity | None) -> None:
+    assert severity("OFF107", KEPT.format(value=value)) is expected
