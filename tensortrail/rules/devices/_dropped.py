@@ -165,10 +165,12 @@ def _is_made_like_another(module: Module, call: ast.Call) -> bool:
 
 def never_runs(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
     """`if x.device == "cpu": x.to(device)` is never reached (DEV501)."""
-    up = module.parent(statement)
-    if not isinstance(up, ast.If) or statement not in up.body:
-        return False
-    match up.test:
-        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=str())]):
-            return module.text(left) == f"{module.text(what_is_moved(call))}.device"
+    asked = f"{module.text(what_is_moved(call))}.device"
+    for guard in module.guards_of(statement):
+        match guard.test:
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as sign], comparators=[name]):
+                equal = guard.holds is isinstance(sign, ast.Eq)
+                text = isinstance(name, ast.Constant) and isinstance(name.value, str)
+                if equal and text and module.text(left) == asked:
+                    return True
     return False

@@ -218,17 +218,6 @@ def train(model, loader, nets, device):
 """
         ),
         Good("def f(model):\n    model.to('cuda')\n"),
-        Good(
-            """\
-import torch
-
-def placed(x: torch.Tensor, device):
-    if x.device == "cpu":
-        x.to(device)
-        return x
-    return x.to(device)
-"""
-        ),
         Good("def f(x):\n    x.to('cuda')\n"),
         Good("import torch\ndef f(x: torch.Tensor):\n    y = x.to('cuda')\n    return y\n"),
         Good(

@@ -116,3 +116,25 @@ class Gate(nn.Module):
 )
 def test_a_plain_attribute_that_is_made_where_told(value: str, expected: Severity | None) -> None:
     assert severity("OFF107", KEPT.format(value=value)) is expected
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("x.device == 'cpu'", None),
+        ("not x.device != 'cpu'", None),
+        ("x.device != 'cpu'", Severity.ERROR),
+        ("x.device.type == 'cpu'", Severity.ERROR),
+        ("y.device == 'cpu'", Severity.ERROR),
+    ],
+)
+def test_a_move_in_a_branch_that_is_never_taken(test: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    def placed(x: torch.Tensor, y: torch.Tensor, device):
+        if {test}:
+            x.to(device)
+        return x
+    """
+    assert severity("DEV504", source) is expected
