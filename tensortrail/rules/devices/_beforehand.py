@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.devices._pinned_to_cpu import works_on_the_cpu
+from tensortrail.rules.view import Module
 
 _OF_DATA = re.compile(
     r"(Dataset|Collator|Collate|TaskEncoder|FeatureExtractor|ImageProcessor|VideoProcessor)$"
@@ -14,6 +15,11 @@ _OF_DATA = re.compile(
 _OF_FILES = re.compile(r"(^|_)(export|exporter|convert|converter|onnx)(_|$)")
 _FOLDERS = frozenset({"tools", "converters", "model_converter"})
 _EXAMPLES = frozenset({"example", "examples", "tutorial", "tutorials"})
+_OF_DATA_FOLDERS = frozenset(
+    "data dataset datasets dataloader dataloaders data_utils preprocess preprocessing".split()
+)
+"""Folders whose code prepares what a loop moves later."""
+_DEVICE = re.compile(r"^(device|DEVICE)$")
 _OF_DEVICES = frozenset({"device", "cuda", "to", "is_cuda", "get_device"})
 
 
@@ -21,13 +27,14 @@ def is_beforehand(module: Module, node: ast.AST | None) -> bool:
     """The file, the class or the function around the node works before anything is on a GPU."""
     if node is None:
         return False
-    if module.once(_is_example_for_the_cpu, _file_of(module, node)):
+    file = _file_of(module, node)
+    if module.once(_is_example_for_the_cpu, file) or module.once(_is_for_the_cpu_alone, file):
         return True
     function = node if isinstance(node, FUNCTIONS) else module.function_of(node)
     return (
         _is_a_tool(module.path)
         or _prepares_data(module, node)
-        or (function is not None and module.once(_reads_numpy, function))
+        or (function is not None and works_on_the_cpu(module, function))
     )
 
 
@@ -52,6 +59,29 @@ def _is_example_for_the_cpu(module: Module, file: ast.AST) -> bool:
     return named.isdisjoint(_OF_DEVICES)
 
 
+def _is_for_the_cpu_alone(module: Module, file: ast.AST) -> bool:
+    """`device = "cpu"` at the top of the file, and no other device is named in it."""
+    if not isinstance(file, ast.Module):
+        return False
+    said = [
+        each.value
+        for each in file.body
+        if isinstance(each, ast.Assign) and _DEVICE.search(module.text(each.targets[0]))
+    ]
+    words = {each.value for each in module.nodes(ast.Constant, file) if _is_gpu(each.value)}
+    return bool(said) and not words and all(_is_the_cpu(module, each) for each in said)
+
+
+def _is_the_cpu(module: Module, said: ast.expr) -> bool:
+    if isinstance(said, ast.Call) and module.qualified(said.func) == "torch.device" and said.args:
+        said = said.args[0]
+    return isinstance(said, ast.Constant) and said.value == "cpu"
+
+
+def _is_gpu(value: object) -> bool:
+    return isinstance(value, str) and value.partition(":")[0] in ("cuda", "mps", "xpu", "npu")
+
+
 def _is_a_tool(path: str) -> bool:
     *folders, name = path.replace("\\", "/").split("/")
     return bool(_OF_FILES.search(name.removesuffix(".py"))) or not _FOLDERS.isdisjoint(folders)
@@ -60,35 +90,22 @@ def _is_a_tool(path: str) -> bool:
 def _prepares_data(module: Module, node: ast.AST) -> bool:
     cls = module.class_of(node)
     if not isinstance(cls, ast.ClassDef):
-        return False
+        return _lies_with_data(module, node)
     facts = module.class_facts(cls)
     if facts is not None and facts.is_module:
         return False
     bases = [module.qualified(each).rpartition(".")[2] for each in cls.bases]
-    return any(_OF_DATA.search(name) for name in (cls.name, *bases))
+    by_name = any(_OF_DATA.search(name) for name in (cls.name, *bases))
+    return by_name or _lies_with_data(module, cls)
 
 
-def _reads_numpy(module: Module, function: FunctionNode) -> bool:
-    """`x.detach().numpy()`, which raises for a tensor of a GPU."""
-    return any(
-        isinstance(call.func, ast.Attribute) and _is_argument_as_it_is(function, call.func.value)
-        for call in module.calls("numpy", inside=function)
-        if not call.args
-    )
-
-
-def _is_argument_as_it_is(function: FunctionNode, node: ast.expr) -> bool:
-    """An argument of the function, detached at most."""
-    while True:
-        if isinstance(node, ast.Subscript):
-            node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr not in ("detach", "squeeze", "contiguous", "clone"):
-                return False
-            node = node.func.value
-        elif isinstance(node, ast.Attribute) and node.attr == "data":
-            node = node.value
-        else:
-            break
-    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-    return isinstance(node, ast.Name) and node.id in given
+def _lies_with_data(module: Module, node: ast.AST) -> bool:
+    """The file is in a folder for data, and the class or function says nothing of devices."""
+    if _OF_DATA_FOLDERS.isdisjoint(module.path.replace("\\", "/").split("/")[:-1]):
+        return False
+    around = node if isinstance(node, (ast.ClassDef, *FUNCTIONS)) else module.function_of(node)
+    if around is None:
+        return False
+    named = {each.attr for each in module.nodes(ast.Attribute, around)}
+    given = {each.arg for each in ast.walk(around) if isinstance(each, (ast.arg, ast.keyword))}
+    return (named | given).isdisjoint(_OF_DEVICES)

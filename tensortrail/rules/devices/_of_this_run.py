@@ -89,4 +89,4 @@ def _names_a_gpu(module: Module, said: ast.expr) -> bool:
 
 def _is_decided(module: Module, move: ast.Call) -> bool:
     """`if torch.cuda.is_available(): model.cuda()`."""
-    return bool(module.guards_of(move))
+    return any(each.mentions("cuda", "gpu", "device") for each in module.guards_of(move))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.fresh._factories import (
     dropped_devices,
     legacy_parameters,
@@ -360,12 +361,13 @@ def total(mask):
         named = isinstance(given, (ast.Name, ast.Attribute))
         if not isinstance(given, ast.Name):
             where_from = "where the weights of the module are"
+        severity = Severity.ERROR if in_forward else Severity.WARNING
         return self.finding(
             module,
             made,
             f"`{one_line(module, made)}` is made on the default device and meets `{shown}`, "
             f"which is {where_from}",
-            severity=Severity.ERROR if in_forward else Severity.WARNING,
+            severity=Severity.NOTE if is_beforehand(module, made) else severity,
             trail=[(where, f"it meets `{shown}` here")],
             fixes=[with_device(module, made, f"{shown}.device")] if named else [],
         )

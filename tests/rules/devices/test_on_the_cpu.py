@@ -250,3 +250,57 @@ def test_what_is_made_beside_the_weights_when_they_are_in_place(
             return x * self.packed * self.work
     """
     assert severity("DEV530", source) is expected
+
+
+PASSED_ON = """
+import torch
+
+def read(rows, names=None):
+    first = rows[:, 0] * 2
+    return first{moved}.numpy()
+
+def padded(ids: torch.Tensor, n):
+    return torch.cat([ids, torch.zeros(n, dtype=ids.dtype)])
+
+def prepared(ids: torch.Tensor, n):
+    return {taken}, padded(ids, n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "taken", "expected"),
+    [
+        ("", "read(ids)", Severity.NOTE),
+        ("", "read(names=n, rows=ids)", Severity.NOTE),
+        ("", "read(made())", Severity.WARNING),
+        (".cpu()", "read(ids)", Severity.WARNING),
+    ],
+)
+def test_numpy_in_another_function_is_one_too(moved: str, taken: str, expected: Severity) -> None:
+    assert severity("DEV532", PASSED_ON.format(moved=moved, taken=taken)) is expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("'cpu'", Severity.NOTE),
+        ("torch.device('cpu')", Severity.NOTE),
+        ("pick()", Severity.WARNING),
+    ],
+)
+def test_a_file_whose_device_is_the_cpu(said: str, expected: Severity) -> None:
+    source = PLAIN_PADDED.replace("import torch\n", f"import torch\n\ndevice = {said}\n")
+    assert severity("DEV532", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "expected"),
+    [
+        ("package/data/rows.py", "", Severity.NOTE),
+        ("package/data/rows.py", "    print(ids.device)\n", Severity.WARNING),
+        ("package/datasets.py", "", Severity.WARNING),
+    ],
+)
+def test_a_folder_for_data(path: str, more: str, expected: Severity) -> None:
+    source = PLAIN_PADDED.replace("    return", f"{more}    return")
+    assert severity("DEV532", source, path) is expected

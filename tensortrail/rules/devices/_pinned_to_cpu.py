@@ -1,0 +1,109 @@
+"""Arguments that are on the CPU, or the function fails: `.numpy()` is asked of them as they are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.places import What, Where
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.view import FunctionNode, Module
+
+_ELSEWHERE = frozenset({Where.HOST, Where.DEFAULT, Where.LITERAL, Where.META})
+_AS_THEY_ARE = frozenset({"detach", "squeeze", "contiguous", "clone"})
+
+
+def works_on_the_cpu(module: Module, function: FunctionNode) -> bool:
+    """Whoever passes a tensor of a GPU gets an error from numpy: here, in a function of the file
+    that it is passed on to, or in every function of the file that calls this one."""
+    return module.once(_reads_or_passes, function) or module.once(_has_such_callers, function)
+
+
+def _has_such_callers(module: Module, function: FunctionNode) -> bool:
+    callers = [module.function_of(each) for each in module.calls(function.name)]
+    return bool(callers) and all(
+        each is not None and each is not function and module.once(_reads_or_passes, each)
+        for each in callers
+    )
+
+
+def _reads_or_passes(module: Module, function: FunctionNode) -> bool:
+    return bool(module.once(_read, function)) or any(_passed_to_readers(module, function))
+
+
+def _read(module: Module, function: FunctionNode) -> frozenset[str]:
+    """The parameters whose tensors `.numpy()` is asked of, or what is computed of them alone."""
+    given = _parameters(function)
+    found = {
+        _subject(module, function, call.func.value)
+        for call in module.calls("numpy", inside=function)
+        if not call.args
+        and isinstance(call.func, ast.Attribute)
+        and not any(each.mentions("cuda", "cpu", "device") for each in module.guards_of(call))
+    }
+    return frozenset(found & given)
+
+
+def _subject(module: Module, function: FunctionNode, node: ast.expr) -> str:
+    """The argument that it lies beside on every path, whatever it is made of."""
+    held = module.places(function).seen.get(node)
+    places = held.places if held is not None and held.what is What.TENSOR else frozenset()
+    if places and all(each.where in _ELSEWHERE for each in places):
+        return ""
+    subjects = {each.subject for each in places if each.where is Where.OF}
+    return subjects.pop() if len(subjects) == len(places) == 1 else _argument_as_it_is(node)
+
+
+def _argument_as_it_is(node: ast.expr) -> str:
+    """An argument of the function, detached at most."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr not in _AS_THEY_ARE:
+                return ""
+            node = node.func.value
+        elif isinstance(node, ast.Attribute) and node.attr == "data":
+            node = node.value
+        else:
+            return node.id if isinstance(node, ast.Name) else ""
+
+
+def _passed_to_readers(module: Module, function: FunctionNode) -> Iterator[str]:
+    """Own parameters that are passed to a function of the file which reads them into numpy."""
+    own, named = _parameters(function), module.once(_by_name, module.top)
+    for call in module.nodes(ast.Call, function):
+        taker = named.get(called(call))
+        read = module.once(_read, taker) if taker is not None and taker is not function else None
+        for name, value in _matched(taker, call) if taker is not None and read else ():
+            if (
+                read is not None
+                and name in read
+                and isinstance(value, ast.Name)
+                and value.id in own
+            ):
+                yield value.id
+
+
+def _by_name(module: Module, _: ast.AST) -> dict[str, FunctionNode]:
+    """The functions and methods of the file whose name no other has."""
+    found: dict[str, FunctionNode] = {}
+    twice: set[str] = set()
+    for each in functions(module):
+        if each.name in found:
+            twice.add(each.name)
+        found[each.name] = each
+    return {name: each for name, each in found.items() if name not in twice}
+
+
+def _matched(taker: FunctionNode, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    names = [each.arg for each in (*taker.args.posonlyargs, *taker.args.args)]
+    if names[:1] in (["self"], ["cls"]):
+        names = names[1:]
+    yield from zip(names, call.args, strict=False)
+    yield from ((each.arg, each.value) for each in call.keywords if each.arg is not None)
+
+
+def _parameters(function: FunctionNode) -> set[str]:
+    return {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
