@@ -47,5 +47,14 @@ def moves_to_a_gpu(module: Module, function: FunctionNode) -> Iterator[ast.Call]
             yield call
 
 
+def gives_tensors_of_a_device(module: Module, loader: ast.Call) -> bool:
+    """Its dataset, which the file has, moves what it gives."""
+    return any(
+        called(call) in ("to", "cuda") or keyword(call, "device") is not None
+        for function in run_in_workers(module, loader)
+        for call in module.nodes(ast.Call, function)
+    )
+
+
 def _methods(cls: ast.ClassDef) -> Iterator[ast.FunctionDef]:
     return (each for each in cls.body if isinstance(each, ast.FunctionDef))

@@ -93,6 +93,7 @@ class CastToCpu(Rule):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
+        reported: set[ast.stmt] = set()
         for call in module.calls("type"):
             kind = _named_type(module, call)
             function = module.function_of(call)
@@ -103,6 +104,9 @@ class CastToCpu(Rule):
             there = follows(module, function, held) if held is not None else None
             if there is None or _is_brought_back(module, call) or _is_decided(module, call):
                 continue
+            if module.statement_of(call) in reported:
+                continue
+            reported.add(module.statement_of(call))
             yield self.finding(
                 module,
                 call,

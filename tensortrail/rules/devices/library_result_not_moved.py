@@ -9,6 +9,7 @@ from tensortrail.rules.devices._asked_for import left_where_asked_for
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._lying import described, out_of_place, sets_up
 from tensortrail.rules.devices._makers import makers_and_callers
+from tensortrail.rules.devices._workers import gives_tensors_of_a_device
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 
@@ -118,6 +119,18 @@ class Painter:
     )
     good = (
         Good(
+            "import torch\nfrom torch import nn\n"
+            "from torch.utils.data import DataLoader, Dataset\n\n\n"
+            "class Rows(Dataset):\n    def __init__(self, rows, device):\n"
+            "        self.rows = rows\n"
+            "        self.device = device\n\n    def __getitem__(self, index):\n"
+            "        return torch.tensor(self.rows[index]).to(self.device)\n\n\n"
+            "def train(data, device: torch.device):\n    model = nn.Linear(4, 2).to(device)\n"
+            "    rows = Rows(data, device)\n"
+            "    for batch in DataLoader(rows, batch_size=8):\n"
+            "        loss = model(batch).sum()\n        loss.backward()\n"
+        ),
+        Good(
             "import torch\n\n\ndef encode(tokenizer, text_encoder, prompt, device: torch.device):\n"
             "    ids = tokenizer(prompt, return_tensors='pt').input_ids\n"
             "    found = text_encoder(ids.to(device))[0]\n    return found.to(device)\n"
@@ -172,6 +185,8 @@ class Painter:
                 found = out_of_place(module, inner, meeting, Where.HOST)
                 if found is None or found[0].by is None or found[0].by in reported:
                     continue
+                if _is_loader_of_a_device(module, found[0].by):
+                    continue
                 reported.add(found[0].by)
                 yield self._reported(module, meeting, *found)
             for meeting in module.places(function).passed:
@@ -224,6 +239,10 @@ class Painter:
                 (meeting.node, "passed with one that was not moved"),
             ),
         )
+
+
+def _is_loader_of_a_device(module: Module, by: ast.AST) -> bool:
+    return isinstance(by, ast.Call) and gives_tensors_of_a_device(module, by)
 
 
 def _left_by_its_sibling(meeting: Meeting) -> Place | None:

@@ -198,10 +198,17 @@ def _may_follow(
     if all(_is_made_beside(module, each) for each in kept):
         return True
     return all(
-        _is_handed_away(module, node) or _is_an_index(module, node)
+        _is_handed_away(module, node) or _is_an_index(module, node) or _is_counted(module, node)
         for node in module.members(name, cls)
         if isinstance(node.ctx, ast.Load)
     )
+
+
+def _is_counted(module: Module, node: ast.Attribute) -> bool:
+    """`len(self.ids)`, or a text that shows it."""
+    above = module.parent(node)
+    counted = isinstance(above, ast.Call) and called(above) in ("len", "range", "str")
+    return counted or isinstance(above, ast.FormattedValue)
 
 
 def _is_made_beside(module: Module, store: ast.Attribute) -> bool:

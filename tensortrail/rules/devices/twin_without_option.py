@@ -121,6 +121,7 @@ class TwinWithoutOption(Rule):
             call,
             f"this is not given `{name}`; line {twin.lineno} makes the same kind of call with "
             f"`{name}={name}`",
+            severity=Severity.NOTE if name.endswith("dtype") else None,
             trail=((twin, f"given `{name}`"),),
             fixes=(module.fix(f"pass `{name}` on", Safety.UNSAFE, edit) if edit else None,),
         )

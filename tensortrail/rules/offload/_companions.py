@@ -72,7 +72,7 @@ def is_put_where_told(module: Module, stored: ast.Assign) -> bool:
     """`__init__` is given a device and makes the tensor there, or of an attribute made there:
     who builds the module so has no need to move it."""
     function = module.function_of(stored)
-    if function is None or function.name != "__init__":
+    if function is None or function.name not in _BUILDING | {"__attrs_post_init__"}:
         return False
     told = [*module.nodes(ast.Call, stored), *_stored_parts(module, function, stored)]
     return any(_is_on_given_device(module, each, function) for each in told)

@@ -201,8 +201,17 @@ def _kept(module: Module, loop: Loop, loss: str) -> Iterator[tuple[ast.expr, str
                     yield used, target
     for call in module.calls(*_KEEPING, inside=loop):
         used = _factor(call.args[0], loss) if len(call.args) == 1 else None
-        if used is not None and isinstance(call.func, ast.Attribute):
+        if used is None or not isinstance(call.func, ast.Attribute):
+            continue
+        if not _is_of_another_class(module, call.func.value):
             yield used, module.text(call.func.value)
+
+
+def _is_of_another_class(module: Module, keeper: ast.expr) -> bool:
+    """A meter and the like, which may keep the number alone; of lists and sets all is kept."""
+    made = [each for each in module.value_of(keeper).origins if isinstance(each, ast.Call)]
+    names = {module.qualified(each.func).rpartition(".")[2] for each in made}
+    return any(each[:1].isupper() for each in names)
 
 
 def _factor(value: ast.expr, loss: str) -> ast.Name | None:

@@ -140,3 +140,43 @@ def test_a_move_in_a_branch_that_is_never_taken(test: str, expected: Severity | 
         return x
     """
     assert severity("DEV504", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"), [("len(self.ids)", Severity.NOTE), ("x * self.ids", Severity.WARNING)]
+)
+def test_a_table_that_is_only_counted(use: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Table(nn.Module):
+        def __init__(self, names):
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(3))
+            self.ids = torch.tensor([len(each) for each in names])
+
+        def forward(self, x):
+            return x * self.rows, {use}
+    """
+    assert severity("DEV530", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("keeper", "expected"),
+    [("Meter()", None), ("[]", Severity.WARNING), ("list()", Severity.WARNING)],
+)
+def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | None) -> None:
+    source = f"""
+    from tools import Meter
+
+    def train(model, loader, optimizer):
+        kept = {keeper}
+        for batch in loader:
+            loss = model(batch)
+            loss.backward()
+            optimizer.step()
+            kept.{"add" if keeper == "Meter()" else "append"}(loss)
+        return kept
+    """
+    assert severity("STO212", source) is expected
