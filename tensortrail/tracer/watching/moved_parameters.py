@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch._C import TensorBase
 from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
@@ -20,12 +20,13 @@ from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.watching.plain_moves import moved, note_pair
 
 MOVERS = {
-    "Module.to.<locals>.convert": (Tensor.to, ("device", "dtype", "non_blocking")),
-    "Module.cuda.<locals>.<lambda>": (Tensor.cuda, ("device",)),
-    "Module.cpu.<locals>.<lambda>": (Tensor.cpu, ()),
+    "Module.to.<locals>.convert": (TensorBase.to, ("device", "dtype", "non_blocking")),
+    "Module.cuda.<locals>.<lambda>": (TensorBase.cuda, ("device",)),
+    "Module.cpu.<locals>.<lambda>": (TensorBase.cpu, ()),
 }
-"""The functions that torch gives to `_apply`: what each calls, with which of its variables."""
-SWAP, SET_DATA = CODE[Did.SWAP], Tensor.data.__set__
+"""The functions that torch gives to `_apply`: what each calls, with which of its variables. A
+rehearsal puts methods of its own on `Tensor`: this file may be imported while it does."""
+SWAP, SET_DATA = CODE[Did.SWAP], TensorBase.data.__set__
 Move = Callable[[Any], Any]
 
 
