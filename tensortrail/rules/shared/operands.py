@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensortrail.findings import Site
 from tensortrail.rules.timeline import Event, Storage, Timeline
 
 
@@ -27,6 +28,8 @@ class Operand:
     """The optimizer that was stepping, and which part of its weight this is."""
     weight: Storage | None = None
     """Whose state or gradient it is, in an optimizer's step."""
+    behind: tuple[Site, ...] = ()
+    """The lines that the value came through, the nearest first."""
 
 
 def operands(timeline: Timeline, event: Event) -> list[Operand]:
@@ -49,7 +52,15 @@ def _operand(timeline: Timeline, process: str, given: Mapping[str, Any]) -> Oper
         hook if isinstance(hook, Mapping) else {},
         optimizer,
         timeline.storage(process, weight) if weight else None,
+        tuple(_sites(given.get("behind"))),
     )
+
+
+def _sites(behind: object) -> Iterator[Site]:
+    for each in behind if isinstance(behind, (list, tuple)) else ():
+        match each:
+            case [str(file), int(line), str(source)]:
+                yield Site(file, line, source=source)
 
 
 def called(timeline: Timeline, operand: Operand) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from tensortrail.tracer.explaining.assignments import statement_of
-from tensortrail.tracer.explaining.lines_behind import Frame, known
+from tensortrail.tracer.identity.assignments import statement_of
+from tensortrail.tracer.identity.lines_behind import Frame, known
 from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.identity.variables import variables
 

@@ -12,7 +12,7 @@ from types import FrameType
 import torch
 
 from tensortrail.findings import Site
-from tensortrail.tracer.explaining.lines_behind import lines_behind
+from tensortrail.tracer.identity.lines_behind import lines_behind
 from tensortrail.tracer.identity.sites import OURS, OWNERS, USER, function_name
 from tensortrail.tracer.identity.variables import variables
 

@@ -6,14 +6,16 @@ import itertools
 import re
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from tensortrail.rules.shared.calls import quoted
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.errors_behind import with_those_behind
+from tensortrail.tracer.identity.lines_behind import lines_behind
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
@@ -81,6 +83,7 @@ class Failures:
         for told, (_, tensor), entry in zip(operands, found, entries, strict=True):
             if not (entry is not None and entry.name) and (name := variable_of(tensor)):
                 told["name"] = name
+        _tell_lines_behind(operands, [tensor for _, tensor in found])
         op = notes.op_text(func)
         identities = tuple(id(tensor) for _, tensor in found)
         self._count += 1
@@ -137,6 +140,25 @@ def line_in_compiled(error: BaseException) -> Place | None:
     return file, int(line), function
 
 
+def _tell_lines_behind(operands: list[dict[str, Any]], tensors: Sequence[Any]) -> None:
+    """Where those came from that lie on the CPU, or on meta, beside others: their places were
+    perhaps never chosen."""
+    if len({told["device"] for told in operands}) < 2:
+        return
+    live = list(_live(sys._getframe(1)))[::-1]
+    for told, tensor in zip(operands[:MOST_OPERANDS], tensors, strict=False):
+        if told["device"] in ("cpu", "meta"):
+            behind = lines_behind(live, id(tensor), told["device"])
+            told["behind"] = [[each.file, each.line, each.source] for each in behind]
+
+
+def _live(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
+    """The innermost first."""
+    while frame is not None:
+        yield frame, frame.f_lineno
+        frame = frame.f_back
+
+
 def variable_of(tensor: Any) -> str:
     """What the user's innermost frame calls the tensor; "" if it has no name there."""
     frame, _ = frames(sys._getframe(1))
@@ -146,8 +168,16 @@ def variable_of(tensor: Any) -> str:
     for name in (*frame.f_code.co_varnames, *frame.f_code.co_freevars, *frame.f_code.co_names):
         if own.get(name) is tensor or frame.f_globals.get(name) is tensor:
             return name
-    held = (_held_as(tensor, name, value, DEEPEST) for name, value in own.items())
+    held = (_held_as(tensor, name, value, DEEPEST) for name, value in _containers(own))
     return next(filter(None, held), "")
+
+
+def _containers(own: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The variables, and then what `self` keeps: `self.shadow`."""
+    yield from own.items()
+    with suppress(AttributeError):
+        kept = object.__getattribute__(own.get("self"), "__dict__")
+        yield from ((f"self.{name}", kept[name]) for name in list(kept) if name[:1] != "_")
 
 
 def _held_as(tensor: Any, path: str, value: Any, depth: int) -> str:

@@ -236,3 +236,38 @@ def test_numpy_of_a_tensor_on_a_gpu(tmp_path: Path) -> None:
         GPU,
     )
     assert "out.detach().cpu().numpy()" in seen.fixed
+
+
+def test_what_an_object_keeps_of_weights_that_moved_later(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    class Average:
+        def __init__(self, model):
+            self.shadow = {name: each.clone() for name, each in model.state_dict().items()}
+        def update(self, model):
+            for name, each in model.state_dict().items():
+                self.shadow[name].mul_(0.9).add_(each)  # flagged
+    model = torch.nn.Linear(4, 1)
+    average = Average(model)
+    average.update(model.cuda())
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert '`self.shadow["weight"]` comes from `self.shadow = {' in seen.only.message
+    assert "at program.py:4, and nothing has moved it to cuda:0 since" in seen.only.message
+    (change,) = seen.only.fixes
+    assert not change.edits
+    assert change.description.startswith("make it on cuda:0 at program.py:4, or move it there")
+
+
+def test_of_two_calls_on_one_line_the_function_is_named(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    def both(size):
+        return torch.zeros(size), torch.zeros(size)
+    keys, values = both(4)
+    torch.ones(4, device="cuda") * keys  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "which is given no device" in seen.only.message
+    (change,) = seen.only.fixes
+    assert change.description == "make it on cuda:0 at program.py:3: give `torch.zeros` a `device`"

@@ -7,6 +7,7 @@ from tensortrail.rules.devices.origins import (
     computed,
     copied,
     from_loader,
+    kept,
     made,
     made_inside,
     moved,
@@ -16,7 +17,8 @@ from tensortrail.rules.devices.origins import (
 from tensortrail.rules.devices.origins.case import Case, Origin
 
 WAYS = (computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
-        from_loader.origin, made.origin, made_inside.origin, read.origin, moved.origin)  # fmt: skip
+        from_loader.origin, made.origin, made_inside.origin, read.origin, moved.origin,
+        kept.origin)  # fmt: skip
 """The ones that tell most stand first."""
 
 

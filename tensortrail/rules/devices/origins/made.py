@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensortrail.findings import Setting
-from tensortrail.rules.devices.origins.case import Case, Origin
+from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.calls import carrier, gives
 from tensortrail.rules.shared.device_names import device_here
 from tensortrail.rules.shared.lines import where
@@ -28,11 +28,15 @@ def origin(case: Case) -> Origin | None:
     named = at is not None and gives(at, "device")
     how = f"`{last.op}`" if named else f"`{last.op}`, which is given no device"
     why = f"{case.name} was made on {case.odd.device}{where(last)} by {how}"
-    return Origin(why, settings=_device(case, last, function) if at and not named else ())
+    if named or case.wanted in ("", "cpu") or _while_building(last):
+        return Origin(why)
+    settings = _device(case, last, function) if at else ()
+    there = f"make it on {case.wanted}{where(last)}: give `{last.op}` a `device`"
+    return Origin(why, settings=settings, fixes=() if settings else (advice(there),))
 
 
 def _device(case: Case, made: Event, function: str) -> tuple[Setting, ...]:
-    if case.wanted in ("", "cpu") or made.site is None or _while_building(made):
+    if made.site is None:
         return ()
     at = carrier(case.timeline, made.site, function)
     return (

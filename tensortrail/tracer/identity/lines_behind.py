@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from tensortrail.findings import Site
-from tensortrail.tracer.explaining.assignments import assignment, parameters, statement_of
 from tensortrail.tracer.identity.assigned_lines import assigned_at
+from tensortrail.tracer.identity.assignments import assignment, parameters, statement_of
 from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
 from tensortrail.tracer.identity.storages import PLAIN, device_of
 from tensortrail.tracer.identity.variables import variables

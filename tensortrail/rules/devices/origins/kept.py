@@ -1,0 +1,16 @@
+"""The run did not see the operand being made or moved, but a line of the program names it."""
+
+from __future__ import annotations
+
+from tensortrail.rules.devices.origins.case import Case, Origin, advice
+from tensortrail.rules.shared.lines import place
+
+
+def origin(case: Case) -> Origin | None:
+    if case.placed or not case.odd.behind or not case.wanted:
+        return None
+    site = case.odd.behind[-1]
+    since = f"and nothing has moved it to {case.wanted} since"
+    why = f"{case.name} comes from `{site.source}`{place(site)}, {since}"
+    change = f"make it on {case.wanted}{place(site)}, or move it there before it is used"
+    return Origin(why, fixes=(advice(change),))
