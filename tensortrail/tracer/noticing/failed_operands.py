@@ -83,13 +83,14 @@ class Failures:
         for told, (_, tensor), entry in zip(operands, found, entries, strict=True):
             if not (entry is not None and entry.name) and (name := variable_of(tensor)):
                 told["name"] = name
-        _tell_lines_behind(operands, [tensor for _, tensor in found])
         op = notes.op_text(func)
         identities = tuple(id(tensor) for _, tensor in found)
         self._count += 1
         self.recent.append(Failure(id(error), op, message, operands, identities, self._count))
         lower = message.lower()
         if self._count <= MOST_FAILURES and any(word in lower for word in TOLD):
+            with suppress(Exception):  # what the frames hold may be of any kind
+                _tell_lines_behind(operands, [tensor for _, tensor in found])
             facts = {
                 "type": type(error).__name__,
                 "message": message[:2000],

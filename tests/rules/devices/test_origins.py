@@ -271,3 +271,17 @@ def test_of_two_calls_on_one_line_the_function_is_named(tmp_path: Path) -> None:
     assert "which is given no device" in seen.only.message
     (change,) = seen.only.fixes
     assert change.description == "make it on cuda:0 at program.py:3: give `torch.zeros` a `device`"
+
+
+def test_a_line_that_cannot_be_told_costs_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("an odd object in a frame")
+
+    monkeypatch.setattr("tensortrail.tracer.noticing.failed_operands.lines_behind", fails)
+    source = """\
+    import torch
+    torch.ones(4, device="cuda") * torch.zeros(4)  # flagged
+    """
+    assert "was made on cpu" in watched(tmp_path, source, "DEV502", GPU).only.message
