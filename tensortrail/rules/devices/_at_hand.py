@@ -73,14 +73,14 @@ def _of_helper(call: ast.Call) -> ast.expr | None:
 
 def is_cuda_literal(module: Module, node: ast.expr) -> bool:
     """`"cuda"`, `"cuda:0"` or `torch.device` of one."""
-    node = _named_device(module, node)
+    node = named_device(module, node)
     if not isinstance(node, ast.Constant) and not _is_global(module, node):
         return False
     said = module.value_of(node).constant
     return isinstance(said, str) and said.partition(":")[0] == "cuda"
 
 
-def _named_device(module: Module, node: ast.expr) -> ast.expr:
+def named_device(module: Module, node: ast.expr) -> ast.expr:
     """`"cuda"` of `torch.device("cuda")`."""
     made = isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device"
     return node.args[0] if made and isinstance(node, ast.Call) and node.args else node
@@ -319,7 +319,7 @@ def _is_always_cuda(module: Module, cls: ast.ClassDef, name: str) -> bool:
 
 def _names_a_gpu(module: Module, node: ast.expr) -> bool:
     """`torch.device("cuda")`, or `torch.device(f"cuda:{rank}")`."""
-    said = _named_device(module, node)
+    said = named_device(module, node)
     if isinstance(said, ast.JoinedStr) and isinstance(said.values[0], ast.Constant):
         return str(said.values[0].value).startswith("cuda:")
     return is_cuda_literal(module, node)

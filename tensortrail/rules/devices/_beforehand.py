@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from tensortrail.rules.devices._at_hand import named_device
 from tensortrail.rules.devices._pinned_to_cpu import works_on_the_cpu
 from tensortrail.rules.view import Module
 
@@ -73,8 +74,7 @@ def _is_for_the_cpu_alone(module: Module, file: ast.AST) -> bool:
 
 
 def _is_the_cpu(module: Module, said: ast.expr) -> bool:
-    if isinstance(said, ast.Call) and module.qualified(said.func) == "torch.device" and said.args:
-        said = said.args[0]
+    said = named_device(module, said)
     return isinstance(said, ast.Constant) and said.value == "cpu"
 
 

@@ -27,6 +27,7 @@ from tensortrail.rules.places import (
     Where,
     opposite,
 )
+from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -282,7 +283,7 @@ def device_expression(
     places: FunctionPlaces, place: Place, function: FunctionNode, before: ast.AST
 ) -> str:
     """How the device of that place can be written at a node of the function; "" if it cannot."""
-    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    arguments = parameter_names(function)
     if place.where is Where.LITERAL:
         return repr(place.subject)
     if place.where is Where.DEVICE and (

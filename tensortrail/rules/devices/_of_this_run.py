@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.devices._at_hand import is_cuda_literal, named_device
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -78,13 +79,10 @@ def _is_to_a_gpu(module: Module, function: FunctionNode, move: ast.Call) -> bool
 
 
 def _names_a_gpu(module: Module, said: ast.expr) -> bool:
-    if isinstance(said, ast.Call) and called(said) == "device" and said.args:
-        said = said.args[0]
-    constant = module.value_of(said).constant
-    if isinstance(constant, str):
-        return constant.startswith("cuda")
-    origins = [each for each in module.value_of(said).origins if each is not said]
-    return bool(origins) and all(_names_a_gpu(module, each) for each in origins)
+    value = module.value_of(named_device(module, said))
+    if isinstance(value.constant, str):
+        return value.constant.startswith("cuda")
+    return bool(value.origins) and all(is_cuda_literal(module, each) for each in value.origins)
 
 
 def _is_decided(module: Module, move: ast.Call) -> bool:

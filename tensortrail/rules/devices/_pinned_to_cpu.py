@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.places import What, Where
-from tensortrail.rules.shared.functions import functions
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.view import FunctionNode, Module
 
 _ELSEWHERE = frozenset({Where.HOST, Where.DEFAULT, Where.LITERAL, Where.META})
@@ -34,7 +33,6 @@ def _reads_or_passes(module: Module, function: FunctionNode) -> bool:
 
 def _read(module: Module, function: FunctionNode) -> frozenset[str]:
     """The parameters whose tensors `.numpy()` is asked of, or what is computed of them alone."""
-    given = _parameters(function)
     found = {
         _subject(module, function, call.func.value)
         for call in module.calls("numpy", inside=function)
@@ -42,7 +40,7 @@ def _read(module: Module, function: FunctionNode) -> frozenset[str]:
         and isinstance(call.func, ast.Attribute)
         and not any(each.mentions("cuda", "cpu", "device") for each in module.guards_of(call))
     }
-    return frozenset(found & given)
+    return frozenset(found & parameter_names(function))
 
 
 def _subject(module: Module, function: FunctionNode, node: ast.expr) -> str:
@@ -72,38 +70,12 @@ def _argument_as_it_is(node: ast.expr) -> str:
 
 def _passed_to_readers(module: Module, function: FunctionNode) -> Iterator[str]:
     """Own parameters that are passed to a function of the file which reads them into numpy."""
-    own, named = _parameters(function), module.once(_by_name, module.top)
+    own = parameter_names(function)
     for call in module.nodes(ast.Call, function):
-        taker = named.get(called(call))
-        read = module.once(_read, taker) if taker is not None and taker is not function else None
-        for name, value in _matched(taker, call) if taker is not None and read else ():
-            if (
-                read is not None
-                and name in read
-                and isinstance(value, ast.Name)
-                and value.id in own
-            ):
+        taker = called_here(module, call)
+        if taker is None or taker is function:
+            continue
+        read = module.once(_read, taker)
+        for name, value in matched(taker, call) if read else ():
+            if name in read and isinstance(value, ast.Name) and value.id in own:
                 yield value.id
-
-
-def _by_name(module: Module, _: ast.AST) -> dict[str, FunctionNode]:
-    """The functions and methods of the file whose name no other has."""
-    found: dict[str, FunctionNode] = {}
-    twice: set[str] = set()
-    for each in functions(module):
-        if each.name in found:
-            twice.add(each.name)
-        found[each.name] = each
-    return {name: each for name, each in found.items() if name not in twice}
-
-
-def _matched(taker: FunctionNode, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    names = [each.arg for each in (*taker.args.posonlyargs, *taker.args.args)]
-    if names[:1] in (["self"], ["cls"]):
-        names = names[1:]
-    yield from zip(names, call.args, strict=False)
-    yield from ((each.arg, each.value) for each in call.keywords if each.arg is not None)
-
-
-def _parameters(function: FunctionNode) -> set[str]:
-    return {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}

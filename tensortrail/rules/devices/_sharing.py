@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensortrail.rules import Module
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import called_here, matched
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode
@@ -72,25 +72,15 @@ def in_the_same_loop(module: Module, made: ast.Call) -> Iterator[ast.Call]:
 
 def _handed_on(module: Module, shared: Shared) -> Iterator[Shared]:
     for call in in_the_same_loop(module, shared.made):
-        function = _called_here(module, call)
+        function = called_here(module, call)
         name = _parameter(call, function, shared.name) if function is not None else ""
         if name:
             yield Shared(shared.trained, shared.made, name, function, call)
 
 
-def _called_here(module: Module, call: ast.Call) -> FunctionNode | None:
-    """The function or method of that name, if the file has but one."""
-    found = [each for each in functions(module) if each.name == called(call)]
-    return found[0] if len(found) == 1 else None
-
-
 def _parameter(call: ast.Call, function: FunctionNode | None, name: str) -> str:
     """The parameter of the function for which the name is given."""
-    names = [] if function is None else [each.arg for each in function.args.args]
-    bound = names[:1] == ["self"] and isinstance(call.func, ast.Attribute)
-    given = [*zip(names[bound:], call.args, strict=False)]
-    given += [(each.arg or "", each.value) for each in call.keywords]
-    for parameter, argument in given:
+    for parameter, argument in matched(function, call) if function is not None else ():
         if isinstance(argument, ast.Name) and argument.id == name:
             return parameter
     return ""

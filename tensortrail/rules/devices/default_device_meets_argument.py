@@ -9,7 +9,7 @@ from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.devices._lying import is_legal, sets_up
 from tensortrail.rules.places import Held, Meeting, What, Where
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
@@ -187,7 +187,7 @@ def _in_conflict(
         return None
     if here.where is not Where.OF or is_legal(meeting, made) or is_legal(meeting, given):
         return None
-    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    arguments = parameter_names(function)
     root = here.subject.partition(".")[0].partition("[")[0]
     return (there.subject, here.subject) if root in arguments else None
 

@@ -26,6 +26,7 @@ from tensortrail.rules.devices._device_aware import answers_elsewhere
 from tensortrail.rules.devices._lying import described, goes_along, sets_up
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.places import Where
+from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode
@@ -281,7 +282,7 @@ def _fix(module: Module, function: FunctionNode, call: ast.Call, why: Evidence) 
 
 def _device(module: Module, function: FunctionNode, why: Evidence) -> str:
     """An expression for the device that has a value from the first line on."""
-    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    given = parameter_names(function)
     if why.model is not None:
         text = module.text(why.model)
         return f"{text}.device" if text.partition(".")[0] in given else ""

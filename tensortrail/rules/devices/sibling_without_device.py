@@ -14,6 +14,7 @@ from tensortrail.rules.devices._customs import MAKERS, is_explained, is_factory_
 from tensortrail.rules.devices._lying import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
+from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
@@ -186,7 +187,7 @@ def _device_of(module: Module, call: ast.Call) -> str:
 def _may_be_forgotten(module: Module, function: FunctionNode, call: ast.Call) -> bool:
     if not may_be_given_a_device(module, call) or _ELSEWHERE & named(call):
         return False
-    if sets_up(function) and not any("device" in each for each in _parameters(function)):
+    if sets_up(function) and not any("device" in each for each in parameter_names(function)):
         return False
     if any(isinstance(each, ast.IfExp) for each in module.ancestors(call)):
         return False
@@ -201,10 +202,6 @@ def _is_moved_with_all(module: Module, call: ast.Call) -> bool:
     """`Parts(first, torch.ones(3)).to(device)`."""
     moved = (each for each in module.ancestors(call) if isinstance(each, ast.Attribute))
     return any(each.attr in ("to", "cuda") for each in moved)
-
-
-def _parameters(function: FunctionNode) -> set[str]:
-    return {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
 
 
 def _holds_nothing(call: ast.Call) -> bool:
@@ -239,7 +236,7 @@ def _returned_beside(
     module: Module, function: FunctionNode, call: ast.Call, placed: Sequence[ast.Call]
 ) -> Iterator[Sibling]:
     """Of a function that gives back the tensor, what is made on the device it is given."""
-    given = _parameters(function)
+    given = parameter_names(function)
     places = module.places(function)
     held = places.seen.get(call)
     if held is None or held.may_be_scalar or not is_returned(module, function, places, call):

@@ -12,6 +12,7 @@ from tensortrail.rules.devices._twins import (
     is_moved_there_later,
     unlike_their_twins,
 )
+from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 
@@ -213,11 +214,7 @@ def _is_given_by_position(module: Module, call: ast.Call) -> bool:
 def _fix(module: Module, call: ast.Call, said: str) -> Fix | None:
     """With a device that has a value from the first line of the function on."""
     function = module.function_of(call)
-    names = (
-        {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-        if function
-        else set()
-    )
+    names = parameter_names(function) if function else set()
     edit = device_given(module, call, said)
     if edit is None or said.partition(".")[0] not in names or "(" in said:
         return None

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.shared.buffers import registration
+from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.tensor_origin import (
@@ -90,7 +91,7 @@ def _is_on_given_device(module: Module, call: ast.Call, function: FunctionNode) 
     said = [each.value for each in call.keywords if each.arg == "device"]
     if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
         said += [each for each in call.args[:1] if not is_dtype(module, each)]
-    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    arguments = parameter_names(function)
     return any(
         isinstance(each, (ast.Name, ast.Attribute))
         and module.text(each).rpartition(".")[2] == "device"

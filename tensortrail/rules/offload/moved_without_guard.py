@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
@@ -209,8 +209,7 @@ def generate(args, encoder, model, prompt, noise, device):
             for each in module.nodes(ast.Name, function)
             if each.id == name and isinstance(each.ctx, ast.Store)
         ]
-        if not bound or name in {each.arg for each in ast.walk(function.args)
-                                 if isinstance(each, ast.arg)}:  # fmt: skip
+        if not bound or name in parameter_names(function):
             return
         flags = [_flags_of(module, each) for each in bound]
         if all(flags) and len(set(flags)) == 1:

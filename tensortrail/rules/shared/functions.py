@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode, Module
 
 
@@ -12,6 +13,34 @@ def functions(module: Module) -> Iterator[FunctionNode]:
     """Every function and method of the file."""
     yield from module.nodes(ast.FunctionDef)
     yield from module.nodes(ast.AsyncFunctionDef)
+
+
+def parameter_names(function: FunctionNode) -> set[str]:
+    """Of all its parameters, `*args` and `**kwargs` too."""
+    return {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+
+
+def called_here(module: Module, call: ast.Call) -> FunctionNode | None:
+    """The function or method of that name, if the file has but one."""
+    return module.once(_named_once, module.top).get(called(call))
+
+
+def _named_once(module: Module, _: ast.AST) -> dict[str, FunctionNode]:
+    found: dict[str, FunctionNode] = {}
+    twice: set[str] = set()
+    for each in functions(module):
+        if each.name in found:
+            twice.add(each.name)
+        found[each.name] = each
+    return {name: each for name, each in found.items() if name not in twice}
+
+
+def matched(function: FunctionNode, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    """Each parameter that the call gives, with its argument; `self` of a method is none."""
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    bound = names[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute)
+    yield from zip(names[bound:], call.args, strict=False)
+    yield from ((each.arg, each.value) for each in call.keywords if each.arg is not None)
 
 
 def outermost_function(module: Module, node: ast.AST) -> FunctionNode | None:
