@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from tensortrail.analyzer.choosing.triggers import may_flag
 from tensortrail.analyzer.fixing.fixer import fix_file
@@ -18,6 +16,7 @@ from tensortrail.findings import Finding
 from tensortrail.rules.base import Rule
 from tensortrail.rules.examples import Bad
 from tensortrail.rules.page import AFTER_EXAMPLES, BEFORE_EXAMPLES, shown
+from tensortrail.testing.little_project import little_project
 
 
 def check_examples(rule: type[Rule]) -> None:
@@ -75,8 +74,7 @@ def check_settings(rule: type[Rule]) -> None:
 
 def of_settings(rule: type[Rule], source: str, path: str) -> Sequence[Finding]:
     """What the rule finds in one settings file."""
-    with tempfile.TemporaryDirectory() as folder:
-        target = _laid_out(Path(folder), source, {}, path)
+    with little_project(source, {}, path) as target:
         return review(read_settings(str(target)), (rule.code,))
 
 
@@ -105,8 +103,7 @@ def run(
     rule: type[Rule], source: str, files: Mapping[str, str] | None = None, path: str = "example.py"
 ) -> Sequence[Finding]:
     """What the rule finds in one file of a little project."""
-    with tempfile.TemporaryDirectory() as folder:
-        target = _laid_out(Path(folder), source, files or {}, path)
+    with little_project(source, files or {}, path) as target:
         return judge(str(target), source.encode(), [rule()], open_project()).findings
 
 
@@ -114,8 +111,8 @@ def fixed(
     rule: type[Rule], source: str, files: Mapping[str, str] | None = None, path: str = "example.py"
 ) -> str:
     """The source with all of the rule's fixes applied, unsafe ones too."""
-    with tempfile.TemporaryDirectory() as folder:
-        target = str(_laid_out(Path(folder), source, files or {}, path))
+    with little_project(source, files or {}, path) as file:
+        target = str(file)
 
         def find_again(name: str, data: bytes) -> Sequence[Finding]:
             return judge(name, data, [rule()], open_project()).findings
@@ -123,14 +120,6 @@ def fixed(
         data = source.encode()
         outcome = fix_file(target, data, find_again(target, data), True, find_again)
         return outcome.after.decode()
-
-
-def _laid_out(folder: Path, source: str, files: Mapping[str, str], path: str) -> Path:
-    for name, text in {path: source, **files}.items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8", newline="")
-    return folder / path
 
 
 def _told(found: Sequence[Finding]) -> str:

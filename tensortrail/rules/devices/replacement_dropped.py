@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import called_here, matched
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.objects import given as given_to
@@ -126,15 +126,11 @@ def _goes_through_modules(loop: ast.For) -> bool:
 
 def _made_of(module: Module, call: ast.Call, bound: set[str]) -> ast.Return | None:
     """The `return` of the function that may give another module than that of the loop."""
-    found = [each for each in functions(module) if each.name == called(call)]
-    if len(found) != 1:
+    function = called_here(module, call)
+    if function is None or any(True for _ in module.calls(*_PUTS, inside=function)):
         return None
-    names = [each.arg for each in found[0].args.args]
-    pairs = [*zip(names, call.args, strict=False), *((e.arg, e.value) for e in call.keywords)]
-    taken = {name for name, each in pairs if name and _is_one_of(each, bound)}
-    if any(True for _ in module.calls(*_PUTS, inside=found[0])):
-        return None
-    return _answer(module, found[0], taken)
+    given = {name for name, each in matched(function, call) if _is_one_of(each, bound)}
+    return _answer(module, function, given)
 
 
 def _answer(module: Module, function: FunctionNode, given: set[str]) -> ast.Return | None:

@@ -12,7 +12,6 @@ BASES, CONSTANTS = "paraphrase_bases", "paraphrase_constants"
 def _base_elsewhere(source: str) -> Rewritten | None:
     """`class A(torch.nn.Module)` -> `class A(Base1)`, and `Base1` in another file."""
     tree = ast.parse(source)
-    before = ast.unparse(tree)
     imports = [each for each in tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
     lines = [ast.unparse(each) for each in imports]
     names: list[str] = []
@@ -21,13 +20,12 @@ def _base_elsewhere(source: str) -> Rewritten | None:
             names.append(f"Base{len(names) + 1}")
             lines.append(f"class {names[-1]}({ast.unparse(node.bases[0])}):\n    pass")
             node.bases[0] = ast.Name(names[-1], ast.Load())
-    return _taken_from(tree, before, BASES, names, lines)
+    return _taken_from(tree, source, BASES, names, lines)
 
 
 def _constant_elsewhere(source: str) -> Rewritten | None:
     """Texts and numbers that code compares with or calls with, imported from another file."""
     tree = ast.parse(source)
-    before = ast.unparse(tree)
     names: list[str] = []
     lines: list[str] = []
 
@@ -51,16 +49,16 @@ def _constant_elsewhere(source: str) -> Rewritten | None:
             return ast.Name(names[-1], ast.Load())
 
     Named().visit(tree)
-    return _taken_from(tree, before, CONSTANTS, names, lines)
+    return _taken_from(tree, source, CONSTANTS, names, lines)
 
 
 def _taken_from(
-    tree: ast.Module, before: str, file: str, names: list[str], lines: list[str]
+    tree: ast.Module, source: str, file: str, names: list[str], lines: list[str]
 ) -> Rewritten | None:
     if not names:
         return None
     tree.body.insert(_place(tree), ast.ImportFrom(file, [ast.alias(name) for name in names], 0))
-    return finished(tree, before, {f"{file}.py": "\n".join(lines) + "\n"})
+    return finished(tree, source, {f"{file}.py": "\n".join(lines) + "\n"})
 
 
 def _place(tree: ast.Module) -> int:

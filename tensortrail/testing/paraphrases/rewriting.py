@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -25,25 +26,30 @@ def of_tree(change: Callable[[ast.Module], None]) -> Rewrite:
 
     def rewrite(source: str) -> Rewritten | None:
         tree = ast.parse(source)
-        before = ast.unparse(tree)
         change(tree)
-        return finished(tree, before)
+        return finished(tree, source)
 
     return rewrite
 
 
 def finished(
-    tree: ast.Module, before: str, files: Mapping[str, str] | None = None
+    tree: ast.Module, source: str, files: Mapping[str, str] | None = None
 ) -> Rewritten | None:
     """The source of the changed tree; None if nothing has changed or it is no Python any more."""
     after = ast.unparse(ast.fix_missing_locations(tree))
-    if after == before:
+    if after == as_unparsed(source):
         return None
     try:
         compile(after, "paraphrase", "exec")
     except SyntaxError:
         return None
     return Rewritten(after + "\n", files or {})
+
+
+@lru_cache(maxsize=8)
+def as_unparsed(source: str) -> str:
+    """The source as `ast` writes it: each rewrite of an example compares with it."""
+    return ast.unparse(ast.parse(source))
 
 
 def blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
