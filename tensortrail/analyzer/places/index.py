@@ -29,6 +29,9 @@ class PlacesOfFile:
         self._module = module
         self.tree: Tree = module.tree
         self._functions: dict[FunctionNode, FunctionPlaces] = {}
+        self._running: list[FunctionNode] = []
+        self._early: dict[FunctionNode, bool] = {}
+        """Functions that asked about one which was not through; whether they were run again."""
         self._attributes: dict[tuple[ast.ClassDef, str], Held] = {}
         self._top: Beliefs[Held] | None = None
         self.sets_default_device = any(
@@ -39,12 +42,15 @@ class PlacesOfFile:
     def places(self, function: FunctionNode) -> FunctionPlaces:
         """Of the outermost function around: functions inside of it are run with it."""
         outer = self.tree.outermost_function_of(function) or function
+        if outer in self._running:
+            self._note_early(outer)
         if outer not in self._functions:
             self._functions[outer] = FunctionPlaces()  # recursion ends here
             if self._module.project.depth >= _DEEPEST:
                 del self._functions[outer]
                 return FunctionPlaces()
             self._module.project.depth += 1
+            self._running.append(outer)
             try:
                 self._functions[outer] = self._inferred(outer)
             except RecursionError:
@@ -54,8 +60,28 @@ class PlacesOfFile:
                 where = f"`{outer.name}`, which is nested too deeply"
                 self._module.project.limit.notes.append(f"the places in {where}")
             finally:
+                self._running.pop()
                 self._module.project.depth -= 1
-        return self._functions[outer]
+        known = self._functions[outer]
+        if self._early and not self._running:
+            self._forget_early()
+        return known
+
+    def _note_early(self, asked: FunctionNode) -> None:
+        """`__init__` asks for what `start` gives, and `start` for what `__init__` stores."""
+        for each in self._running[self._running.index(asked) + 1 :]:
+            self._early.setdefault(each, False)
+
+    def _forget_early(self) -> None:
+        """Now that all are through, those that asked too early are run again, once, when asked."""
+        again = [each for each, done in self._early.items() if not done]
+        for each in again:
+            self._early[each] = True
+            self._functions.pop(each, None)
+        classes = {self.tree.parent(each) for each in again}
+        stale = [key for key in self._attributes if key[0] in classes]
+        for key in stale:
+            del self._attributes[key]
 
     def _inferred(self, function: FunctionNode) -> FunctionPlaces:
         cls = self.tree.parent(function)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._lying import only_sets_up
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import Module
@@ -14,6 +14,8 @@ from tensortrail.rules.view import Module
 _RECURRENT = frozenset(
     f"torch.nn.{each}" for each in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell")
 )
+
+_SAME_PLACE = frozenset({"detach", "clone", "detach_", "contiguous"})
 
 
 class Carried(NamedTuple):
@@ -37,7 +39,7 @@ def carried_states(module: Module, cls: ast.ClassDef) -> Iterator[Carried]:
         made, again = found
         function = module.function_of(made)
         call = _update(module, again)
-        if call is not None and function is not None and sets_up(function):
+        if call is not None and function is not None and only_sets_up(module, function):
             held = module.places(function).seen.get(made)
             if held is not None and _is_on_default(held):
                 yield Carried(made, call)
@@ -61,11 +63,37 @@ def _stored_on_others(module: Module, top: ast.AST) -> frozenset[str]:
 def _update(module: Module, store: ast.Attribute) -> ast.Call | None:
     """The call of a submodule that is given the state and gives the next one."""
     statement = module.statement_of(store)
-    call = statement.value if isinstance(statement, ast.Assign) else None
-    if not isinstance(call, ast.Call) or not _is_recurrent(module, call.func):
+    given_back = statement.value if isinstance(statement, ast.Assign) else None
+    call = _answering_call(module, given_back) if given_back is not None else None
+    if call is None or not _is_recurrent(module, call.func):
         return None
-    handed = any(module.text(each) == module.text(store) for each in given(call))
-    return call if handed else None
+    shown = module.text(store)
+    handed = [part for each in given(call) for part in (each, *module.nodes(ast.Attribute, each))]
+    return call if any(module.text(each) == shown for each in handed) else None
+
+
+def _answering_call(module: Module, value: ast.expr) -> ast.Call | None:
+    """The call that the state is taken from: `hidden.detach()` after `out, hidden = rnn(...)`, and
+    `(h.detach(), c.detach())`."""
+    if isinstance(value, ast.Tuple) and value.elts:
+        value = value.elts[0]
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr not in _SAME_PLACE:
+            return value
+        value = value.func.value
+    if isinstance(value, ast.Name):
+        return _binding_call(module, value)
+    return value if isinstance(value, ast.Call) else None
+
+
+def _binding_call(module: Module, name: ast.Name) -> ast.Call | None:
+    """The last call before, that binds the name together with others."""
+    found: ast.Call | None = None
+    for assign in module.nodes(ast.Assign, module.function_of(name)):
+        bound = [each for target in assign.targets for each in module.nodes(ast.Name, target)]
+        if assign.lineno < name.lineno and any(each.id == name.id for each in bound):
+            found = assign.value if isinstance(assign.value, ast.Call) else None
+    return found
 
 
 def _is_recurrent(module: Module, layer: ast.expr) -> bool:

@@ -114,6 +114,51 @@ class Weighted(nn.Module):
         ),
         Bad(
             """\
+import torch
+from torch import nn
+
+
+class Carrying(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.n = n
+        self.rnn = nn.GRU(n, n)
+        self.hidden = self.init_hidden(1)
+
+    def init_hidden(self, batch):
+        return torch.zeros(1, batch, self.n)
+
+    def forward(self, x):
+        out, hidden = self.rnn(x, self.hidden)
+        self.hidden = hidden.detach()
+        return out
+""",
+            lines=(10,),
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+
+class Stepping(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.cell = nn.LSTMCell(n, n)
+        self.reset(n)
+
+    def reset(self, n):
+        self.h = torch.zeros(1, n)
+        self.c = torch.zeros(1, n)
+
+    def forward(self, x):
+        self.h, self.c = self.cell(x, (self.h, self.c))
+        return self.h
+""",
+            lines=(12, 13),
+        ),
+        Bad(
+            """\
 import numpy
 import torch
 from torch import nn
