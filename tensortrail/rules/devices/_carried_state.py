@@ -91,9 +91,14 @@ def _binding_call(module: Module, name: ast.Name) -> ast.Call | None:
     found: ast.Call | None = None
     for assign in module.nodes(ast.Assign, module.function_of(name)):
         bound = [each for target in assign.targets for each in module.nodes(ast.Name, target)]
-        if assign.lineno < name.lineno and any(each.id == name.id for each in bound):
+        if _is_over(assign, name) and any(each.id == name.id for each in bound):
             found = assign.value if isinstance(assign.value, ast.Call) else None
     return found
+
+
+def _is_over(statement: ast.stmt, name: ast.Name) -> bool:
+    end = (statement.end_lineno or 0, statement.end_col_offset or 0)
+    return end <= (name.lineno, name.col_offset)
 
 
 def _is_recurrent(module: Module, layer: ast.expr) -> bool:

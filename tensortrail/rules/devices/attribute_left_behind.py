@@ -114,6 +114,41 @@ class Weighted(nn.Module):
         ),
         Bad(
             """\
+import numpy
+import torch
+from torch import nn
+
+
+class Tabled(nn.Module):
+    def __init__(self, path):
+        super().__init__()
+        self.table = torch.from_numpy(numpy.load(path))
+
+    def forward(self, x: torch.Tensor, rows):
+        self.table = self.table.view(rows, -1)
+        return x @ self.table
+""",
+            lines=(9,),
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+
+class Mean(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.total = torch.zeros(n)
+
+    def forward(self, x: torch.Tensor):
+        self.total += 1
+        return x / self.total
+""",
+            lines=(8,),
+        ),
+        Bad(
+            """\
 import torch
 from torch import nn
 
@@ -156,41 +191,6 @@ class Stepping(nn.Module):
         return self.h
 """,
             lines=(12, 13),
-        ),
-        Bad(
-            """\
-import numpy
-import torch
-from torch import nn
-
-
-class Tabled(nn.Module):
-    def __init__(self, path):
-        super().__init__()
-        self.table = torch.from_numpy(numpy.load(path))
-
-    def forward(self, x: torch.Tensor, rows):
-        self.table = self.table.view(rows, -1)
-        return x @ self.table
-""",
-            lines=(9,),
-        ),
-        Bad(
-            """\
-import torch
-from torch import nn
-
-
-class Mean(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.total = torch.zeros(n)
-
-    def forward(self, x: torch.Tensor):
-        self.total += 1
-        return x / self.total
-""",
-            lines=(8,),
         ),
     )
     good = (
