@@ -94,7 +94,7 @@ def read(
     if dotted in _KINDS:
         return Annotated(frozenset({_KINDS[dotted]}), dotted)
     if dotted in _OTHER:
-        return Annotated(frozenset({Kind.OTHER}))
+        return Annotated(frozenset({Kind.OTHER}), dotted if dotted == "argparse.Namespace" else "")
     kind = class_kind(dotted) if dotted else None
     return Annotated(frozenset({kind} if kind else ()), dotted)
 

@@ -11,6 +11,7 @@ from tensortrail.analyzer.facts import hints
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.additions import Addition, additions_of, with_additions
+from tensortrail.analyzer.values.command_line import NAMESPACE, parsed_argument
 from tensortrail.analyzer.values.state import join_values
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import UNKNOWN_VALUE, ClassFacts, Value
@@ -36,12 +37,22 @@ class Attributes:
         if key in self._found:
             return self._found[key]
         self._found[key] = UNKNOWN_VALUE  # an attribute defined by itself ends here
+        if cls == NAMESPACE:
+            self._found[key] = self._parsed(name)
+            return self._found[key]
         facts = self._file.class_facts(cls)
         names = (cls, *facts.bases) if facts is not None else ()
         said = (self._said_by(each, name) for each in names)
         found = next((each for each in said if each is not UNKNOWN_VALUE), UNKNOWN_VALUE)
         self._found[key] = found
         return found
+
+    def _parsed(self, name: str) -> Value:
+        """An argument of the program, unless the file also sets it in another way."""
+        used = (each for each in self._file.tree.nodes(ast.Attribute) if each.attr == name)
+        if any(isinstance(each.ctx, ast.Store) for each in used):
+            return UNKNOWN_VALUE
+        return parsed_argument(list(self._file.calls("add_argument")), name, self._file.qualified)
 
     def _said_by(self, cls: str, name: str) -> Value:
         """What the class itself says, without its bases."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tensortrail.analyzer.facts import known
 from tensortrail.analyzer.values import containers, uses
+from tensortrail.analyzer.values.command_line import NAMESPACE_VALUE
 from tensortrail.analyzer.values.elements import element_of, element_of_method
 from tensortrail.analyzer.values.evaluating import Evaluating
 from tensortrail.analyzer.values.state import State
@@ -181,6 +182,8 @@ def _of_method(
         return Value(frozenset({Kind.MODULE}), sure=False, owner=base.owner, path=path)
     if name == "untyped_storage":
         return Value(frozenset({Kind.STORAGE}), shares=(base.path,) if base.path else ())
+    if name == "parse_args" and not base.kinds:
+        return NAMESPACE_VALUE
     if name == "module" and not call.args and not base.kinds and base.path:
         return Value(frozenset({Kind.MODULE}), sure=False, owner=Owner.HERE, shares=(base.path,))
     if name == "state_dict":
