@@ -57,7 +57,7 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
-        self._simulation = simulation
+        self.simulation = simulation
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -76,9 +76,9 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
         if isinstance(func, HigherOrderOperator):
             return self._made_of_operations(func, args, kwargs or {})
         if _current_graph_task_id() == NO_TASK or func.namespace != "aten":
-            return self._simulation.run(func, args, kwargs or {})
+            return self.simulation.run(func, args, kwargs or {})
         with DisableTorchFunction():  # in a backward pass modes see what we ask ourselves
-            return self._simulation.run(func, args, kwargs or {})
+            return self.simulation.run(func, args, kwargs or {})
 
     def _traced(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """A graph is traced with values: torch's mode for that is asked first, for once."""
@@ -92,12 +92,12 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
     def _made_of_operations(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         kernel = next(func.py_kernels[key] for key in EAGER if key in func.py_kernels)
         if func._name in ITSELF:
-            with self, AskMode(self._simulation):
+            with self, AskMode(self.simulation):
                 return kernel(*args, **kwargs)
 
         def inside(body: Any) -> Any:
             def run(*given: Any, **options: Any) -> Any:
-                with self, AskMode(self._simulation):
+                with self, AskMode(self.simulation):
                     return body(*given, **options)
 
             return run if callable(body) and not isinstance(body, Tensor) else body

@@ -17,7 +17,7 @@ from tensortrail.tracer.rehearsal.devices.devices import Devices
 from tensortrail.tracer.rehearsal.devices.memory import Memory
 from tensortrail.tracer.rehearsal.devices.spec import Spec
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed
-from tensortrail.tracer.rehearsal.operations import autocast, device_mismatch
+from tensortrail.tracer.rehearsal.operations import autocast, device_mismatch, plain_moves
 from tensortrail.tracer.rehearsal.operations.missing_kernels import (
     INSTEAD,
     compute,
@@ -75,6 +75,10 @@ class Simulation(Devices):
             self.order.wait(queue, self.order.mark(before))
 
     # --- operations ----------------------------------------------------------------------
+    def passed_last(self, index: int | None) -> None:
+        """What was worked on last lies there: autograd's formulas make more like it."""
+        self._here.last = index
+
     def run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         func, args, kwargs = as_copy(INSTEAD.get(func, func), args, kwargs)
         named = list(operands(func, args, kwargs))
@@ -243,6 +247,10 @@ class Simulation(Devices):
     # --- moves ---------------------------------------------------------------------------
     def to(self, tensor: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
         """`tensor.to(...)`, to, from or between simulated devices."""
+        with DisableTorchFunction():
+            copied = plain_moves.moved(self, tensor, args, kwargs)
+        if copied is not None:
+            return copied
         kwargs = dict(kwargs)
         other = kwargs.pop("other", None)
         if args and isinstance(args[0], Tensor):

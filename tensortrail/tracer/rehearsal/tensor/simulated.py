@@ -69,9 +69,9 @@ class SimTensor(Tensor):  # type: ignore[misc]
             return parameter(data, wanted) if issubclass(cls, SimParameter) else data
         if torch.is_inference_mode_enabled() and not data.is_inference():
             with torch.inference_mode(False):  # a view of a tensor with gradients is one, too
-                made = _around(cls, data)
+                made = around(cls, data)
         else:
-            made = _around(cls, data)
+            made = around(cls, data)
         if data.is_conj():
             torch._C._set_conj(made, True)
         if data.is_neg():
@@ -284,7 +284,7 @@ def attributes_of(tensor: Tensor) -> dict[str, Any]:
     return found
 
 
-def _around(cls: Any, data: Tensor) -> Any:
+def around(cls: Any, data: Tensor) -> Any:
     strided = data.layout is torch.strided
     return torch._C.TensorBase._make_wrapper_subclass(
         cls,
