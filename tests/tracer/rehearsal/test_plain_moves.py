@@ -86,6 +86,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "back by name": lambda: _on_gpu(12).to("cpu"),
     "back by number": lambda: _on_gpu(12).to(torch.device("cpu", 0)),
     "to where it is": lambda: _on_gpu(12).to("cuda"),
+    "to where another is": lambda: _on_gpu(12).to(torch.ones(2)),
+    "of another type there": lambda: _on_gpu(12).to(torch.float16),
     "to the other": lambda: _on_gpu(12).to("cuda:1"),
     "to where C++ says it is": lambda: _on_gpu(12).to(torch.device("cpu", 1)),
     "a parameter": lambda: torch.nn.Parameter(torch.ones(2)).to("cuda"),

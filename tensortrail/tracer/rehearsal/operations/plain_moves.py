@@ -27,7 +27,8 @@ def _keys(tensor: Tensor) -> int:
     return int(torch._C._dispatch_keys(tensor).raw_repr())
 
 
-PLAIN_KEYS = _keys(torch.empty(0, device="cpu"))
+with torch.inference_mode(False):
+    PLAIN_KEYS = _keys(torch.empty(0, device="cpu"))
 """Those of plain memory of the host: not sparse, nested, conjugated, of `vmap` or of inference."""
 
 
@@ -50,6 +51,12 @@ def _names_cuda(device: Any) -> bool:
     if type(device) is str:
         return device.startswith("cuda")
     return type(device) is torch.device and device.type == "cuda"
+
+
+def _names_host(device: Any) -> bool:
+    if type(device) is str:
+        return device == "cpu"
+    return type(device) is torch.device and device in HOSTS
 
 
 def _is_free(simulation: Simulating) -> bool:
@@ -97,8 +104,7 @@ def _from_device(simulation: Simulating, tensor: Any, device: Any) -> Any:
     home = tensor.index
     if _names_cuda(device):
         return tensor if simulation.index_of(device) == home else None
-    is_host = device == "cpu" if type(device) is str else device in HOSTS
-    if not (is_host and _is_free(simulation) and _is_plain(tensor.inner)):
+    if not (_names_host(device) and _is_free(simulation) and _is_plain(tensor.inner)):
         return None
     if tensor.requires_grad and torch.is_grad_enabled():
         return None
