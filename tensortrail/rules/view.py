@@ -128,6 +128,10 @@ class Module(Protocol):
     def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
         """Parameters of the called function or constructor whose default is a GPU, as written."""
 
+    def sent_to_processes(self, call: ast.Call) -> Sequence[ast.expr]:
+        """The arguments that are pickled for other processes: by `all_gather_object` and the like,
+        or by a function of the project that passes them on to it."""
+
     def passed_in_project(self, call: ast.Call, keyword: str) -> int:
         """How many calls in the package pass the keyword to what has the same name: about as many
         at least as `calls_in_project` gives, and cheap to ask. 0 for functions of torch."""

@@ -8,6 +8,7 @@ from typing import cast
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.values import returned, signatures
+from tensortrail.analyzer.values.sent import sent_by
 from tensortrail.analyzer.values.signatures import Signature
 from tensortrail.rules.words import Kind
 
@@ -26,6 +27,15 @@ class AsksForSignatures:
 
     def needed_by(self, call: ast.Call) -> frozenset[str]:
         return self._signature(call).needed
+
+    def sent_to_processes(self, call: ast.Call) -> tuple[ast.expr, ...]:
+        sent = sent_by(call, cast("ProjectFile", self).qualified(call.func))
+        if sent is not None:
+            return (sent,)
+        callee = self._signature(call)
+        given = dict(zip(callee.parameters, call.args, strict=False))
+        given.update({each.arg: each.value for each in call.keywords if each.arg is not None})
+        return tuple(value for name, value in given.items() if name in callee.sent)
 
     @cached_property
     def _signatures(self) -> dict[ast.Call, Signature]:

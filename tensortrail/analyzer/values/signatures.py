@@ -10,6 +10,7 @@ from tensortrail.analyzer.facts import hints
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.functions import params_of
+from tensortrail.analyzer.values.sent import sent_parameters
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import TENSORS
@@ -32,6 +33,8 @@ class Signature(NamedTuple):
     """Those whose default is a GPU, as it is written."""
     needed: frozenset[str] = frozenset()
     """Those without a default, unless a decorator may pass them."""
+    sent: frozenset[str] = frozenset()
+    """Those that are pickled for other processes as they are given."""
 
 
 UNKNOWN = Signature()
@@ -66,7 +69,8 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
     optional = {each.arg for each, _ in with_defaults(node.args)}
     plain = all(ast.unparse(each).endswith(_PLAIN) for each in node.decorator_list)
     needed = frozenset(names) - optional if plain else frozenset()
-    return Signature(names, frozenset(_with_chosen_default(node)), frozenset(of_gpu), needed)
+    chosen = frozenset(_with_chosen_default(node))
+    return Signature(names, chosen, frozenset(of_gpu), needed, sent_parameters(file, node))
 
 
 def _is_gpu(default: ast.expr) -> bool:
