@@ -10,7 +10,6 @@ from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.functions import params_of
 from tensortrail.rules.view import FunctionNode
 
-_OBJECT = "_object"
 _SENDERS = {
     "torch.distributed.all_gather_object": (1, "obj"),
     "torch.distributed.gather_object": (0, "obj"),
@@ -20,8 +19,9 @@ _SENDERS = {
     "accelerate.utils.gather_object": (0, "object"),
     "accelerate.utils.broadcast_object_list": (0, "object_list"),
 }
+_NAMES = tuple(each.rpartition(".")[2] for each in _SENDERS)
 _DEPTH = 2
-"""How many functions inside of each other are looked through."""
+"""How many functions are looked through."""
 
 
 def sent_by(call: ast.Call, dotted: str) -> ast.expr | None:
@@ -35,7 +35,7 @@ def sent_by(call: ast.Call, dotted: str) -> ast.expr | None:
 
 def sent_parameters(file: ProjectFile, function: FunctionNode) -> frozenset[str]:
     """The parameters of the function that are sent as they are given."""
-    if _OBJECT not in file.source.text(*file.source.span(function)):
+    if next(file.calls(*_NAMES), None) is None:
         return frozenset()
     return frozenset(_sent(file, function, _DEPTH))
 
@@ -43,29 +43,24 @@ def sent_parameters(file: ProjectFile, function: FunctionNode) -> frozenset[str]
 def _sent(file: ProjectFile, function: FunctionNode, depth: int) -> Iterator[str]:
     parameters = params_of(function, False)
     for call in file.tree.nodes(ast.Call, function):
-        passed = [sent_by(call, file.qualified(call.func))]
-        if depth and file.tree.function_of(call) is function:
-            passed += _passed_inside(file, function, call, depth)
-        for each in passed:
-            owner = file.tree.function_of(call)
-            if owner is function and isinstance(each, ast.Name) and each.id in parameters:
-                yield each.id
+        if file.tree.function_of(call) is not function:
+            continue
+        dotted = file.qualified(call.func)
+        passed = sent_by(call, dotted)
+        sent = [passed] if passed is not None else _passed_on(file, function, call, dotted, depth)
+        yield from (
+            each.id for each in sent if isinstance(each, ast.Name) and each.id in parameters
+        )
 
 
-def _passed_inside(
-    file: ProjectFile, function: FunctionNode, call: ast.Call, depth: int
-) -> list[ast.expr | None]:
-    """What is passed to a function that is defined inside, and that sends it."""
-    inner = [
-        each
-        for each in function.body
-        if isinstance(each, SCOPES)
-        and isinstance(call.func, ast.Name)
-        and each.name == call.func.id
-    ]
-    found: list[ast.expr | None] = []
-    for each in inner:
-        sent = set(_sent(file, each, depth - 1))
-        names = params_of(each, False)
-        found += [value for name, value in zip(names, call.args, strict=False) if name in sent]
-    return found
+def _passed_on(
+    file: ProjectFile, function: FunctionNode, call: ast.Call, dotted: str, depth: int
+) -> list[ast.expr]:
+    """What is passed to a function of the file that sends it."""
+    inner = (each for each in function.body if isinstance(each, SCOPES) and each.name == dotted)
+    callee = next(inner, None) or file.definition_named(file.local_name(dotted))
+    if not depth or not isinstance(callee, SCOPES):
+        return []
+    sent = set(_sent(file, callee, depth - 1))
+    names = params_of(callee, False)
+    return [value for name, value in zip(names, call.args, strict=False) if name in sent]

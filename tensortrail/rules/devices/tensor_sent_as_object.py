@@ -34,17 +34,12 @@ class TensorSentAsObject(Rule):
     on to one of them, where a tensor is sent, or a list, tuple or dict with one, and nothing
     has brought it to the CPU. A note where nothing says that the tensor is on a GPU.
 
-    Nothing is reported in files that name another backend than NCCL.
+    Nothing is reported in files that name another backend than NCCL, or take it from elsewhere.
 
     ## Why is this bad?
     A pickled tensor keeps the number of its device. Rank 0 gets the tensor of rank 3 on `cuda:3`:
     `torch.cat` or `sum` over what was gathered fails, and every process takes memory of every
     GPU of the machine.
-
-    ## What you may see
-    ```
-    RuntimeError: Expected all tensors to be on the same device, but found at least two devices
-    ```
 
     ## Fix safety
     Unsafe: what is received is then on the CPU.
@@ -249,7 +244,7 @@ def total(scores, name):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if in_tests(module) or _names_other_backend(module):
+        if in_tests(module) or _may_use_other_backend(module):
             return
         own = {each.name for each in module.nodes(ast.FunctionDef)}
         for call in module.nodes(ast.Call):
@@ -321,7 +316,11 @@ def _parts(module: Module, node: ast.expr, depth: int) -> Iterator[ast.expr]:
             yield from _parts(module, each, depth - 1)
 
 
-def _names_other_backend(module: Module) -> bool:
+def _may_use_other_backend(module: Module) -> bool:
+    """The file names another backend, or starts the processes with one that is not written out."""
+    named = [module.argument(each, 0, "backend") for each in module.calls("init_process_group")]
+    if any(each is not None and not isinstance(each, ast.Constant) for each in named):
+        return True
     return any(
         isinstance(each.value, str) and any(word in each.value for word in _OTHER_BACKENDS)
         for each in module.nodes(ast.Constant)
