@@ -23,7 +23,7 @@ class Untied:
 
 def replaced_in_class(module: Module, cls: ast.ClassDef) -> Iterator[Untied]:
     assigns = module.nodes(ast.Assign, cls)
-    ties = [each for each in assigns if _is_tie(module, each)]
+    ties = [each for each in assigns if is_tie(module, each)]
     tying = {module.function_of(each) for each in ties}
     parted = {stored: (tie, other) for tie in ties for stored, other in _parted(module, tie)}
     for assign in assigns if parted else ():
@@ -45,7 +45,7 @@ def _parted(module: Module, tie: ast.Assign) -> Iterator[tuple[str, str]]:
             end = end.rpartition(".")[0]
 
 
-def _is_tie(module: Module, assign: ast.Assign) -> bool:
+def is_tie(module: Module, assign: ast.Assign) -> bool:
     """`self.head.weight = self.embed.weight`."""
     ends = (assign.targets[0], assign.value)
     return all(_is_parameter_of_own(module, each) for each in ends)

@@ -4,9 +4,12 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shards._given_shared import Given, ends_of, given_shared
+from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.sentences import one_line
 
 REFUSES = "safetensors.save_file"
 _STATE_DICT = ".state_dict()"
@@ -16,8 +19,13 @@ class SharedMemorySaved(Rule):
     """A writer that refuses shared memory was given one tensor under several names.
 
     ## What it does
-    Reports calls of `safetensors.torch.save_file` whose dict has the same memory under more than
-    one key, as tied weights have, and names the keys. Found in recorded runs only.
+    In a recorded run: reports calls of `safetensors.torch.save_file` whose dict has the same memory
+    under more than one key, as tied weights have, and names the keys.
+
+    In code: flags `save_file` of the state dict of a class that ties its weights
+    (`self.head.weight = self.embed.weight`); and, as a note, of a state dict that another branch
+    writes with `torch.save`, which takes such weights. Nothing is reported where the function
+    clones them or looks for names that share memory.
 
     ## Why is this bad?
     safetensors stores each tensor once and raises an error. Cloning one of the two makes the call
@@ -26,15 +34,6 @@ class SharedMemorySaved(Rule):
     ## What you may see
     ```
     RuntimeError: Some tensors share memory, this will lead to duplicate memory on disk
-    ```
-
-    ## Example
-    ```python
-    save_file(model.state_dict(), path)
-    ```
-    Use instead:
-    ```python
-    save_model(model, path)
     ```
 
     ## Fix safety
@@ -48,6 +47,161 @@ class SharedMemorySaved(Rule):
     name = "shared-memory-saved"
     since = "0.2.0"
     severity = Severity.ERROR
+
+    confidence = Confidence.MEDIUM
+    triggers = (("safetensors", "save_file", "state_dict"),)
+
+    bad = (
+        Bad(
+            """\
+from safetensors.torch import save_file
+from torch import nn
+
+class Speaker(nn.Module):
+    def __init__(self, words, n):
+        super().__init__()
+        self.embed = nn.Embedding(words, n)
+        self.head = nn.Linear(n, words, bias=False)
+        self.head.weight = self.embed.weight
+
+def save(path):
+    model = Speaker(100, 8)
+    save_file(model.state_dict(), path)
+""",
+            lines=(13,),
+            instead="""\
+from safetensors.torch import save_model
+from torch import nn
+
+class Speaker(nn.Module):
+    def __init__(self, words, n):
+        super().__init__()
+        self.embed = nn.Embedding(words, n)
+        self.head = nn.Linear(n, words, bias=False)
+        self.head.weight = self.embed.weight
+
+def save(path):
+    model = Speaker(100, 8)
+    save_model(model, path)
+""",
+        ),
+        Bad(
+            """\
+from safetensors.torch import save_file
+from torch import nn
+
+class Speaker(nn.Module):
+    def __init__(self, words, n, tied):
+        super().__init__()
+        self.embed = nn.Embedding(words, n)
+        self.head = nn.Linear(n, words, bias=False)
+        if tied:
+            self.head.weight = self.embed.weight
+
+    def keep(self, path):
+        weights = self.state_dict()
+        save_file(weights, path)
+""",
+            lines=(14,),
+        ),
+        Bad(
+            """\
+import torch
+from safetensors.torch import save_file as write
+
+def keep(model, path, safe):
+    weights = model.state_dict()
+    if safe:
+        write(weights, path, metadata={"format": "pt"})
+    else:
+        torch.save(weights, path)
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+from safetensors.torch import save_file
+
+def keep(model, path, safe):
+    weights = model.state_dict()
+    if safe:
+        weights = {name: each.clone() for name, each in weights.items()}
+        save_file(weights, path)
+    else:
+        torch.save(weights, path)
+"""
+        ),
+        Good(
+            """\
+import torch
+from safetensors.torch import save_model
+
+def keep(model, path, safe):
+    if safe:
+        save_model(model, path)
+    else:
+        torch.save(model.state_dict(), path)
+"""
+        ),
+        Good(
+            """\
+from safetensors.torch import save_file
+from torch import nn
+
+class Speaker(nn.Module):
+    def __init__(self, words, n):
+        super().__init__()
+        self.embed = nn.Embedding(words, n)
+        self.head = nn.Linear(n, words, bias=False)
+
+def save(path):
+    model = Speaker(100, 8)
+    save_file(model.state_dict(), path)
+"""
+        ),
+        Good(
+            """\
+import torch
+from safetensors.torch import save_file
+
+def keep(rows: torch.Tensor, path, safe):
+    found = {"rows": rows, "mean": rows.mean(0)}
+    if safe:
+        save_file(found, path)
+    else:
+        torch.save(found, path)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for each in given_shared(module):
+            yield self._of_code(module, each)
+
+    def _of_code(self, module: Module, given: Given) -> Finding:
+        shown = one_line(module, given.weights)
+        if given.tie is not None:
+            tied = " and ".join(one_line(module, each) for each in ends_of(given.tie))
+            return self.finding(
+                module,
+                given.call,
+                f"`{shown}` has one tensor under two names, {tied}, which `save_file` refuses",
+                severity=Severity.WARNING if module.guards_of(given.tie) else Severity.ERROR,
+                trail=[(given.tie, "tied here"), (given.call, "given to safetensors")],
+            )
+        assert given.other is not None
+        return self.finding(
+            module,
+            given.call,
+            f"`save_file` refuses `{shown}` of a model with tied weights, which line "
+            f"{given.other.lineno} writes with `torch.save`",
+            severity=Severity.NOTE,
+        )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         saves = (each for each in timeline.events(Did.SAVE) if each.op == REFUSES)
