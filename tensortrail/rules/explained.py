@@ -11,8 +11,8 @@ from tensortrail.rules.base import Rule
 
 def without_explained(found: Collection[Finding], rules: Iterable[Rule]) -> list[Finding]:
     """The findings, but those of codes that another finding's rule explains at their line. The one
-    that stays is as severe as those it stands for. A note explains notes only: it may not be
-    shown."""
+    that stays is as severe as those it stands for. A note explains notes only, as it may not be
+    shown, and goes where one of the others is no note."""
     explains = {rule.code: frozenset(rule.explains) for rule in rules if rule.explains}
     of_line: dict[tuple[str, int], list[Finding]] = {}
     for each in found:
@@ -24,6 +24,12 @@ def without_explained(found: Collection[Finding], rules: Iterable[Rule]) -> list
         if each.code in explains
     }
     gone = {id(other) for others in stands_for.values() for other in others}
+    gone |= {
+        id(each)
+        for line in of_line.values()
+        for each in line
+        if each.code in explains and _is_said_better(each, line, explains[each.code])
+    }
     left = [each for each in found if id(each) not in gone]
     return [_as_severe(each, stands_for.get(id(each), ())) for each in left]
 
@@ -37,6 +43,12 @@ def _explained(
         for each in line
         if each.code in codes and (not is_note or each.severity is Severity.NOTE)
     ]
+
+
+def _is_said_better(note: Finding, line: Iterable[Finding], codes: Collection[str]) -> bool:
+    """What the note would explain is no note."""
+    worse = any(each.code in codes and each.severity is not Severity.NOTE for each in line)
+    return worse and note.severity is Severity.NOTE
 
 
 def _as_severe(finding: Finding, others: Iterable[Finding]) -> Finding:

@@ -186,6 +186,14 @@ def _stores(tree: Tree, cls: ast.ClassDef) -> dict[str, list[Store]]:
     return found
 
 
+def class_kept(tree: Tree, cls: ast.ClassDef, name: str) -> ast.expr | None:
+    """`Detect` of `self.detect = Detect(...)`, the only thing that the class keeps there."""
+    stores = tree.once(_stores, cls).get(name, [])
+    above = tree.parent(stores[0][1]) if len(stores) == 1 else None
+    made = above.value if isinstance(above, (ast.Assign, ast.AnnAssign)) else None
+    return made.func if isinstance(made, ast.Call) else None
+
+
 def _lasting(tree: Tree, stores: Sequence[Store]) -> list[Store]:
     """Without those that leave it where it is, and those that the same block puts another over."""
     telling = [each for each in stores if not _is_made_of_itself(tree, each[1])]

@@ -56,6 +56,10 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
             return _of_self(world_of, called, func.attr, env)
         if base.what is not What.UNKNOWN or base.places or func.attr in methods.MOVES:
             return methods.value_of_method(world_of, called, func.attr, base, env)
+        if base.path.startswith("self."):  # an object of the project, which is no module
+            result = of_callee(world_of, called, world_of.world.callee(node), base)
+            if result is not None:
+                return result
     else:
         base = world_of.value(func, env)
         if base.what is What.MODULE:

@@ -208,8 +208,8 @@ class Expressions:
             return member(base)
         if base.what is What.MODULE and base.cls == "box":
             return replace(base, cls="")
-        if base.what is What.UNKNOWN and base.path and base.places:
-            path = f"{base.path}[{ast.unparse(node.slice)}]"
+        if base.what is What.UNKNOWN and base.places and (base.path or base.moved is not None):
+            path = f"{base.path}[{ast.unparse(node.slice)}]" if base.path else ""
             return replace(base, path=path)
         return NUMBER if base.what is What.NUMBER else UNKNOWN_HELD
 
@@ -231,6 +231,27 @@ class Expressions:
     def bind_elements(self, target: ast.expr, source: ast.expr, env: Environment) -> None:
         """What a step of a loop over `source` binds."""
         self.bind(target, element_of(self.value(source, env)), env)
+
+    def bind_members(self, target: ast.expr, value: ast.expr, env: Environment) -> bool:
+        """`a, b, c = *x.shape, x.device`: what is written out after the star belongs to the last
+        names, and what stands before it to the first. False for any other pair."""
+        written = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        wanted = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+        stars = [at for at, each in enumerate(written) if isinstance(each, ast.Starred)]
+        if len(stars) != 1 or len(wanted) < len(written) - 1:
+            return False
+        if any(isinstance(each, ast.Starred) for each in wanted):
+            return False
+        before, after = stars[0], len(written) - stars[0] - 1
+        inside = element_of(self.seen[written[before]])
+        behind = len(wanted) - after
+        for at, each in enumerate(wanted):
+            if at < before:
+                self.bind(each, self.seen[written[at]], env)
+            else:
+                held = self.seen[written[at - len(wanted)]] if at >= behind else inside
+                self.bind(each, held, env)
+        return True
 
     def bind(self, target: ast.expr, held: Held, env: Environment) -> None:
         if isinstance(target, ast.Name):

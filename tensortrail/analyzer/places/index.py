@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.places.attributes import own_attribute
+from tensortrail.analyzer.places.attributes import class_kept, own_attribute
 from tensortrail.analyzer.places.components import is_of_library, may_be_model
 from tensortrail.analyzer.places.parameters import is_static
 from tensortrail.analyzer.places.results import Callee
@@ -190,15 +190,28 @@ class PlacesOfFile:
     def _callee(self, call: ast.Call) -> tuple[ProjectFile, FunctionNode] | None:
         dotted = self.qualified(call.func)
         first, _, rest = dotted.partition(".")
-        if first == "self" and rest and "." not in rest:
+        if first == "self" and rest:
             cls = self.tree.class_of(call)
-            return self.method(cls, rest) if cls is not None else None
+            return self._method_of_self(cls, rest) if cls is not None else None
         if not dotted or first in ("torch", "numpy", "math", "os", "self", "cls"):
             return None
         found = self._definition(dotted)
         if found is not None and isinstance(found[1], SCOPES):
             return found[0], found[1]
         return None
+
+    def _method_of_self(
+        self, cls: ast.ClassDef, name: str
+    ) -> tuple[ProjectFile, FunctionNode] | None:
+        """`self.step()`, and `self.detect.step()` of an object that the class makes."""
+        kept, _, of_kept = name.partition(".")
+        if not of_kept:
+            return self.method(cls, name)
+        maker = class_kept(self.tree, cls, kept) if "." not in of_kept else None
+        found = self._definition(self.qualified(maker)) if maker is not None else None
+        if found is None or not isinstance(found[1], ast.ClassDef):
+            return None
+        return found[0].places_of_file.method(found[1], of_kept)
 
     def method(
         self, cls: ast.ClassDef, name: str, depth: int = 0

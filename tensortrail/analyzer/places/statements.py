@@ -83,7 +83,8 @@ class Inference(Expressions):
         if isinstance(node, ast.Assign):
             held = self.value(node.value, env)
             for target in node.targets:
-                self.bind(target, held, env)
+                if not self.bind_members(target, node.value, env):
+                    self.bind(target, held, env)
                 if isinstance(target, ast.Name):
                     self._remember(target.id, node.value)
         elif isinstance(node, ast.AnnAssign):

@@ -20,6 +20,8 @@ _OF_DATA_FOLDERS = frozenset(
     "data dataset datasets dataloader dataloaders data_utils preprocess preprocessing".split()
 )
 """Folders whose code prepares what a loop moves later."""
+_OF_TRANSFORMS = frozenset({"transform", "transforms"})
+"""The same of modules too: they are written as modules to be put one after another."""
 _DEVICE = re.compile(r"^(device|DEVICE)$")
 _OF_DEVICES = frozenset({"device", "cuda", "to", "is_cuda", "get_device"})
 
@@ -90,18 +92,18 @@ def _is_a_tool(path: str) -> bool:
 def _prepares_data(module: Module, node: ast.AST) -> bool:
     cls = module.class_of(node)
     if not isinstance(cls, ast.ClassDef):
-        return _lies_with_data(module, node)
+        return _lies_with(module, node, _OF_DATA_FOLDERS)
     facts = module.class_facts(cls)
     if facts is not None and facts.is_module:
-        return False
+        return _lies_with(module, cls, _OF_TRANSFORMS)
     bases = [module.qualified(each).rpartition(".")[2] for each in cls.bases]
     by_name = any(_OF_DATA.search(name) for name in (cls.name, *bases))
-    return by_name or _lies_with_data(module, cls)
+    return by_name or _lies_with(module, cls, _OF_DATA_FOLDERS)
 
 
-def _lies_with_data(module: Module, node: ast.AST) -> bool:
-    """The file is in a folder for data, and the class or function says nothing of devices."""
-    if _OF_DATA_FOLDERS.isdisjoint(module.path.replace("\\", "/").split("/")[:-1]):
+def _lies_with(module: Module, node: ast.AST, named_so: frozenset[str]) -> bool:
+    """The file is in such a folder, and the class or function says nothing of devices."""
+    if named_so.isdisjoint(module.path.replace("\\", "/").split("/")[:-1]):
         return False
     around = node if isinstance(node, (ast.ClassDef, *FUNCTIONS)) else module.function_of(node)
     if around is None:

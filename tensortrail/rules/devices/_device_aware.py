@@ -41,6 +41,13 @@ def is_of_module(module: Module, function: FunctionNode) -> bool:
     return facts is not None and facts.is_module
 
 
+def is_in_module(module: Module, node: ast.AST) -> bool:
+    """It stands in the class of a module."""
+    cls = module.class_of(node)
+    facts = module.class_facts(cls) if cls is not None else None
+    return facts is not None and facts.is_module
+
+
 def prepares(module: Module, function: FunctionNode) -> bool:
     """The function, or all callers of the method in the file, work on data that is moved later."""
     return is_for(module, function, _prepares)

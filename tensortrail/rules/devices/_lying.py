@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from tensortrail.findings import Fix, Safety
@@ -236,14 +237,26 @@ def _meets_what_follows(module: Module, function: FunctionNode, subject: str) ->
     return False
 
 
-def _is_passed_from_the_cpu(module: Module, function: FunctionNode, subject: str) -> bool:
-    """A caller in this file passes what was made on the CPU."""
+def _is_passed_from_the_cpu(
+    module: Module, function: FunctionNode, subject: str, depth: int = 2
+) -> bool:
+    """A caller in this file passes what was made on the CPU, or hands on what its callers do."""
     passed = module.passed(function, subject.partition(".")[0].partition("[")[0])
-    return any(
-        place.where in (Where.DEFAULT, Where.HOST) or place.subject == "cpu"
-        for _, held in passed
-        for place in held.places
-    )
+    for caller, held in passed:
+        for place in _places_in(held):
+            if place.where in (Where.DEFAULT, Where.HOST) or place.subject == "cpu":
+                return True
+            on = depth > 0 and place.where is Where.OF and caller is not function
+            if on and _is_passed_from_the_cpu(module, caller, place.subject, depth - 1):
+                return True
+    return False
+
+
+def _places_in(held: Held) -> Iterator[Place]:
+    """Those of the tensor, or of the members that a list or mapping was written out with."""
+    yield from held.in_order
+    for each in held.parts or ():
+        yield from each.in_order
 
 
 def _is_passed_along(module: Module, function: FunctionNode, subject: str, depth: int) -> bool:

@@ -6,7 +6,7 @@ import re
 
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._customs import is_followed_by
-from tensortrail.rules.devices._device_aware import answers_elsewhere, is_of_module
+from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module, is_of_module
 from tensortrail.rules.devices._lying import is_only_believed
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.view import FunctionNode, Module
@@ -25,3 +25,15 @@ def may_be_meant(module: Module, function: FunctionNode, meeting: Meeting, there
     if there.where is not Where.OF or is_of_module(module, function):
         return False
     return answers_elsewhere(module, function) or is_followed_by(module, meeting.node, _MOVES)
+
+
+def is_certain(module: Module, function: FunctionNode, there: Place) -> bool:
+    """What it meets follows the weights of a module, or a device that is named or written out:
+    where only the caller of a plain function says where things are, all may be on the CPU."""
+    return names_a_device(there) or there.where is Where.SELF or is_in_module(module, function)
+
+
+def names_a_device(there: Place) -> bool:
+    """The code says which device it is, and not only that it is the one of an argument."""
+    own = there.subject.startswith("self.") or not there.subject.endswith(".device")
+    return there.where is Where.LITERAL or (there.where is Where.DEVICE and own)

@@ -10,11 +10,11 @@ from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._lying import (
     described,
     follows,
-    is_only_believed,
     made_there,
     sets_up,
 )
 from tensortrail.rules.devices._makers import FACTORIES, made_without_device, outermost
+from tensortrail.rules.devices._meant import names_a_device
 from tensortrail.rules.places import FunctionPlaces, Held, Place, What, Where, opposite
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -30,7 +30,8 @@ class DefaultOnOneReturn(Rule):
     Follows the places of tensors through a function and compares what its `return` statements give
     back. Reports a tensor that was made without a device and is returned as it is, where another
     `return` of the same function gives a tensor that lies with an argument, with the parameters of
-    the module or on a device that was passed. A tensor without a dimension is a note: it may stand
+    the module or on a device that was passed. Where no device is named it is a note: callers may
+    never come there, or work on the CPU. So is a tensor without a dimension: it may stand
     beside a tensor of any device, but not in `torch.stack`, in `torch.cat` or in a collective.
 
     Nothing is reported while an object is set up, where a condition about devices leads to the
@@ -170,7 +171,7 @@ def dropped(self, x: torch.Tensor = None, shape=None):
         there: Place,
     ) -> Finding:
         line = getattr(other, "lineno", 0)
-        plain = held.may_be_scalar or is_only_believed(module, function, there)
+        plain = held.may_be_scalar or not names_a_device(there)
         plain = plain or is_beforehand(module, function)
         return self.finding(
             module,
@@ -300,7 +301,7 @@ def _has_none_of(module: Module, node: ast.expr, place: Place) -> bool:
 
 def _asks_for_the_type(module: Module, node: ast.expr) -> bool:
     return any(
-        ("isinstance" in each.text or "is_tensor" in each.text)
+        any(word in each.text for word in ("isinstance", "is_tensor", "type("))
         and not isinstance(module.parent(each.test), ast.Assert)
         for each in module.guards_of(node)
     )

@@ -20,7 +20,7 @@ from tensortrail.rules.devices._makers import (
     made_without_device,
     makers_and_callers,
 )
-from tensortrail.rules.devices._meant import may_be_meant
+from tensortrail.rules.devices._meant import is_certain, may_be_meant
 from tensortrail.rules.places import KERNEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder
@@ -41,13 +41,12 @@ class FactoryWithoutDevice(Rule):
     the function puts on a device by itself, or passes it with any other tensor to a kernel of
     Triton or Numba, launched as `kernel[grid]`, which has to be on a GPU. A variable of which only
     that is known that it was computed counts if the factory takes its shape or dtype. The tensor
-    may have come through variables, containers and functions of the project. Where nothing says
-    that an argument may be on a GPU but that the file asks other tensors for their device, it is a
-    note; so it is
-    where another file of the package makes a GPU the default device, in a branch for tracing, in a
-    class or file that works on the CPU (a data set, a collator, an export, a tool), in a function
-    that reads an argument into numpy, and beside an argument of a function that moves its result
-    to another device at the end.
+    may have come through variables, containers and functions of the project. A plain function or
+    a class that is no module may be called with tensors of the CPU alone: beside one of its
+    arguments, it is a note. So it is where another file of the package makes a GPU the default
+    device, in a branch for tracing, in a class or file that works on the CPU (a data set, a
+    collator, an export, a tool), in a function that reads an argument into numpy, and beside an
+    argument of a function that moves its result to another device at the end.
 
     Tensors without a dimension are left alone where a number could stand, and so are indices:
     both are legal from the CPU. A place that depends on a condition is reported only if that is a
@@ -362,7 +361,10 @@ if __name__ == "__main__":
         assert made.by is not None
         line = getattr(meeting.node, "lineno", 0)
         severity = Severity.ERROR if there.where is Where.LITERAL else None
-        if meeting.operation != KERNEL and may_be_meant(module, function, meeting, there):
+        is_launched = meeting.operation == KERNEL
+        if not is_launched and may_be_meant(module, function, meeting, there):
+            severity = Severity.NOTE
+        if not is_launched and not is_certain(module, function, there):
             severity = Severity.NOTE
         elsewhere = module.gpu_made_default()
         if elsewhere is not None:

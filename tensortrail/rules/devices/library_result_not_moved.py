@@ -9,9 +9,11 @@ from tensortrail.rules.devices._asked_for import left_where_asked_for
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._lying import described, out_of_place, sets_up
 from tensortrail.rules.devices._makers import makers_and_callers
+from tensortrail.rules.devices._meant import is_certain
 from tensortrail.rules.devices._workers import gives_tensors_of_a_device
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.view import FunctionNode
 
 _ALWAYS_ON_CPU = ("from_numpy", "frombuffer", "load_file", "DataLoader", "to_tensor", "read_image")
 
@@ -30,7 +32,8 @@ class LibraryResultNotMoved(Rule):
 
     A model counts if the code moves it, or if it is an argument or a component of an object whose
     code handles devices. A model that is spread by a `device_map` moves its own input.
-    It is a note in a class or file that works on the CPU, such as an export, and in a function that
+    It is a note beside an argument of a plain function, which may be called with tensors of the CPU
+    alone, in a class or file that works on the CPU, such as an export, and in a function that
     reads an argument into numpy.
 
     ## Why is this bad?
@@ -188,7 +191,7 @@ class Painter:
                 if _is_loader_of_a_device(module, found[0].by):
                     continue
                 reported.add(found[0].by)
-                yield self._reported(module, meeting, *found)
+                yield self._reported(module, inner, meeting, *found)
             for meeting in module.places(function).passed:
                 made = _left_by_its_sibling(meeting)
                 if made is not None and made.by is not None and made.by not in reported:
@@ -198,7 +201,15 @@ class Painter:
             if asked not in reported:
                 yield self._asked(module, asked, taken, device)
 
-    def _reported(self, module: Module, meeting: Meeting, made: Place, there: Place) -> Finding:
+    def _reported(
+        self,
+        module: Module,
+        function: FunctionNode,
+        meeting: Meeting,
+        made: Place,
+        there: Place,
+    ) -> Finding:
+        of_caller = meeting.operation != "module" and not is_certain(module, function, there)
         source = module.qualified(getattr(made.by, "func", meeting.node)) or "the library"
         line = getattr(made.by, "lineno", 0)
         meets = "a model" if meeting.operation == "module" else "a tensor"
@@ -207,7 +218,7 @@ class Painter:
             module,
             meeting.node,
             f"what `{source}` gave on line {line} is on the CPU, and meets {meets} {where}",
-            severity=Severity.NOTE if is_beforehand(module, meeting.node) else None,
+            severity=Severity.NOTE if of_caller or is_beforehand(module, meeting.node) else None,
             trail=(
                 (made.by, f"`{source}` always answers on the CPU"),
                 (meeting.node, f"meets {meets} {where}"),
