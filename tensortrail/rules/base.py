@@ -66,6 +66,8 @@ class Rule:
     """A run that passed a line without harm speaks against a finding there."""
     explains: ClassVar[Sequence[str]] = ()
     """Codes of findings that say less about the same line, in a run or in code: not reported."""
+    needs_callers: ClassVar[bool] = False
+    """What it finds harms only who runs that code: a note where nothing of the project names it."""
     consequence: ClassVar[bool] = False
     """Its findings in a run state a failure. Another finding about the same tensor says why."""
     triggers: ClassVar[Sequence[Trigger]] = ()
@@ -114,11 +116,14 @@ class Rule:
         evidence: Mapping[str, str] | None = None,
     ) -> Finding:
         """A finding at `node`; steps without a node and fixes that are None are dropped."""
+        severity = severity or self.severity
+        if self.needs_callers and severity is not Severity.NOTE and not module.is_used(node):
+            severity = Severity.NOTE
         return Finding(
             code=self.code,
             name=self.name,
             message=message,
-            severity=severity or self.severity,
+            severity=severity,
             confidence=confidence or self.confidence,
             site=module.site(node),
             trail=tuple(Step(module.site(at), text) for at, text in trail if at is not None),

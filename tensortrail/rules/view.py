@@ -146,6 +146,10 @@ class Module(Protocol):
     def is_of_project(self, call: ast.Call) -> bool:
         """What is called is a function or class of the project, by its name: no method."""
 
+    def is_used(self, node: ast.AST) -> bool:
+        """Something of the project names the function or class at the top of the file that the
+        node stands in; True too where that cannot be told, as for a script."""
+
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;
         empty if it is not one of the package, or shares its name with another."""

@@ -142,8 +142,10 @@ def test_a_package_that_makes_a_gpu_the_default_device_is_seen_from_its_other_fi
         "import torch\n\ndef main():\n    '>>> torch.set_default_device(cuda)'\n"
         "    torch.set_default_tensor_type('torch.cuda.FloatTensor')\n"
     )
-    text = "import torch\n\ndef f(x: torch.Tensor, n):\n    y = torch.zeros(n, device=x.device)\n"
-    text += "    return x + y + torch.arange(n)\n"
+    text = (
+        "import torch\n\ndef f(n, device: torch.device):\n    y = torch.zeros(n, device=device)\n"
+    )
+    text += "    return y + torch.arange(n)\n\nmade = f\n"
     (package / "model.py").write_text(text)
     rules = [all_rules()["DEV521"]()]
     path = str(package / "model.py")

@@ -12,6 +12,7 @@ from typing import TypeVar
 from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
 from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
+from tensortrail.analyzer.facts.uses import Uses
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
 from tensortrail.analyzer.syntax.trees import Trees
@@ -38,6 +39,7 @@ class Project:
         """What of very large files is read: the statements that hold one of these."""
         self.trees = Trees()
         self.customs = Customs()
+        self.uses = Uses()
         self._modules: dict[str, ProjectFile | None] = {}
         self._definitions = Definitions(self._file_of, self.module_at)
         self._files: dict[tuple[Path, str], str] = {}
@@ -54,6 +56,7 @@ class Project:
         self.packages.pop(os.path.dirname(path), None)
         self._modules.pop(path, None)
         self.customs.forget(path)
+        self.uses.forget(path)
         self._definitions.forget(path)
 
     def trim(self) -> None:

@@ -38,6 +38,10 @@ class KeptPlaces(Protocol):
     ) -> tuple[ProjectFile, FunctionNode] | None: ...
 
 
+class KeptUses(Protocol):
+    def named_in(self, package: Path, name: str, apart_from: str) -> str | None: ...
+
+
 class KeptCustoms(Protocol):
     """How functions are called in the files of a project."""
 
@@ -67,6 +71,8 @@ class OtherFiles(Protocol):
 
     @property
     def customs(self) -> KeptCustoms: ...
+    @property
+    def uses(self) -> KeptUses: ...
 
     def module_at(self, path: str) -> ProjectFile | None: ...
     def definition(

@@ -10,9 +10,12 @@ from typing import cast
 
 from tensortrail.analyzer.facts.customs import gives_value, namesakes_in, passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.uses import is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
+
+_NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class AsksForProjectCalls:
@@ -60,6 +63,24 @@ class AsksForProjectCalls:
     def is_of_project(self, call: ast.Call) -> bool:
         file = cast("ProjectFile", self)
         return signatures.is_defined(file, file.qualified(call.func))
+
+    def is_used(self, node: ast.AST) -> bool:
+        file = cast("ProjectFile", self)
+        above = [node, *file.tree.ancestors(node)]
+        around = [each for each in above if isinstance(each, _NAMED)]
+        package, inside, _ = file.name.partition(".")
+        if not around or around[-1].decorator_list or not inside or file.root is None:
+            return True
+        if any(isinstance(each, ast.arguments) for each in above):
+            return True  # a default, which the import works out
+        outer, text = around[-1], file.source.data
+        start, end = file.source.span(outer)
+        if is_named(text[:start], outer.name) or is_named(text[end:], outer.name):
+            return True
+        found = file.project.uses.named_in(file.root / package, outer.name, file.path)
+        if found:
+            file.needs.add(found)
+        return found is not None
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)

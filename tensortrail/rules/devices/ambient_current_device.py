@@ -67,6 +67,7 @@ class AmbientCurrentDevice(Rule):
     name = "ambient-current-device"
     since = "0.2.0"
     severity = Severity.WARNING
+    needs_callers = True
     triggers = (
         ("cuda", "device"),
         ("cuda(", "Accelerator("),

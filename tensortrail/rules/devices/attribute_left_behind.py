@@ -56,6 +56,7 @@ class AttributeLeftBehind(Rule):
     name = "attribute-left-behind"
     since = "0.2.0"
     severity = Severity.WARNING
+    needs_callers = True
     explains = ("DEV530",)
     triggers = tuple(("torch", "self.", name) for name in (*FACTORIES, *_READ))
     bad = (

@@ -41,6 +41,7 @@ class CastToCpu(Rule):
     code = "DEV537"
     name = "cast-to-cpu"
     severity = Severity.WARNING
+    needs_callers = True
     triggers = tuple((".type(", f"{kind}Tensor") for kind in _DTYPES)
     bad = (
         Bad(

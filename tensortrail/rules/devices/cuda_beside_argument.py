@@ -57,6 +57,7 @@ class CudaBesideArgument(Rule):
     code = "DEV538"
     name = "cuda-beside-argument"
     severity = Severity.WARNING
+    needs_callers = True
     confidence = Confidence.MEDIUM
     triggers = (("torch", ".cuda("), ("torch", '"cuda'), ("torch", "'cuda"))
     bad = (

@@ -52,6 +52,7 @@ class DefaultOnOneReturn(Rule):
     code = "DEV531"
     name = "default-on-one-return"
     severity = Severity.WARNING
+    needs_callers = True
     confidence = Confidence.MEDIUM
     explains = ("DEV532", "DEV552")
     triggers = tuple(("torch", name, "return") for name in FACTORIES)

@@ -68,6 +68,7 @@ class FactoryWithoutDevice(Rule):
     name = "factory-without-device"
     since = "0.2.0"
     severity = Severity.WARNING
+    needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (

@@ -66,6 +66,7 @@ class LeftOutOfOneCall(Rule):
     code = "DEV541"
     name = "left-out-of-one-call"
     severity = Severity.WARNING
+    needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV534", "DEV552")

@@ -59,6 +59,7 @@ class LoadWithoutMapLocation(Rule):
     name = "load-without-map-location"
     since = "0.2.0"
     severity = Severity.WARNING
+    needs_callers = True
     triggers = (
         ("load(", "torch"),
         ("load_file(", "device"),

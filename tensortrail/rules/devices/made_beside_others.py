@@ -86,6 +86,7 @@ class MadeBesideOthers(Rule):
     code = "DEV532"
     name = "made-beside-others"
     severity = Severity.WARNING
+    needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV534", "DEV552")

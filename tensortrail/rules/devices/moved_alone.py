@@ -38,6 +38,7 @@ class MovedAlone(Rule):
     name = "moved-alone"
     since = "0.2.0"
     severity = Severity.WARNING
+    needs_callers = True
     triggers = (("torch", ".to("), ("torch", ".cuda("))
     bad = (
         Bad(

@@ -38,6 +38,7 @@ class MovedOnOnePath(Rule):
     name = "moved-on-one-path"
     since = "0.2.0"
     severity = Severity.WARNING
+    needs_callers = True
     triggers = (("torch", ".to(", "if "), ("torch", ".cuda(", "if "))
     bad = (
         Bad(

@@ -51,6 +51,7 @@ class PlainBesideBuffers(Rule):
     code = "DEV530"
     name = "plain-beside-buffers"
     severity = Severity.WARNING
+    needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
     triggers = (("torch", "self.", "Module"), (".register_buffer", "def "))

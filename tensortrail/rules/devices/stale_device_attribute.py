@@ -43,6 +43,7 @@ class StaleDeviceAttribute(Rule):
     name = "stale-device-attribute"
     since = "0.2.0"
     severity = Severity.WARNING
+    needs_callers = True
     triggers = (("device", "def forward("),)
 
     bad = (

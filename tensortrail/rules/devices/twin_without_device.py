@@ -59,6 +59,7 @@ class TwinWithoutDevice(Rule):
     code = "DEV534"
     name = "twin-without-device"
     severity = Severity.WARNING
+    needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV552")

@@ -41,6 +41,7 @@ class ConstructorIgnoresDevice(Rule):
     code = "NEW309"
     name = "constructor-ignores-device"
     severity = Severity.WARNING
+    needs_callers = True
     triggers = (("__init__", "device", "register_"), ("__init__", "device", "Parameter"))
 
     bad = (

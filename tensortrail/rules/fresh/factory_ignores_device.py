@@ -63,6 +63,7 @@ class FactoryIgnoresDevice(Rule):
     name = "factory-ignores-device"
     since = "0.2.0"
     severity = Severity.ERROR
+    needs_callers = True
     triggers = (
         "arange(", "zeros(", "ones(", "tensor(", "Tensor(", "full(", "linspace(", "randn(",
         "rand(", "empty(", "eye(", "randint(", "randperm(", "_indices(", "empty_strided(",

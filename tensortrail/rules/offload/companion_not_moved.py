@@ -69,6 +69,7 @@ class CompanionNotMoved(Rule):
     name = "companion-not-moved"
     since = "0.2.0"
     severity = Severity.ERROR
+    needs_callers = True
     explains = ("DEV502", "DEV525", "DEV530")
     triggers = (
         ("self.", "torch", "def forward("),

@@ -1,0 +1,110 @@
+"""Whether anything of a project names a function or class: read from its texts, when asked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tensortrail.files import read
+
+_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+"""What lies at the top of a project."""
+_HIGHEST = 3
+"""Folders above the package where its top is looked for."""
+_ENDS = tuple(".py .ipynb .yaml .yml .toml .cfg .gin .json .jsonnet .sh .md .rst .txt".split())
+"""Files that name functions and classes: code, settings, documents."""
+_APART = frozenset("test tests testing venv env node_modules site-packages build dist".split())
+_LARGEST = 1_000_000
+_MOST_BYTES = 60_000_000
+"""Of more text nothing is said."""
+
+
+class Uses:
+    """The texts of projects, and the names that were looked for in them."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Path, dict[str, bytes] | None] = {}
+        self._found: dict[tuple[Path, str, str], str | None] = {}
+
+    def forget(self, path: str) -> None:
+        """The file may have changed."""
+        self._found.clear()
+        for texts in self._texts.values():
+            if texts is not None and path in texts:
+                texts[path] = _text(path)
+
+    def named_in(self, package: Path, name: str, apart_from: str) -> str | None:
+        """Another file around the package that has the word; "" where that cannot be told."""
+        key = package, name, apart_from
+        if key not in self._found:
+            texts = self._texts_around(package)
+            self._found[key] = "" if texts is None else _first(texts, name, apart_from)
+        return self._found[key]
+
+    def _texts_around(self, package: Path) -> dict[str, bytes] | None:
+        if package not in self._texts:
+            self._texts[package] = _bounded(_files(package))
+        return self._texts[package]
+
+
+def _first(texts: dict[str, bytes], name: str, apart_from: str) -> str | None:
+    raw = name.encode()
+    for path, text in texts.items():
+        if path == apart_from or raw not in text:
+            continue
+        if is_named(text, name, path.endswith(".py")):
+            return path
+    return None
+
+
+def is_named(text: bytes, name: str, of_python: bool = True) -> bool:
+    """The text has the word, and in code not only in comments."""
+    for match in re.finditer(rb"\b%s\b" % re.escape(name.encode()), text):
+        before = text[text.rfind(b"\n", 0, match.start()) + 1 : match.start()]
+        if not (of_python and b"#" in before):
+            return True
+    return False
+
+
+def _bounded(paths: Iterator[str]) -> dict[str, bytes] | None:
+    texts: dict[str, bytes] = {}
+    size = 0
+    for path in paths:
+        texts[path] = _text(path)
+        size += len(texts[path])
+        if size > _MOST_BYTES:
+            return None
+    return texts
+
+
+def _files(package: Path) -> Iterator[str]:
+    """Those below the top of the project; where no top is known, those of the package and the
+    scripts beside it."""
+    top = _top_above(package)
+    yield from _below(top or package)
+    if top is None:
+        yield from (str(each) for each in sorted(package.parent.glob("*.py")))
+
+
+def _top_above(package: Path) -> Path | None:
+    for folder in [package, *package.parents][: _HIGHEST + 1]:
+        if folder.name in _APART:
+            return None
+        if any(os.path.exists(os.path.join(folder, each)) for each in _MARKS):
+            return folder
+    return None
+
+
+def _below(folder: Path) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each not in _APART and each[0] != ".")
+        yield from (os.path.join(place, each) for each in sorted(names) if each.endswith(_ENDS))
+
+
+def _text(path: str) -> bytes:
+    try:
+        return read(path) if os.path.getsize(path) <= _LARGEST else b""
+    except OSError:
+        return b""
