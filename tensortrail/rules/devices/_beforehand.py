@@ -10,7 +10,7 @@ from tensortrail.rules.devices._pinned_to_cpu import works_on_the_cpu
 from tensortrail.rules.view import Module
 
 _OF_DATA = re.compile(
-    r"(Dataset|Collator|Collate|TaskEncoder|FeatureExtractor|ImageProcessor|VideoProcessor)$"
+    r"(Dataset|Collator(With\w+)?|Collate|TaskEncoder|FeatureExtractor|ImageProcessor|VideoProcessor)$"
 )
 """How the names of classes end whose methods prepare what a loop moves later."""
 _OF_FILES = re.compile(r"(^|_)(export|exporter|convert|converter|onnx)(_|$)")

@@ -26,6 +26,7 @@ _NOT_CPU = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "meta"})
 
 
 _REFUSED = re.compile(r"can't convert \S+ device type tensor to numpy")
+_OTHERS = frozenset({"paddle", "tensorflow", "mindspore", "jax", "mxnet"})
 
 
 class NumpyWithoutCpu(Rule):
@@ -226,7 +227,7 @@ def write(weight: torch.Tensor, device):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if in_tests(module):
+        if in_tests(module) or _is_of_another_library(module):
             return
         for call in module.calls("numpy"):
             func = call.func
@@ -340,3 +341,11 @@ def _by_cpu_in_run(timeline: Timeline, event: Event) -> Fix:
     head, found, tail = call.source.rpartition(".numpy(") if call else ("", "", "")
     edit = Edit(call, f"{head}.cpu().numpy({tail}") if call and found else None
     return (edit and timeline.fix(text, Safety.UNSAFE, edit)) or Fix(text, Safety.DISPLAY, ())
+
+
+def _is_of_another_library(module: Module) -> bool:
+    """The file imports a library whose tensors give numpy a copy, and not torch."""
+    named = {each.name for node in module.nodes(ast.Import) for each in node.names}
+    named |= {node.module or "" for node in module.nodes(ast.ImportFrom)}
+    first = {each.partition(".")[0] for each in named}
+    return "torch" not in first and not first.isdisjoint(_OTHERS)

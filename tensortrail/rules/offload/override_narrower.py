@@ -190,7 +190,7 @@ class Wrapper(torch.nn.Module):
                     module,
                     function,
                     f"`{cls.name}.{function.name}` accepts `{name}` and does nothing with it",
-                    severity=Severity.WARNING,
+                    severity=Severity.NOTE,
                     trail=[(inherited[0], "the inherited method is called without it")],
                 )
         for call in inherited:

@@ -12,6 +12,11 @@ from tensortrail.rules.shared.tensor_origin import is_factory
 _MAKES_ANOTHER = frozenset(
     "to cuda cpu contiguous clone float half double bfloat16 int long short bool".split()
 )
+_STRIDED = frozenset(
+    "transpose permute expand expand_as t swapaxes swapdims movedim moveaxis narrow unfold "
+    "diagonal select adjoint".split()
+)
+"""Methods whose result is mostly not contiguous."""
 _WRAPS = frozenset("int c_void_p c_uint64 c_int64 c_ulonglong cast POINTER c_size_t".split())
 """What a pointer is put into on its way."""
 _ONLY_LOOKS = frozenset("isinstance len print type id hash hasattr str repr format".split())
@@ -26,7 +31,8 @@ class PointerOutlivesTensor(Rule):
     Flags `x.contiguous().data_ptr()`, or `data_ptr()` of another tensor that was made on the spot,
     as an argument or result; a function that returns the pointer of a tensor that it made and does
     not keep; and a loop that hands the pointer of a tensor of one turn to a method such as
-    `set_tensor_address`, while the next turn binds the name again.
+    `set_tensor_address`, while the next turn binds the name again. `x.contiguous()` is a note where
+    nothing shows that `x` is not contiguous: then it is `x` itself, which lives.
 
     ## Why is this bad?
     A pointer keeps nothing alive. The memory goes back to the allocator with the last reference to
@@ -123,6 +129,17 @@ def launch(kernel, x: torch.Tensor):
         ),
         Good(
             """\
+import torch
+
+def launch(kernel, x: torch.Tensor):
+    x = x.half().contiguous()
+    out = x.new(*x.size())
+    kernel(x.data_ptr(), out.contiguous().data_ptr())
+    return out
+"""
+        ),
+        Good(
+            """\
 def packed(x):
     x = x.contiguous()
     return x, x.data_ptr()
@@ -153,17 +170,21 @@ def address_of(x):
                 continue
             tensor, goes = call.func.value, _goes_to(module, call)
             if _makes_another(module, tensor) and isinstance(goes, (ast.Call, ast.Return)):
-                yield self._reported(
-                    module, call, f"`{one_line(module, tensor)}` is kept by nobody"
-                )
+                why = f"`{one_line(module, tensor)}` is kept by nobody"
+                yield self._reported(module, call, why, _may_be_the_same(module, tensor))
             elif isinstance(tensor, ast.Name) and _is_dropped(module, tensor, goes):
                 yield self._reported(module, call, f"nothing keeps `{tensor.id}`")
 
-    def _reported(self, module: Module, call: ast.Call, why: str) -> Finding:
+    def _reported(
+        self, module: Module, call: ast.Call, why: str, may_be_the_same: bool = False
+    ) -> Finding:
+        unless = ", unless it was contiguous already" if may_be_the_same else ""
         return self.finding(
             module,
             call,
-            f"this pointer is used when its tensor is gone: {why}, and its memory is free again",
+            f"this pointer is used when its tensor is gone: {why}, and its memory is free again"
+            f"{unless}",
+            severity=Severity.NOTE if may_be_the_same else None,
         )
 
 
@@ -180,9 +201,36 @@ def _is_contiguous(module: Module, tensor: ast.expr) -> bool:
     """Made so on every path: `contiguous()` gives the same tensor back."""
     made = [tensor] if isinstance(tensor, ast.Call) else module.value_of(tensor).origins
     return bool(made) and all(
-        isinstance(each, ast.Call) and (is_factory(module, each) or _method(each) == "contiguous")
+        isinstance(each, ast.Call)
+        and (is_factory(module, each) or _method(each) in ("contiguous", "new"))
         for each in made
     )
+
+
+def _may_be_the_same(module: Module, node: ast.expr) -> bool:
+    """`x.contiguous()` of what nothing shows to be strided: mostly it is `x`."""
+    func = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(func, ast.Attribute) or func.attr != "contiguous":
+        return False
+    tensor = func.value
+    made = [tensor] if not isinstance(tensor, ast.Name) else module.value_of(tensor).origins
+    return not (any(map(_is_strided, made)) or _is_gradient(module, tensor))
+
+
+def _is_strided(made: ast.expr) -> bool:
+    if isinstance(made, ast.Subscript):
+        return True
+    if isinstance(made, ast.Call):
+        return _method(made) in _STRIDED
+    return isinstance(made, ast.Attribute) and made.attr in ("T", "mT")
+
+
+def _is_gradient(module: Module, tensor: ast.expr) -> bool:
+    """Gradients come as whatever the operation after it gave: `expand` of one number, say."""
+    function = module.function_of(tensor)
+    if function is None or function.name != "backward" or not isinstance(tensor, ast.Name):
+        return False
+    return tensor.id in {each.arg for each in function.args.args[1:]}
 
 
 def _method(call: ast.Call) -> str:

@@ -191,3 +191,26 @@ def test_a_note_does_not_stand_beside_a_warning_about_the_same_line() -> None:
     rules = [all_rules()[code]() for code in ("DEV521", "DEV532")]
     found = judge("package/model.py", dedent(source).encode(), rules, open_project()).findings
     assert [(each.code, each.severity) for each in found] == [("DEV532", Severity.WARNING)]
+
+
+def test_a_collator_with_more_to_its_name_prepares_data() -> None:
+    source = """
+    import torch
+
+    class DataCollator{more}:
+        def padded(self, rows: torch.Tensor, n):
+            return torch.cat((rows, torch.zeros(len(rows), n, dtype=rows.dtype)), dim=1)
+    """
+    assert severity("DEV532", source.format(more="WithPadding")) is Severity.NOTE
+    assert severity("DEV532", source.format(more="s")) is Severity.WARNING
+
+
+@pytest.mark.parametrize(("library", "expected"), [("paddle", None), ("torch", Severity.ERROR)])
+def test_tensors_of_another_library(library: str, expected: Severity | None) -> None:
+    source = f"""
+    import {library}
+
+    def counted(inputs):
+        return inputs["rows"].cuda(0).numpy().sum()
+    """
+    assert severity("DEV503", source) is expected
