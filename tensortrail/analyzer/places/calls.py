@@ -16,7 +16,7 @@ from tensortrail.analyzer.places.joins import member
 from tensortrail.analyzer.places.library import factories, names
 from tensortrail.analyzer.places.mappings import forget_entries, mapping
 from tensortrail.analyzer.places.modules import of_callee, of_module
-from tensortrail.analyzer.places.operations import combined, is_put_somewhere
+from tensortrail.analyzer.places.operations import as_operand, combined, is_put_somewhere
 from tensortrail.analyzer.places.ranks import rank_of_fresh
 from tensortrail.rules.places import (
     MAYBE_SCALAR,
@@ -78,7 +78,18 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
     elif isinstance(func, ast.Name):
         world_of.meetings.pass_on(node, called.operands, env)
     forget_entries(node.args, env)
-    return UNKNOWN_HELD
+    return _of_unknown_module(world_of, called)
+
+
+def _of_unknown_module(world_of: Evaluating, called: Called) -> Held:
+    """What a module gives lies where the tensors lie that it is given."""
+    given = [as_operand(each) for each in called.operands if each.places]
+    at = {each.only for each in given if each.what is What.TENSOR}
+    place = at.pop() if len(at) == 1 else None
+    told = place is not None and place.where in (Where.DEVICE, Where.LITERAL)
+    if place is None or not told or not world_of.world.is_asked_as_module(called.node.func):
+        return UNKNOWN_HELD
+    return Held(What.TENSOR, frozenset({place}))
 
 
 def _is_leaf_itself(world_of: Evaluating, func: ast.Attribute) -> bool:
@@ -351,4 +362,4 @@ def _of_self(world_of: Evaluating, called: Called, name: str, env: Environment) 
     if callee is None:
         world_of.meetings.pass_on(called.node, called.operands, env)
     result = of_callee(world_of, called, callee)
-    return result if result is not None else UNKNOWN_HELD
+    return result if result is not None else _of_unknown_module(world_of, called)

@@ -9,11 +9,11 @@ from functools import partial
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.places.attributes import class_kept, own_attribute
 from tensortrail.analyzer.places.components import is_of_library, may_be_model
+from tensortrail.analyzer.places.globals import Globals
 from tensortrail.analyzer.places.parameters import is_static
 from tensortrail.analyzer.places.results import Callee
 from tensortrail.analyzer.places.statements import Inference
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
-from tensortrail.analyzer.values.beliefs import Beliefs
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.view import FunctionNode
 
@@ -33,7 +33,8 @@ class PlacesOfFile:
         self._early: dict[FunctionNode, bool] = {}
         """Functions that asked about one which was not through; whether they were run again."""
         self._attributes: dict[tuple[ast.ClassDef, str], Held] = {}
-        self._top: Beliefs[Held] | None = None
+        self._globals = Globals(self)
+        self._asked_as_modules: frozenset[str] | None = None
         self.sets_default_device = any(
             name in module.source.data.decode("utf-8", "replace") for name in _SETS_DEFAULT
         )
@@ -109,14 +110,7 @@ class PlacesOfFile:
         return self._module.qualified(node)
 
     def global_held(self, name: str) -> Held:
-        if self._top is None:
-            self._top = Beliefs()
-            inference = Inference(self, None)
-            body = [each for each in self.tree.root.body if isinstance(each, _ASSIGNMENTS)]
-            inference.run_top(body)
-            if inference.end is not None:
-                self._top = inference.end.values
-        return _as_global(self._top.get(name) or UNKNOWN_HELD, name)
+        return self._globals.held(name)
 
     def is_module(self, cls: ast.ClassDef) -> bool:
         facts = self._module.class_facts(cls)
@@ -129,6 +123,15 @@ class PlacesOfFile:
             return False
         facts = self._module.class_facts(dotted)
         return facts is not None and facts.is_module
+
+    def is_asked_as_module(self, node: ast.expr) -> bool:
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return False
+        if self._asked_as_modules is None:
+            called = (each.func for each in self._module.calls(*_ONLY_MODULES))
+            owners = (each.value for each in called if isinstance(each, ast.Attribute))
+            self._asked_as_modules = frozenset(map(ast.unparse, owners))
+        return ast.unparse(node) in self._asked_as_modules
 
     def attribute(self, cls: ast.ClassDef, name: str) -> Held:
         key = (cls, name)
@@ -266,8 +269,10 @@ class PlacesOfFile:
         return bool((names | asked) & _PUTS)
 
 
+_ONLY_MODULES = (
+    "eval", "train", "parameters", "named_parameters", "zero_grad", "state_dict", "load_state_dict",
+)  # fmt: skip
 _PUTS = frozenset({"device", "cuda", "to", "to_empty", "device_map"})
-_ASSIGNMENTS = (ast.Assign, ast.AnnAssign)
 
 
 def _argument(call: ast.Call, names: list[str], parameter: str) -> ast.expr | None:
@@ -278,16 +283,6 @@ def _argument(call: ast.Call, names: list[str], parameter: str) -> ast.expr | No
         before = call.args[: names.index(parameter) + 1]
         return None if any(isinstance(each, ast.Starred) for each in before) else before[-1]
     return None
-
-
-def _as_global(held: Held, name: str) -> Held:
-    if held.what is What.TENSOR and held.only is not None:
-        return held.at(Place(Where.STAYS, name, held.only.by)) if _is_made(held) else UNKNOWN_HELD
-    return held if held.what in (What.NUMBER, What.DEVICE) else UNKNOWN_HELD
-
-
-def _is_made(held: Held) -> bool:
-    return held.only is not None and held.only.where in (Where.DEFAULT, Where.HOST)
 
 
 def _foreign(held: Held) -> Held:

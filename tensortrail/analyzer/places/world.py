@@ -28,6 +28,9 @@ class World(Protocol):
     def is_module_named(self, dotted: str) -> bool:
         """The class is a module, of this project or of a library."""
 
+    def is_asked_as_module(self, node: ast.expr) -> bool:
+        """The file calls methods of it that only modules have."""
+
     def is_kernel(self, node: ast.expr) -> bool:
         """What is launched as `kernel[grid](...)`: a function of Triton or Numba."""
 

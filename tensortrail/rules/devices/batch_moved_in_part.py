@@ -17,6 +17,8 @@ _OF_TENSORS = frozenset(
 _PAIRS = frozenset(
     "eq ne sub add mul div gather index_add_ scatter_ scatter_add_ copy_ masked_fill where".split()
 )
+_COUNTS = frozenset("sum mean float double int long type".split())
+"""Methods of a comparison of tensors: of two numbers it is a bool and has none of them."""
 
 
 class BatchMovedInPart(Rule):
@@ -135,8 +137,31 @@ def train(model, loader, device):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+def accuracy(model, loader, device):
+    model.to(device).eval()
+    right = 0
+    for x, y in loader:
+        best = model(x.to(device)).argmax(1)
+        right += (best == y).sum().item()
+    return right
+""",
+            lines=(6,),
+        ),
     )
     good = (
+        Good(
+            """\
+def accuracy(model, dataset, device):
+    model.eval()
+    right = 0
+    for x, label in dataset:
+        best = model(x.unsqueeze(0).to(device)).argmax(1)
+        right += (best == label).sum().item()
+    return right
+"""
+        ),
         Good(
             """\
 import torch.nn.functional as F
@@ -222,7 +247,9 @@ def train(model, loader):
 
 def _first_meeting(module: Module, batch: Batch, there: OnDevice, name: str) -> ast.expr | None:
     uses = [each for each in module.nodes(ast.Name, batch.scope) if each.id == name]
-    is_tensor = any(_is_used_as_tensor(module, each) for each in uses)
+    is_tensor = any(_is_used_as_tensor(module, each) for each in uses) or (
+        not _is_one_sample(module, batch) and any(_is_counted(module, each) for each in uses)
+    )
     for use in uses:
         whole = _whole(module, use)
         around = module.parent(whole)
@@ -246,6 +273,27 @@ def _is_used_as_tensor(module: Module, use: ast.Name) -> bool:
         return False
     is_call = isinstance(module.parent(up), ast.Call)
     return up.attr == "shape" or (is_call and up.attr in _OF_TENSORS)
+
+
+def _is_counted(module: Module, use: ast.Name) -> bool:
+    """`(best == y).sum()`: compared element by element."""
+    compared = module.parent(use)
+    counted = module.parent(compared) if isinstance(compared, ast.Compare) else None
+    return isinstance(counted, ast.Attribute) and counted.attr in _COUNTS
+
+
+def _is_one_sample(module: Module, batch: Batch) -> bool:
+    """`x[None]`, `x.unsqueeze(0)`: what the loop gets is no batch, and `y` may be a number."""
+    unsqueezed = any(
+        isinstance(each, ast.Constant) and each.value == 0
+        for call in module.calls("unsqueeze", inside=batch.scope)
+        for each in given(call)
+    )
+    return unsqueezed or any(
+        isinstance(each, ast.Constant) and each.value is None
+        for part in module.nodes(ast.Subscript, batch.scope)
+        for each in ast.walk(part.slice)
+    )
 
 
 def _whole(module: Module, use: ast.expr) -> ast.expr:
