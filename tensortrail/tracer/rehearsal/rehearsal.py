@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ from tensortrail.tracer.rehearsal.tensor.simulated import (
     set_data,
 )
 from tensortrail.tracer.rehearsal.tensor.wrapper_subclasses import install as install_wrappers
+from tensortrail.tracer.watching.watched_functions import WATCHED, StandIn
 
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Recorder
@@ -167,11 +169,13 @@ class Rehearsal:
         to, to_gpu = Tensor.to, Tensor.cuda
         make_parameter = Parameter.__new__
 
+        @functools.wraps(to)
         def tensor_to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             if torch._C._is_torch_function_mode_enabled():
                 return handle_torch_function(to, (self,), self, *args, **kwargs)
             return moved(simulation, to, (self, *args), kwargs)
 
+        @functools.wraps(to_gpu)
         def tensor_cuda(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             if torch._C._is_torch_function_mode_enabled():
                 return handle_torch_function(to_gpu, (self,), self, *args, **kwargs)
@@ -192,5 +196,7 @@ class Rehearsal:
         # Torch's C++ looks them up by name when a mode above has called the original.
         put(ANSWERS, tensor_to, ANSWERS[to])
         put(ANSWERS, tensor_cuda, ANSWERS[to_gpu])
+        put(WATCHED, tensor_to, StandIn(to))
+        put(WATCHED, tensor_cuda, StandIn(to_gpu))
         put(Tensor, "to", tensor_to)
         put(Tensor, "cuda", tensor_cuda)

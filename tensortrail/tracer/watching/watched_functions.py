@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch._C import TensorBase
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import PLAIN, is_wrapper
@@ -17,6 +18,8 @@ from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE, LOOKS_F
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Recorder
 
+TO = TensorBase.to
+"""As torch has it: while a rehearsal is on, another stands on `Tensor`."""
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 
@@ -131,7 +134,7 @@ def moves_only(func: Any, args: Args, kwargs: Kwargs) -> bool:
 
 
 def asks_device(func: Any, args: Args, kwargs: Kwargs) -> bool:
-    if func is not Tensor.to:
+    if func is not TO:
         return True
     return "device" in kwargs or any(isinstance(a, (str, torch.device, int)) for a in args[1:2])
 
@@ -139,10 +142,26 @@ def asks_device(func: Any, args: Args, kwargs: Kwargs) -> bool:
 def is_non_blocking(func: Any, args: Args, kwargs: Kwargs) -> bool:
     if kwargs and kwargs.get("non_blocking"):
         return True
-    return func is Tensor.to and len(args) > 2 and any(each is True for each in args)
+    return func is TO and len(args) > 2 and any(each is True for each in args)
 
 
 MOVES = Move()
+
+
+class StandIn(Watch):
+    """A function that stands where torch has one of its own: what is told is told of torch's."""
+
+    def __init__(self, original: Any) -> None:
+        self._original, self._watch = original, WATCHED[original]
+        self.looks_before = self._watch.looks_before
+
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        return self._watch.before(recorder, self._original, args, kwargs)
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        self._watch.after(recorder, self._original, args, kwargs, before, result)
 
 
 class Copy(Watch):
@@ -247,10 +266,10 @@ def _table() -> dict[Any, Watch]:
     watch(SameType(), torch, "clone")
     watch(SHARES, Tensor, "detach")
     watch(SHARES, torch, "detach")
-    watch(MOVES, Tensor, "to cpu cuda xpu mtia ipu type pin_memory")
+    watch(MOVES, TensorBase, "to cpu cuda xpu mtia ipu type pin_memory")
     watch(OtherNumbers(), Tensor, "half float double bfloat16")
     watch(Copy(), Tensor, "copy_")
-    made[Tensor.data.__set__] = DataSwap()
+    made[TensorBase.data.__set__] = DataSwap()
     watch(Resize(), Tensor, "resize_ resize_as_")
     watch(Share(), Tensor, "share_memory_")
     watch(Address(), Tensor, "data_ptr")
