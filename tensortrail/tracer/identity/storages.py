@@ -119,10 +119,15 @@ class Storages:
                 return []
 
     def pair(self, source: Any, made: Any) -> tuple[Entry, Entry] | None:
-        """The storages of two plain tensors; None if one is not, or may not be asked as it is."""
-        kinds = type(made) in PLAIN and type(source) in PLAIN
-        if not kinds or _is_torch_function_mode_enabled():
+        """The storages of two plain tensors; None if one is not, or has none."""
+        if type(made) not in PLAIN or type(source) not in PLAIN:
             return None
+        if _is_torch_function_mode_enabled():
+            with DisableTorchFunction():
+                return self._pair(source, made)
+        return self._pair(source, made)
+
+    def _pair(self, source: torch.Tensor, made: torch.Tensor) -> tuple[Entry, Entry] | None:
         try:
             return self._of_plain(source), self._of_plain(made)
         except Exception as error:

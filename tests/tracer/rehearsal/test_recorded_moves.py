@@ -16,6 +16,8 @@ from tensortrail.rules.timeline import Did  # noqa: E402
 from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
 from tensortrail.tracer.recording import session  # noqa: E402
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
+from tensortrail.tracer.rehearsal.operations.simulation import Simulation  # noqa: E402
+from tensortrail.tracer.watching.watched_functions import MOVES as WATCH  # noqa: E402
 
 MOVES = (Did.MOVE, Did.ASKED, Did.COPY)
 Told = list[tuple[str, str, Any]]
@@ -91,3 +93,54 @@ def test_a_mode_of_the_program_sees_what_torch_calls_it(tmp_path: Path) -> None:
 
     _told(tmp_path, moves)
     assert names == ["to", "cuda"]
+
+
+def _there_and_back(tensor: Any) -> None:
+    tensor.to("cuda").cpu()
+    tensor.cuda().to("cpu")
+
+
+def test_plain_moves_take_the_short_way_of_recordings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = _told(tmp_path / "long", _there_and_back)
+
+    def unexpected(*args: Any) -> Any:
+        raise AssertionError(args)
+
+    monkeypatch.setattr(type(WATCH), "after", unexpected)
+    assert _told(tmp_path / "short", _there_and_back) == long
+    assert [did for did, _, _ in long] == ["move"] * 4
+
+
+def test_moves_are_no_other_call_to_a_rehearsal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[Any] = []
+    plain = Simulation.called
+
+    def seen(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
+        called.append(func.__name__)
+        return plain(self, func, args, kwargs)
+
+    monkeypatch.setattr(Simulation, "called", seen)
+    _told(tmp_path, lambda x: (x.to("cuda"), x.cuda(), x + x))
+    assert [name for name in called if name in ("to", "cuda", "add")] == ["add"]
+
+
+def test_storages_are_told_apart_under_a_mode_of_the_program(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    class Names(Unseeing):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    with Names():  # below the recording's: it is on while a move is told of
+        told = _told(tmp_path, lambda x: x.to("meta"), "")
+        seen_recorded, seen[:] = seen[:], []
+    assert told == [("move", "Tensor.to", {})]
+    assert seen_recorded.count("to") == 1
+    assert "untyped_storage" not in seen_recorded

@@ -116,6 +116,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             **dict.fromkeys(fourier.TRANSFORMS, fourier.transform),
             TO: self._to,
             CUDA: self._cuda,
+            Tensor.to: self._to,  # what stands there now: C++ finds it by name
+            Tensor.cuda: self._cuda,
             Tensor.cpu: self._cpu,
             Tensor.type: self._type,
             plain_data.__set__: self._set_data,
@@ -157,7 +159,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         return func(*args, **kwargs)
 
     def _to(self, func: Any, args: Any, kwargs: Any) -> Any:
-        return moved(self._simulation, func, args, kwargs)
+        return moved(self._simulation, TO, args, kwargs)
 
     def _cuda(self, func: Any, args: Any, kwargs: Any) -> Any:
         return to_cuda(self._simulation, args, kwargs)
