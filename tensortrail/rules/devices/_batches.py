@@ -48,7 +48,7 @@ def batches(module: Module) -> Iterator[Batch]:
         moves: dict[str, ast.Call] = {}
         for call in module.calls("to", "cuda", inside=scope):
             owner = receiver(call)
-            if isinstance(owner, ast.Name) and owner.id in names and _is_to_a_device(module, call):
+            if isinstance(owner, ast.Name) and owner.id in names and is_to_a_device(module, call):
                 moves.setdefault(owner.id, call)
         kept = [each for each in names if each in moves or not _is_bound_again(module, scope, each)]
         found = Batch(scope, kept, moves)
@@ -90,7 +90,7 @@ def names_bound(target: ast.expr) -> Sequence[str]:
     return [each.id for each in target.elts if isinstance(each, ast.Name) and each.id != "_"]
 
 
-def _is_to_a_device(module: Module, call: ast.Call) -> bool:
+def is_to_a_device(module: Module, call: ast.Call) -> bool:
     if called(call) == "cuda":
         return True
     device = said_device(module, call)
@@ -135,10 +135,10 @@ def _bound(assign: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
 class OnDevice:
     """Which expressions of a round lie on the device, as they are computed from moved parts."""
 
-    def __init__(self, module: Module, batch: Batch) -> None:
+    def __init__(self, module: Module, scope: ast.AST) -> None:
         self._module = module
         self._at: dict[str, list[tuple[tuple[int, int], bool]]] = {}
-        for assign in module.nodes(ast.Assign, batch.scope):
+        for assign in module.nodes(ast.Assign, scope):
             at = (assign.lineno, assign.col_offset)
             for name, value in _bound(assign):
                 self._at.setdefault(name, []).append((at, self.holds(value)))
@@ -159,15 +159,18 @@ class OnDevice:
             return self.holds(node.left) or self.holds(node.right)
         if isinstance(node, ast.Compare):
             return self.holds(node.left) or any(map(self.holds, node.comparators))
+        if isinstance(node, ast.DictComp):
+            return self.holds(node.value)
         return isinstance(node, ast.Call) and self._is_given(node)
 
     def _is_given(self, call: ast.Call) -> bool:
-        if called(call) in ("to", "cuda") and _is_to_a_device(self._module, call):
+        if called(call) in ("to", "cuda") and is_to_a_device(self._module, call):
             return True
         owner = receiver(call)
         if owner is not None and self.holds(owner):
             return called(call) not in (*_LEAVES, "to") or _is_cast(self._module, call)
-        return keeps_device(self._module, call) and any(map(self.holds, given(call)))
+        unpacked = [each.value for each in call.keywords if each.arg is None]
+        return keeps_device(self._module, call) and any(map(self.holds, given(call) + unpacked))
 
 
 def _is_cast(module: Module, call: ast.Call) -> bool:

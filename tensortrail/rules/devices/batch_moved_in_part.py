@@ -5,20 +5,16 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._batches import Batch, OnDevice, batches, keeps_device
+from tensortrail.rules.devices._batch_meetings import (
+    is_counted,
+    is_one_sample,
+    is_used_as_tensor,
+    meetings,
+)
+from tensortrail.rules.devices._batches import Batch, OnDevice, batches
+from tensortrail.rules.devices._batches_by_key import Member, members_left
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, given, receiver, root_of
-
-_OF_TENSORS = frozenset(
-    "view reshape size dim long float bool half int squeeze unsqueeze flatten view_as type_as "
-    "numel argmax sum mean max detach clone contiguous t expand permute transpose item "
-    "eq ne index_select gather".split()
-)
-_PAIRS = frozenset(
-    "eq ne sub add mul div gather index_add_ scatter_ scatter_add_ copy_ masked_fill where".split()
-)
-_COUNTS = frozenset("sum mean float double int long type".split())
-"""Methods of a comparison of tensors: of two numbers it is a bool and has none of them."""
+from tensortrail.rules.shared.objects import called, root_of
 
 
 class BatchMovedInPart(Rule):
@@ -27,7 +23,9 @@ class BatchMovedInPart(Rule):
     ## What it does
     Looks at names that a loop gets together, as in `for x, y in loader`, of which some are moved to
     a device in the loop and one is not. Reports an operation, a loss of torch or a module that
-    takes the part that was not moved together with what was computed from a moved one.
+    takes the part that was not moved together with what was computed from a moved one. The same of
+    a mapping that a comprehension moves, `{k: v.to(device) for k, v in batch.items()}`, and a
+    member that is taken out of it before, or of the mapping as it was.
 
     Parts of sequences of their own (`for x, y in zip(rows, others)`) are a note. Nothing is
     reported if the part is bound again in the loop, if the result was brought to the CPU
@@ -149,6 +147,50 @@ def accuracy(model, loader, device):
 """,
             lines=(6,),
         ),
+        Bad(
+            """\
+import torch.nn.functional as F
+
+def train(model, loader, device):
+    model.to(device)
+    for batch in loader:
+        labels = batch.pop("labels")
+        batch = {name: each.to(device) for name, each in batch.items()}
+        F.cross_entropy(model(**batch), labels).backward()
+""",
+            lines=(8,),
+            fixed="""\
+import torch.nn.functional as F
+
+def train(model, loader, device):
+    model.to(device)
+    for batch in loader:
+        labels = batch.pop("labels")
+        batch = {name: each.to(device) for name, each in batch.items()}
+        F.cross_entropy(model(**batch), labels.to(device)).backward()
+""",
+        ),
+        Bad(
+            """\
+def accuracy(net, loader):
+    net.cuda()
+    right = 0
+    for batch in loader:
+        moved = {name: batch[name].cuda() for name in ("ids", "mask")}
+        right += (net(moved["ids"], moved["mask"]).argmax(-1) == batch["labels"]).sum()
+    return right
+""",
+            lines=(6,),
+            fixed="""\
+def accuracy(net, loader):
+    net.cuda()
+    right = 0
+    for batch in loader:
+        moved = {name: batch[name].cuda() for name in ("ids", "mask")}
+        right += (net(moved["ids"], moved["mask"]).argmax(-1) == batch["labels"].cuda()).sum()
+    return right
+""",
+        ),
     )
     good = (
         Good(
@@ -160,6 +202,40 @@ def accuracy(model, dataset, device):
         best = model(x.unsqueeze(0).to(device)).argmax(1)
         right += (best == label).sum().item()
     return right
+"""
+        ),
+        Good(
+            """\
+import torch.nn.functional as F
+
+def train(model, loader, device):
+    model.to(device)
+    for batch in loader:
+        inputs = {name: each.to(device) for name, each in batch.items() if name != "labels"}
+        F.cross_entropy(model(**inputs), batch["labels"].to(device)).backward()
+"""
+        ),
+        Good(
+            """\
+import torch.nn.functional as F
+
+def evaluate(model, loader, device):
+    model.to(device)
+    for batch in loader:
+        inputs = {name: each.to(device) for name, each in batch.items()}
+        print(batch["name"], F.cross_entropy(model(**inputs).cpu(), batch["labels"]))
+"""
+        ),
+        Good(
+            """\
+import torch.nn.functional as F
+
+def evaluate(model, loader, device):
+    model.to(device)
+    for batch in loader:
+        batch["labels"] = batch["labels"].to(device)
+        inputs = {name: each.to(device) for name, each in batch.items()}
+        yield F.cross_entropy(model(**inputs), batch["labels"])
 """
         ),
         Good(
@@ -226,11 +302,31 @@ def train(model, loader):
         if in_tests(module) or any(module.calls("prepare")):
             return
         for batch in batches(module):
-            there = OnDevice(module, batch)
+            there = OnDevice(module, batch.scope)
             for name in batch.left:
                 meeting = _first_meeting(module, batch, there, name)
                 if meeting is not None:
                     yield self._reported(module, batch, name, meeting)
+        for member in members_left(module):
+            there = OnDevice(module, member.scope)
+            found = next(meetings(module, member.uses, there, True), None)
+            if found is not None:
+                yield self._of_mapping(module, member, *found)
+
+    def _of_mapping(
+        self, module: Module, member: Member, use: ast.expr, meeting: ast.expr
+    ) -> Finding:
+        moved = module.text(member.move)
+        how = moved[moved.rindex(f".{called(member.move)}(") :]
+        edit = module.replace(use, f"{module.text(use)}{how}")
+        return self.finding(
+            module,
+            meeting,
+            f"`{module.text(use)}` is not moved, and what it meets here was computed from the "
+            f"members that line {member.move.lineno} moves to a device",
+            trail=((member.move, "the members of the batch are moved"),),
+            fixes=(module.fix("move it too", Safety.UNSAFE, edit),),
+        )
 
     def _reported(self, module: Module, batch: Batch, name: str, meeting: ast.expr) -> Finding:
         moved, call = min(batch.moves.items(), key=lambda each: each[1].lineno)
@@ -247,105 +343,11 @@ def train(model, loader):
 
 def _first_meeting(module: Module, batch: Batch, there: OnDevice, name: str) -> ast.expr | None:
     uses = [each for each in module.nodes(ast.Name, batch.scope) if each.id == name]
-    is_tensor = any(_is_used_as_tensor(module, each) for each in uses) or (
-        not _is_one_sample(module, batch) and any(_is_counted(module, each) for each in uses)
+    is_tensor = any(is_used_as_tensor(module, each) for each in uses) or (
+        not is_one_sample(module, batch) and any(is_counted(module, each) for each in uses)
     )
-    for use in uses:
-        whole = _whole(module, use)
-        around = module.parent(whole)
-        if isinstance(around, ast.keyword):
-            around = module.parent(around)
-        if isinstance(around, ast.expr) and _meets(module, around, whole, there, is_tensor):
-            return around
-    return None
-
-
-def _is_used_as_tensor(module: Module, use: ast.Name) -> bool:
-    """`y.view(-1)`, `y.shape`, or `labels.append(y)` of what `torch.cat` takes."""
-    up = module.parent(use)
-    if isinstance(up, ast.Call) and called(up) == "append":
-        kept = receiver(up)
-        return any(
-            call.args and kept is not None and module.text(call.args[0]) == module.text(kept)
-            for call in module.calls("torch.cat", "torch.stack", inside=module.function_of(use))
-        )
-    if not isinstance(up, ast.Attribute):
-        return False
-    is_call = isinstance(module.parent(up), ast.Call)
-    return up.attr == "shape" or (is_call and up.attr in _OF_TENSORS)
-
-
-def _is_counted(module: Module, use: ast.Name) -> bool:
-    """`(best == y).sum()`: compared element by element."""
-    compared = module.parent(use)
-    counted = module.parent(compared) if isinstance(compared, ast.Compare) else None
-    return isinstance(counted, ast.Attribute) and counted.attr in _COUNTS
-
-
-def _is_one_sample(module: Module, batch: Batch) -> bool:
-    """`x[None]`, `x.unsqueeze(0)`: what the loop gets is no batch, and `y` may be a number."""
-    unsqueezed = any(
-        isinstance(each, ast.Constant) and each.value == 0
-        for call in module.calls("unsqueeze", inside=batch.scope)
-        for each in given(call)
-    )
-    return unsqueezed or any(
-        isinstance(each, ast.Constant) and each.value is None
-        for part in module.nodes(ast.Subscript, batch.scope)
-        for each in ast.walk(part.slice)
-    )
-
-
-def _whole(module: Module, use: ast.expr) -> ast.expr:
-    """`y.view(-1)[:n]` of `y`."""
-    node: ast.expr = use
-    while True:
-        up = module.parent(node)
-        called_on = isinstance(up, ast.Attribute) and up.attr in _OF_TENSORS - {"item", "size"}
-        taken = isinstance(up, ast.Call) and up.func is node
-        part = isinstance(up, ast.Subscript) and up.value is node
-        if not (called_on or taken or part) or not isinstance(up, ast.expr):
-            return node
-        node = up
-
-
-def _meets(
-    module: Module, around: ast.expr, odd: ast.expr, there: OnDevice, is_tensor: bool
-) -> bool:
-    if isinstance(around, ast.BinOp):
-        return is_tensor and there.holds(around.right if around.left is odd else around.left)
-    if isinstance(around, ast.Compare):
-        sides = [around.left, *around.comparators]
-        by_value = not isinstance(around.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn))
-        return is_tensor and by_value and any(there.holds(each) for each in sides if each != odd)
-    if not isinstance(around, ast.Call) or odd not in given(around):
-        return False
-    others = any(
-        there.holds(each) and not _comes_to(module, each, odd)
-        for each in given(around)
-        if each is not odd
-    )
-    owner = receiver(around)
-    if owner is not None and there.holds(owner):
-        return is_tensor and called(around) in _PAIRS
-    return others and (_is_loss(module, around) or (is_tensor and keeps_device(module, around)))
-
-
-def _comes_to(module: Module, node: ast.expr, odd: ast.expr) -> bool:
-    """`x.to(y.device)` beside `y`."""
-    return any(
-        each.attr == "device" and module.text(each.value) == module.text(odd)
-        for each in module.nodes(ast.Attribute, node)
-    )
-
-
-def _is_loss(module: Module, call: ast.Call) -> bool:
-    """It takes nothing but tensors."""
-    names = [module.qualified(call.func)]
-    if isinstance(call.func, (ast.Name, ast.Attribute)):
-        names += [module.qualified(each) for each in module.value_of(call.func).origins]
-    last = [each.rpartition(".")[2] for each in names if each.startswith("torch.nn.")]
-    return any(each.endswith(("Loss", "_loss", "cross_entropy", "_div")) for each in last)
+    found = next(meetings(module, uses, there, is_tensor), None)
+    return found[1] if found is not None else None
 
 
 def _fix(module: Module, name: str, moved: str, call: ast.Call) -> Fix | None:

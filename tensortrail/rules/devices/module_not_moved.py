@@ -3,12 +3,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import described, is_module, out_of_place, sets_up, unless
 from tensortrail.rules.devices._makers import FACTORIES, outermost
+from tensortrail.rules.devices._replaced_after_move import Replaced, replaced_after_move
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 
 
 class ModuleNotMoved(Rule):
@@ -16,7 +18,9 @@ class ModuleNotMoved(Rule):
 
     ## What it does
     Follows modules that a function or a script makes or loads, until they are called. Reports one
-    that nobody has moved, if what it is called with was moved, or lies where an argument does.
+    that nobody has moved, if what it is called with was moved, or lies where an argument does. So
+    is a new layer that is put into a model (`net.fc = nn.Linear(...)`) after the model was moved,
+    if nothing moves it before the model is called.
 
     ## Why is this bad?
     The parameters of a new module are on the default device, which is the CPU. With everything on
@@ -93,8 +97,111 @@ def main():
 """,
             lines=(15,),
         ),
+        Bad(
+            """\
+from torch import nn
+from torchvision import models
+
+
+def tuned(images, device):
+    net = models.resnet18()
+    net = net.to(device)
+    net.fc = nn.Linear(512, 10)
+    net.eval()
+    return net(images.to(device))
+""",
+            lines=(8,),
+            fixed="""\
+from torch import nn
+from torchvision import models
+
+
+def tuned(images, device):
+    net = models.resnet18()
+    net = net.to(device)
+    net.fc = nn.Linear(512, 10).to(device)
+    net.eval()
+    return net(images.to(device))
+""",
+        ),
+        Bad(
+            """\
+from torch import nn
+
+
+class Adapter(nn.Module):
+    def __init__(self, base, r):
+        super().__init__()
+        self.base = base
+        self.down = nn.Linear(base.in_features, r)
+        self.up = nn.Linear(r, base.out_features)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
+
+
+def adapted(model, x):
+    model.cuda()
+    for name, child in model.named_children():
+        if isinstance(child, nn.Linear):
+            setattr(model, name, Adapter(child, 8))
+    return model(x.cuda())
+""",
+            lines=(19,),
+            fixed="""\
+from torch import nn
+
+
+class Adapter(nn.Module):
+    def __init__(self, base, r):
+        super().__init__()
+        self.base = base
+        self.down = nn.Linear(base.in_features, r)
+        self.up = nn.Linear(r, base.out_features)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
+
+
+def adapted(model, x):
+    model.cuda()
+    for name, child in model.named_children():
+        if isinstance(child, nn.Linear):
+            setattr(model, name, Adapter(child, 8).cuda())
+    return model(x.cuda())
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+from torch import nn
+from torchvision import models
+
+
+def tuned(images, device):
+    net = models.resnet18().to(device)
+    net.fc = nn.Linear(512, 10)
+    net = net.to(device)
+    return net(images.to(device))
+"""
+        ),
+        Good(
+            """\
+from torch import nn
+from torchvision import models
+
+
+def tuned(images, device, prepare):
+    net = models.resnet18().to(device)
+    net.fc = nn.Sequential(nn.Dropout(0.5), nn.Linear(512, 10, device=device))
+    net.act = nn.ReLU()
+    other = models.resnet18().to(device)
+    other.fc = nn.Linear(512, 10)
+    other = prepare(other)
+    return net(images.to(device)), other(images.to(device))
+"""
+        ),
         Good(
             """\
 from torch import nn
@@ -185,6 +292,8 @@ def main(where):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
+        for each in replaced_after_move(module):
+            yield self._replaced(module, each)
         reported: set[ast.AST] = set()
         for function in outermost(module, _placed(module)):
             if sets_up(function):
@@ -203,6 +312,21 @@ def main(where):
                     reported.add(made)
                     yield self._reported(module, meeting, made, found[1])
 
+    def _replaced(self, module: Module, found: Replaced) -> Finding:
+        return self.finding(
+            module,
+            found.made,
+            f"this `{one_line(module, found.made.func)}` is put into `{found.model}` after line "
+            f"{found.moved.lineno} moved it: its parameters are on the default device when line "
+            f"{found.used.lineno} calls `{found.model}`",
+            trail=(
+                (found.moved, "the model is moved"),
+                (found.made, "made on the default device"),
+                (found.used, "called"),
+            ),
+            fixes=[_moved_too(module, found)],
+        )
+
     def _reported(self, module: Module, meeting: Meeting, made: ast.AST, there: Place) -> Finding:
         what = module.text(getattr(made, "func", made))
         line = getattr(meeting.node, "lineno", 0)
@@ -219,6 +343,15 @@ def main(where):
                 (meeting.node, f"called with a tensor {described(there)}"),
             ),
         )
+
+
+def _moved_too(module: Module, found: Replaced) -> Fix | None:
+    arguments = ", ".join(module.text(each) for each in found.moved.args)
+    if found.moved.keywords:
+        return None
+    attr = found.moved.func.attr if isinstance(found.moved.func, ast.Attribute) else "to"
+    edit = module.replace(found.made, f"{module.text(found.made)}.{attr}({arguments})")
+    return module.fix("move it as the model was moved", Safety.UNSAFE, edit)
 
 
 def _is_moved_by_another(module: Module, made: ast.AST, meeting: Meeting) -> bool:

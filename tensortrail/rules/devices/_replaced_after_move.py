@@ -1,0 +1,148 @@
+"""New layers that are put into a model after it was moved, and are not moved themselves."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.rules.devices._batches import is_to_a_device
+from tensortrail.rules.shared.objects import called, given, receiver, root_of
+from tensortrail.rules.view import Module
+from tensortrail.rules.words import Kind
+
+_WITH_PARAMETERS = (
+    "Linear", "Bilinear", "Conv", "Embedding", "Norm", "LSTM", "GRU", "RNN", "PReLU",
+    "MultiheadAttention", "Transformer",
+)  # fmt: skip
+_MOVES = frozenset({"to", "cuda", "to_empty", "prepare", "xpu", "npu"})
+_HARMLESS = frozenset(
+    "train eval parameters named_parameters requires_grad_ print len isinstance modules children "
+    "named_modules named_children zero_grad state_dict load_state_dict summary getattr hasattr "
+    "setattr numel list str repr type id apply register_forward_hook".split()
+)
+"""What does not move a model that it is given, or is asked of."""
+
+
+class Replaced(NamedTuple):
+    made: ast.Call
+    """The new layer."""
+    model: str
+    moved: ast.Call
+    used: ast.Call
+    """The call of the model."""
+
+
+def replaced_after_move(module: Module) -> Iterator[Replaced]:
+    for made, owner in _stored(module):
+        if not _is_new_on_default(module, made):
+            continue
+        model = module.text(owner)
+        moved = _moved_before(module, made, model)
+        used = _used_after(module, made, model) if moved is not None else None
+        if moved is not None and used is not None:
+            yield Replaced(made, model, moved, used)
+
+
+def _stored(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """`net.fc = nn.Linear(...)`, `net.head[2] = ...`, `setattr(net, name, ...)`: the new layer and
+    the model."""
+    for assign in module.nodes(ast.Assign):
+        target = assign.targets[0]
+        is_part = isinstance(target, (ast.Attribute, ast.Subscript))
+        owner = root_of(target) if is_part else None
+        if (
+            isinstance(owner, ast.Name)
+            and owner.id != "self"
+            and isinstance(assign.value, ast.Call)
+        ):
+            yield assign.value, owner
+    for call in module.calls("setattr"):
+        match call.args:
+            case [ast.Name() as owner, _, ast.Call() as made] if owner.id != "self":
+                yield made, owner
+
+
+def _is_new_on_default(module: Module, made: ast.Call) -> bool:
+    """It has parameters, and nothing in the expression says where they are."""
+    calls = [made, *module.nodes(ast.Call, made)]
+    if any(called(each) in _MOVES for each in calls):
+        return False
+    if any(each.arg is None or "device" in each.arg for call in calls for each in call.keywords):
+        return False
+    if any("device" in module.text(each) for each in module.contexts_of(made)):
+        return False
+    return any(_has_parameters(module, each) for each in calls)
+
+
+def _has_parameters(module: Module, call: ast.Call) -> bool:
+    owner, _, name = module.qualified(call.func).rpartition(".")
+    if owner.startswith("torch.nn"):
+        return any(each in name for each in _WITH_PARAMETERS)
+    if module.kind_of(call) is not Kind.MODULE:
+        return False
+    own = [each for each in module.nodes(ast.ClassDef) if each.name == name or each.name == owner]
+    return len(own) == 1 and _makes_layers(module, own[0])
+
+
+def _makes_layers(module: Module, cls: ast.ClassDef) -> bool:
+    """Its constructor makes layers, and asks nothing where they shall be."""
+    for each in cls.body:
+        if isinstance(each, ast.FunctionDef) and each.name == "__init__":
+            text = module.text(each)
+            if "device" in text or ".to(" in text or ".cuda(" in text or "_like(" in text:
+                return False
+            calls = module.nodes(ast.Call, each)
+            return any(
+                module.qualified(c.func).startswith("torch.nn.") and _has_parameters(module, c)
+                for c in calls
+            )
+    return False
+
+
+def _moved_before(module: Module, made: ast.Call, model: str) -> ast.Call | None:
+    """The move of the whole model, or of what the model was made from in that statement."""
+    for call in module.earlier(made, ast.Call):
+        statement = module.statement_of(call)
+        is_assign = isinstance(statement, ast.Assign) and statement.value is call
+        bound = is_assign and module.text(statement.targets[0]) == model  # type: ignore[attr-defined]
+        owner = receiver(call)
+        if called(call) in ("to", "cuda") and owner is not None and is_to_a_device(module, call):
+            if bound or module.text(owner) == model:
+                return call
+        elif bound:
+            return None
+    return None
+
+
+def _used_after(module: Module, made: ast.Call, model: str) -> ast.Call | None:
+    """The first call of the model, if nothing before it may have moved the model."""
+    for call in module.later(made, ast.Call):
+        if call is made:
+            continue
+        if isinstance(call.func, ast.Name) and call.func.id == model:
+            return call
+        if _calls_it(module, call, model):
+            return call
+        owner = receiver(call)
+        on = module.text(root_of(owner)) if owner is not None else ""
+        takes = any(module.text(each) == model for each in given(call))
+        if (on == model or takes) and called(call) not in _HARMLESS:
+            return None
+    return None
+
+
+def _calls_it(module: Module, call: ast.Call, model: str) -> bool:
+    """`train(model, loader)`, a function of the file that calls the model and does not move it."""
+    own = [each for each in module.nodes(ast.FunctionDef) if each.name == called(call)]
+    if len(own) != 1 or not isinstance(call.func, ast.Name):
+        return False
+    names = [each.arg for each in own[0].args.args]
+    taken = [n for n, each in zip(names, call.args, strict=False) if module.text(each) == model]
+    uses = [each for each in module.nodes(ast.Call, own[0]) if _is_name(each.func, taken)]
+    moved = [c for c in module.calls(*_MOVES, inside=own[0]) if _is_name(receiver(c), taken)]
+    return bool(uses) and not moved
+
+
+def _is_name(node: ast.expr | None, names: list[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
