@@ -35,11 +35,11 @@ Store: TypeAlias = tuple[FunctionNode, ast.Attribute]
 
 def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
     """What the class itself assigns to `self.name`; None if it assigns nothing."""
-    if name in file.tree.once(_registered, cls):
+    if name in file.tree.once(registered, cls):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")}), path=f"self.{name}")
     if name in file.tree.once(_lists_of_states, cls):
         return Held(What.BOX, each=Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")})))
-    stores = _lasting(file.tree, file.tree.once(_stores, cls).get(name, []))
+    stores = _lasting(file.tree, file.tree.once(stores_of_class, cls).get(name, []))
     passed = file.tree.once(_passed_to_register, cls).get(name, ()) if not stores else ()
     for function, value in passed:
         held = file.places(function).seen.get(value, UNKNOWN_HELD)
@@ -60,7 +60,7 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
         return UNKNOWN_HELD
     if not file.is_module(cls):
         return _without_arguments(found)
-    if name in file.tree.once(_moved_by_the_class, cls) or _is_set_outside(stores):
+    if name in file.tree.once(moved_by_the_class, cls) or _is_set_outside(stores):
         return Held(found.what, rank=found.rank)
     return _stays(found, name, stores[0][1])
 
@@ -144,7 +144,7 @@ def _passed_to_register(
     return found
 
 
-def _registered(tree: Tree, cls: ast.ClassDef) -> set[str]:
+def registered(tree: Tree, cls: ast.ClassDef) -> set[str]:
     found = set(_named_by(tree, cls, _IN_THE_MODULE))
     states = _named_by(tree, cls, _STATES)
     return found | {name for name, call in states.items() if not _is_list(call)}
@@ -172,7 +172,7 @@ def _is_list(state: ast.Call) -> bool:
     return any(isinstance(each, ast.List) for each in (*state.args[1:2], *given))
 
 
-def _stores(tree: Tree, cls: ast.ClassDef) -> dict[str, list[Store]]:
+def stores_of_class(tree: Tree, cls: ast.ClassDef) -> dict[str, list[Store]]:
     """Where the class assigns to attributes of `self`, by their name."""
     found: dict[str, list[Store]] = {}
     for node in tree.nodes(ast.Attribute, cls):
@@ -188,7 +188,7 @@ def _stores(tree: Tree, cls: ast.ClassDef) -> dict[str, list[Store]]:
 
 def class_kept(tree: Tree, cls: ast.ClassDef, name: str) -> ast.expr | None:
     """`Detect` of `self.detect = Detect(...)`, the only thing that the class keeps there."""
-    stores = tree.once(_stores, cls).get(name, [])
+    stores = tree.once(stores_of_class, cls).get(name, [])
     above = tree.parent(stores[0][1]) if len(stores) == 1 else None
     made = above.value if isinstance(above, (ast.Assign, ast.AnnAssign)) else None
     return made.func if isinstance(made, ast.Call) else None
@@ -240,7 +240,7 @@ def _annotated(cls: ast.ClassDef, name: str) -> Held | None:
     return None
 
 
-def _moved_by_the_class(tree: Tree, cls: ast.ClassDef) -> set[str]:
+def moved_by_the_class(tree: Tree, cls: ast.ClassDef) -> set[str]:
     """Names that an override of `to`, `_apply` and the like mentions."""
     found: set[str] = set()
     for statement in cls.body:

@@ -10,6 +10,7 @@ from functools import cached_property
 from tensortrail.analyzer.places.conditions import condition_of, is_about_devices, narrow
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.expressions import Expressions
+from tensortrail.analyzer.places.first_needed import keep_what_was_made
 from tensortrail.analyzer.places.joins import join, join_environments, without_locals
 from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors
 from tensortrail.analyzer.places.world import World
@@ -157,6 +158,8 @@ class Inference(Expressions):
         joined = join_environments(after_yes, after_no, condition)
         if joined is not None and after_yes is not None and after_no is not None:
             joined.conditions = env.conditions
+            if self.cls is not None:
+                keep_what_was_made(self.world.tree, self.cls, node, after_yes, joined)
         return joined
 
     def _named(self, test: ast.expr) -> ast.expr:
