@@ -33,7 +33,7 @@ class PlacesOfFile:
         self._early: dict[FunctionNode, bool] = {}
         """Functions that asked about one which was not through; whether they were run again."""
         self._attributes: dict[tuple[ast.ClassDef, str], Held] = {}
-        self._globals = Globals(self)
+        self._globals = Globals()
         self._asked_as_modules: frozenset[str] | None = None
         self.sets_default_device = any(
             name in module.source.data.decode("utf-8", "replace") for name in _SETS_DEFAULT
@@ -110,7 +110,7 @@ class PlacesOfFile:
         return self._module.qualified(node)
 
     def global_held(self, name: str) -> Held:
-        return self._globals.held(name)
+        return self._globals.held(self, name)
 
     def is_module(self, cls: ast.ClassDef) -> bool:
         facts = self._module.class_facts(cls)
