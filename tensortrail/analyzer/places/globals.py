@@ -16,8 +16,8 @@ _TOLD = (Where.DEVICE, Where.LITERAL)
 
 
 class Globals:
-    """Inferred when a function first asks for a name that is not its own. The file is passed to each
-    question and not kept: files are let go of without a collector."""
+    """Inferred when a function first asks for a name that is not its own. The file is passed to
+    each question and not kept: files are let go of without a collector."""
 
     def __init__(self) -> None:
         self._held: Beliefs[Held] | None = None
