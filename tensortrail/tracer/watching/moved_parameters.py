@@ -14,7 +14,7 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.module_tensors import Slot
+from tensortrail.tracer.identity.module_tensors import Part, Slot
 from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.watching.plain_moves import moved, note_pair
@@ -31,9 +31,9 @@ Move = Callable[[Any], Any]
 
 
 def _moves_plain_tensors(
-    recorder: Recorder, module: Module, slots: Sequence[Slot], move: Any
+    recorder: Recorder, modules: Sequence[Part], slots: Sequence[Slot], move: Any
 ) -> bool:
-    """Whether `module._apply(move)` does what torch's own does, to nothing but plain tensors."""
+    """Whether `_apply(move)` of the first module does what torch's own does, to plain tensors."""
     return (
         recorder.short_ways
         and recorder.of_thread.lower is None
@@ -43,7 +43,7 @@ def _moves_plain_tensors(
         and not torch.__future__.get_swap_module_params_on_conversion()
         and not torch.__future__.get_overwrite_module_params_on_conversion()
         and all(type(tensors[key]) in PLAIN for _, tensors, key in slots)
-        and all(_applies_as_torch(each) for each in module.modules())
+        and all(_applies_as_torch(each) for _, each in modules)
     )
 
 
@@ -52,11 +52,11 @@ def _applies_as_torch(module: Module) -> bool:
 
 
 def seen_by_hand(
-    recorder: Recorder, module: Module, slots: Sequence[Slot], move: Any
+    recorder: Recorder, modules: Sequence[Part], slots: Sequence[Slot], move: Any
 ) -> Move | None:
     """What `_apply` is to be given in place of the move, with the mode off; None where the mode
     has to see what happens."""
-    if not _moves_plain_tensors(recorder, module, slots, move):
+    if not _moves_plain_tensors(recorder, modules, slots, move):
         return None
     func, names = MOVERS[move.__qualname__]
     cells = zip(move.__code__.co_freevars, move.__closure__ or (), strict=True)
@@ -64,7 +64,7 @@ def seen_by_hand(
     if not known.keys() >= {*names}:
         return None
     given = tuple(known[name] for name in names)
-    buffers = {id(each) for part in module.modules() for each in part._buffers.values()}
+    buffers = {id(each) for _, part in modules for each in part._buffers.values()}
     site = recorder.site_here()
 
     def note(recorder: Recorder, tensor: Any, made: Any) -> None:

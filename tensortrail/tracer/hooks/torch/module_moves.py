@@ -18,7 +18,7 @@ from tensortrail.tracer.hooks.torch.plain_attributes import (
     lies_on,
     plain_devices,
 )
-from tensortrail.tracer.identity.module_tensors import Slot, owned, slots
+from tensortrail.tracer.identity.module_tensors import Part, Slot, owned, parts, slots_of
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.patching.mode_stack import stepped_aside
 from tensortrail.tracer.patching.patches import Around, Patches
@@ -39,11 +39,12 @@ def _applying(recorder: Recorder) -> Around:
         local = recorder.of_thread
         if local.inside_module:
             return original(module, *args, **kwargs)
-        found = recorder.guarded(_look, module) or []
+        modules: list[Part] = recorder.guarded(_look, module) or []
+        found = recorder.guarded(_slots, module, modules) or []
         before = recorder.guarded(_named, found) or []
         seen = None
         if len(args) == 1 and not kwargs:
-            seen = recorder.guarded(seen_by_hand, module, found, args[0])
+            seen = recorder.guarded(seen_by_hand, modules, found, args[0])
         local.inside_module += 1
         try:
             if seen is None:
@@ -58,8 +59,12 @@ def _applying(recorder: Recorder) -> Around:
     return around
 
 
-def _look(recorder: Recorder, module: Module) -> list[Slot]:
-    return list(slots(module, recorder.models.of(module)))
+def _look(recorder: Recorder, module: Module) -> list[Part]:
+    return parts(module)
+
+
+def _slots(recorder: Recorder, module: Module, modules: Sequence[Part]) -> list[Slot]:
+    return list(slots_of(modules, recorder.models.of(module)))
 
 
 def _named(recorder: Recorder, found: Sequence[Slot]) -> list[Entry]:

@@ -10,6 +10,7 @@ from torch.nn import Module
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.assigned_lines import assigned_at
+from tensortrail.tracer.identity.module_tensors import parts
 from tensortrail.tracer.identity.storages import PLAIN, Entry
 
 MOST = 50
@@ -53,7 +54,7 @@ def lies_on(device: str, wanted: str) -> bool:
 
 
 def _plain(recorder: Recorder, module: Module) -> Iterator[tuple[str, Entry, Module]]:
-    for path, each in module.named_modules():
+    for path, each in parts(module):
         for key, value in vars(each).items():
             if type(value) in PLAIN:
                 entry = recorder.storages.entry(value)

@@ -15,7 +15,7 @@ from tensortrail.tracer.events.recorder import MayStop, Recorder
 from tensortrail.tracer.hooks.shared.replaced_weights import Held
 from tensortrail.tracer.hooks.shared.safe_loads import runs_only_torch, with_modes_aside
 from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
-from tensortrail.tracer.identity.module_tensors import owned
+from tensortrail.tracer.identity.module_tensors import owned, parts, slots_of
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.loads import Load
 from tensortrail.tracer.noticing.written_checkpoints import writing
@@ -217,14 +217,16 @@ def _entries(recorder: Recorder, module: Module) -> dict[str, Entry]:
 
 def _loaded(recorder: Recorder, module: Module, result: Any, given: Any) -> None:
     """`assign=True` puts other tensors in. What no state dict has is as it was before."""
-    recorder.name_module(module)
+    modules = parts(module)
+    root = recorder.models.of(module)
+    recorder.name_tensors((name, held[key]) for name, held, key in slots_of(modules, root))
     values = given if isinstance(given, Mapping) else {}
     missing = set(getattr(result, "missing_keys", ()))
     for name, entry in (_entries(recorder, module) if missing else {}).items():
         if name in missing and entry.device == "meta":
             facts = {"said": "not in the state dict that was loaded", "missing": name}
             recorder.note(Did.HOOK, entry, op="Module.load_state_dict", facts=facts)
-    for prefix, each in module.named_modules():
+    for prefix, each in modules:
         for tensors in (each._parameters, each._buffers):
             for name, tensor in tensors.items():
                 key = f"{prefix}.{name}" if prefix else name
