@@ -143,6 +143,9 @@ class Module(Protocol):
         """Somewhere in the package an attribute of that name may get another value than False or
         None, on whatever object."""
 
+    def is_property_in_project(self, name: str) -> bool:
+        """Some class of the package has a property of that name, which is not called."""
+
     def is_of_project(self, call: ast.Call) -> bool:
         """What is called is a function or class of the project, by its name: no method."""
 

@@ -216,3 +216,24 @@ def test_the_text_that_is_judged_counts_and_not_the_one_on_the_disk(package: Pat
         module = PythonModule(str(path), data, open_project())
         call = next(each for each in module.nodes(ast.Call) if "table" in ast.unparse(each.func))
         assert module.passed_in_project(call, "device") == count
+
+
+@pytest.mark.parametrize(
+    ("above", "is_property"),
+    [
+        ("@property", True),
+        ("@functools.cached_property", True),
+        ("@property  # of all", True),
+        ("@torch.no_grad()", False),
+        ("# a property", False),
+    ],
+)
+def test_a_property_of_another_file_is_known(package: Path, above: str, is_property: bool) -> None:
+    (package / "other.py").write_text(
+        f"class A:\n    {above}\n    def state_dict(self):\n        ...\n"
+    )
+    path = package / "saver.py"
+    path.write_text("import torch\n\ndef save(a):\n    torch.save(a.state_dict, 'a.pt')\n")
+    rules = [all_rules()["SHD430"]()]
+    found = judge(str(path), path.read_bytes(), rules, open_project()).findings
+    assert bool(found) is not is_property

@@ -111,6 +111,14 @@ class Customs:
             self._set[key] = any(name in text and given.search(text) for text in texts)
         return self._set[key]
 
+    def is_property(self, folder: Path, name: str) -> bool:
+        """A class in a file below the folder has a property of that name."""
+        key = folder, f"property {name}"
+        if key not in self._set:
+            texts = self._texts_of(folder).values()
+            self._set[key] = any(has_property(text, name) for text in texts)
+        return self._set[key]
+
     def namesakes(self, folder: Path, name: str) -> Sequence[Namesake]:
         """Functions and methods of that name in the files below the folder."""
         key = folder, name
@@ -145,6 +153,12 @@ def gives_value(attribute: str) -> re.Pattern[bytes]:
     assigned = rb"\.%s\b\s*(?::[^=\n]+)?[-+|&^*]?=(?!=)(?!\s*(?:False|None)\b)" % name
     unpacked = rb"\.%s\b\s*,[^=\n]*=(?!=)|,\s*\w+\.%s\b\s*=(?!=)" % (name, name)
     return re.compile(rb"%s|%s|['\"]%s['\"]" % (assigned, unpacked, name))
+
+
+def has_property(text: bytes, name: str) -> bool:
+    """The text defines a property of that name."""
+    below = rb"@(?:\w+\.)?(?:cached_)?property[^\n]*\n\s*def[ \t]+%s\(" % re.escape(name).encode()
+    return b"property" in text and re.search(below, text) is not None
 
 
 def _add(

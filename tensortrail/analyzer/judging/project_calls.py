@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import cast
 
-from tensortrail.analyzer.facts.customs import gives_value, namesakes_in, passed_in
+from tensortrail.analyzer.facts.customs import gives_value, has_property, namesakes_in, passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.uses import is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
@@ -55,6 +55,15 @@ class AsksForProjectCalls:
         if not inside or file.root is None:  # no package: the file is all there is
             return False
         return file.project.customs.is_set(file.root / package, attribute)
+
+    def is_property_in_project(self, name: str) -> bool:
+        file = cast("ProjectFile", self)
+        if has_property(file.source.data, name):
+            return True
+        package, inside, _ = file.name.partition(".")
+        if not inside or file.root is None:  # no package: the file is all there is
+            return False
+        return file.project.customs.is_property(file.root / package, name)
 
     @cached_property
     def _passed_here(self) -> Counter[tuple[bytes, bytes]]:

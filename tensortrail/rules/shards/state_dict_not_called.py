@@ -127,6 +127,8 @@ class Checkpoint:
                 continue
             if _is_of_another_class(module, node.value):
                 continue
+            if module.is_property_in_project(_METHOD):
+                continue
             edit = module.insert_after(node, "()")
             yield self.finding(
                 module,
