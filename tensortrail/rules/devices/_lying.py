@@ -137,6 +137,8 @@ def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
     place = found[0]
     if not place.given:
         return place if len(held.places) == 1 else None
+    if any(each.given == place.given for each in held.places if each is not place):
+        return None  # under this very condition it may lie elsewhere too
     left_out = {f"{name} is None" for name in optional_arguments(function)}
     return place if place.given in left_out or is_choice(place.given, function) else None
 

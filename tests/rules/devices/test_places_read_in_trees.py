@@ -214,3 +214,30 @@ def test_tensors_of_another_library(library: str, expected: Severity | None) -> 
         return inputs["rows"].cuda(0).numpy().sum()
     """
     assert severity("DEV503", source) is expected
+
+
+@pytest.mark.parametrize(("helper", "expected"), [("cuda", None), ("same", Severity.WARNING)])
+def test_a_helper_that_moves_where_there_is_a_gpu(helper: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    def cuda(x):
+        if torch.cuda.is_available():
+            return x.to(torch.device("cuda"))
+        return x
+
+    def same(x):
+        return x
+
+    class Sampler(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.mean = nn.Linear(n, n)
+
+        def forward(self, x, noise=None):
+            mean = self.mean(x)
+            noise = {helper}(torch.randn(*mean.shape)) if noise is None else noise
+            return mean + noise
+    """
+    assert severity("DEV521", source) is expected
