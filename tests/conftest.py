@@ -8,6 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+MANY = 20
+_MODULES = [0]
+"""How many were imported when what stays was last set aside."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -27,10 +31,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What the tests have imported stays to the end. Collections of garbage, which many of them
-    ask for, need not look at it each time."""
+    _set_aside_what_stays()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _set_aside_what_was_imported() -> None:
+    if len(sys.modules) >= _MODULES[-1] + MANY:
+        _set_aside_what_stays()
+
+
+def _set_aside_what_stays() -> None:
+    """What the tests have imported stays to the end. Collections of garbage and searches for
+    modules, which many of them ask for, need not look at it each time."""
     gc.collect()
     gc.freeze()
+    _MODULES.append(len(sys.modules))
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
@@ -147,9 +147,8 @@ class Patches:
     def _take_over(self) -> None:
         """Wrap what modules took by `from ... import`."""
         sought, self._sought = self._sought, {}
-        for module in list(sys.modules.values()) if sought else ():
-            namespace = getattr(module, "__dict__", None)
-            for key, value in list(namespace.items()) if isinstance(namespace, dict) else ():
+        for module, namespace in _namespaces_with(sought) if sought else ():
+            for key, value in list(namespace.items()):
                 # One function may be wrapped more than once.
                 while (found := sought.get(id(value))) is not None and found[0] is value:
                     _, owner, wrapped, always = found
@@ -215,14 +214,16 @@ class Patches:
         """Modules imported meanwhile took wrappers by `from ... import`."""
         originals = self._originals
         ours = {id(each.ours) for each in self._all if id(each.ours) in originals}
-        for namespace in _namespaces():
+        for _, namespace in _namespaces_with(ours):
             for key, value in list(namespace.items()):
                 if id(value) in ours:
                     namespace[key] = originals[id(value)]
 
 
-def _namespaces() -> Iterator[dict[str, Any]]:
+def _namespaces_with(sought: Collection[int]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The modules that have one of these objects, by `id`, under a name, each with its names."""
+    wanted = frozenset(sought)
     for module in list(sys.modules.values()):
         namespace = getattr(module, "__dict__", None)
-        if isinstance(namespace, dict):
-            yield namespace
+        if isinstance(namespace, dict) and not wanted.isdisjoint(map(id, namespace.values())):
+            yield module, namespace
