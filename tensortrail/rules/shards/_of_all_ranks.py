@@ -24,6 +24,7 @@ _CHECKPOINTS = (
     "torch.distributed.checkpoint.load",
     "torch.distributed.checkpoint.async_save",
 )
+_OF_ENGINES = ("save_checkpoint", "load_checkpoint", "save_16bit_model", "save_fp16_model")
 _FSDP = "FullyShardedDataParallel"
 _RANK = re.compile(
     r"\b(?:(?:self|args|cfg|config|dist|torch\.distributed|\w+)\.)*"
@@ -44,6 +45,7 @@ def made_by_all(module: Module) -> Iterator[ast.Call]:
                 yield call
     yield from module.calls(*_CHECKPOINTS)
     yield from (each for each in module.calls(*_OF_ACCELERATORS) if is_of_accelerator(module, each))
+    yield from (each for each in module.calls(*_OF_ENGINES) if _is_of_engine(module, each))
     for call in module.calls("state_dict"):
         owner = receiver(call)
         if owner is not None and _is_sharded(module, owner):
@@ -72,6 +74,27 @@ def is_of_accelerator(module: Module, call: ast.Call) -> bool:
     owner = receiver(call)
     named = module.value_of(owner).cls if owner is not None else ""
     return named.rpartition(".")[2] == "Accelerator"
+
+
+def _is_of_engine(module: Module, call: ast.Call) -> bool:
+    """Of what `deepspeed.initialize` gave, or of what goes back and steps by itself, as an engine
+    of DeepSpeed does and nothing else that saves checkpoints."""
+    owner = receiver(call)
+    return owner is not None and module.text(owner) in module.once(_engines, module.top)
+
+
+def _engines(module: Module, _: ast.AST) -> set[str]:
+    backward, stepped = (
+        {module.text(owner) for call in module.calls(name) if (owner := receiver(call))}
+        for name in ("backward", "step")
+    )
+    targets = (
+        assign.targets[0]
+        for call in module.calls("deepspeed.initialize")
+        if isinstance(assign := module.parent(call), ast.Assign)
+    )
+    first = (each.elts[0] for each in targets if isinstance(each, ast.Tuple) and each.elts)
+    return (backward & stepped) | {module.text(each) for each in first}
 
 
 def mentions_sharding(module: Module) -> bool:

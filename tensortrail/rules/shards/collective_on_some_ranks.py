@@ -23,7 +23,8 @@ class CollectiveOnSomeRanks(Rule):
     ## What it does
     Flags collectives of `torch.distributed` (`all_reduce`, `barrier`, `broadcast`, `all_gather` and
     the like), saving and loading of distributed checkpoints, and `save_state`, `gather`, `reduce`
-    and `wait_for_everyone` of an Accelerator, under a condition about the rank (`if rank == 0:`,
+    and `wait_for_everyone` of an Accelerator, `save_checkpoint` and `load_checkpoint` of an engine
+    of DeepSpeed, under a condition about the rank (`if rank == 0:`,
     `if accelerator.is_main_process:`), or behind a `return` of the other ranks. The same holds for
     `state_dict()` of a model that the function has wrapped in FSDP. Nothing is reported where the
     other branch makes the same call, where the condition occurs with the opposite answer too (one
@@ -41,6 +42,7 @@ class CollectiveOnSomeRanks(Rule):
 
     ## References
     - pytorch documentation, `torch.distributed`: collective functions
+    - deepspeedai/DeepSpeed documentation: all processes call `save_checkpoint`, not rank 0 alone
     - huggingface/accelerate documentation: `save_state` is called on every process
     """
 
@@ -49,7 +51,8 @@ class CollectiveOnSomeRanks(Rule):
     severity = Severity.ERROR
     confidence = Confidence.MEDIUM
     notes = False
-    triggers = (("distributed", "rank"), ("distributed", "is_main"), ("ccelerat", "process"))
+    triggers = (("distributed", "rank"), ("distributed", "is_main"), ("ccelerat", "process"),
+                ("save_checkpoint", "rank"), ("save_checkpoint", "is_main"))  # fmt: skip
 
     bad = (
         Bad(
@@ -95,6 +98,21 @@ def train(model, path):
         torch.save(model.state_dict(), path)
 """,
             lines=(9,),
+        ),
+        Bad(
+            """\
+import deepspeed
+import torch.distributed as dist
+
+def train(model, loader, config, folder):
+    engine, *_ = deepspeed.initialize(model=model, config=config)
+    for step, batch in enumerate(loader):
+        engine.backward(engine(batch))
+        engine.step()
+        if step % 100 == 0 and dist.get_rank() == 0:
+            engine.save_checkpoint(folder, tag=str(step))
+""",
+            lines=(10,),
         ),
     )
     good = (
@@ -179,6 +197,17 @@ def keep(accelerator: Accelerator, model, folder):
     weights = accelerator.get_state_dict(model)
     if accelerator.is_main_process:
         accelerator.unwrap_model(model).save_pretrained(folder, state_dict=weights)
+"""
+        ),
+        Good(
+            """\
+import torch.distributed as dist
+
+def train(model, optimizer, saver, loss, folder):
+    loss.backward()
+    optimizer.step()
+    if dist.get_rank() == 0:
+        saver.save_checkpoint(folder)
 """
         ),
     )
