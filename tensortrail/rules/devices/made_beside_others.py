@@ -22,7 +22,7 @@ from tensortrail.rules.devices._company import (
     whose_size,
 )
 from tensortrail.rules.devices._customs import is_explained
-from tensortrail.rules.devices._device_aware import answers_elsewhere
+from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module
 from tensortrail.rules.devices._lying import described, goes_along, sets_up
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.places import Where
@@ -66,7 +66,8 @@ class MadeBesideOthers(Rule):
     takes it together with the one whose dtype it has, or other factories are given none either,
     and nothing says that callers pass tensors of a GPU; where it is returned and holds nothing
     that was computed from such a tensor; and in what prepares data (a data set, a collator),
-    exports or converts.
+    exports or converts. Outside of modules it is a note unless another factory of the function is
+    given a device.
 
     Nothing is reported for a tensor without a dimension or one that is an index, is moved or is
     copied later, where a condition about devices or types leads to the factory, and while an
@@ -223,6 +224,8 @@ def _is_sure(module: Module, function: FunctionNode, call: ast.Call, why: Eviden
         return len(why.others) >= (1 if placed else _ENOUGH)
     if why.others:
         return True
+    if not is_in_module(module, call):
+        return False  # only the callers of the function know where the one tensor is
     if why.beside is None and not why.is_typed and not is_filled(module, function, call):
         return False
     return _follows(module, function, why.model) or (

@@ -3,14 +3,16 @@ that it works on the CPU."""
 
 from __future__ import annotations
 
+import ast
 import textwrap
 
 import pytest
 
 from tensortrail.analyzer.judging.judge import judge
-from tensortrail.analyzer.judging.module import open_project
+from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import all_rules
+from tensortrail.rules.devices._beforehand import is_beforehand
 
 PADDED = """
 import torch
@@ -19,6 +21,7 @@ class Rows{bases}:
     def padded(self, ids: torch.Tensor, n):
         return torch.cat([ids, torch.zeros(n, dtype=ids.dtype)])
 """
+PADDED_IN_MODULE = PADDED.format(bases="(torch.nn.Module)")
 PLAIN_PADDED = """
 import torch
 
@@ -52,13 +55,14 @@ def findings(code: str, source: str, path: str = "package/model.py") -> tuple[Fi
     return judge(path, text, [all_rules()[code]()], open_project()).findings
 
 
-def test_a_tensor_made_beside_another_is_a_warning() -> None:
-    assert severity("DEV532", PLAIN_PADDED) is Severity.WARNING
+def test_a_tensor_made_beside_another_is_a_warning_in_a_module() -> None:
+    assert severity("DEV532", PADDED_IN_MODULE) is Severity.WARNING
+    assert severity("DEV532", PLAIN_PADDED) is Severity.NOTE
 
 
 @pytest.mark.parametrize("path", ["package/export_onnx.py", "tools/profile.py"])
 def test_it_is_a_note_where_the_file_is_for_the_cpu(path: str) -> None:
-    assert severity("DEV532", PLAIN_PADDED, path) is Severity.NOTE
+    assert severity("DEV532", PADDED_IN_MODULE, path) is Severity.NOTE
 
 
 @pytest.mark.parametrize("base", ["Dataset", "SequenceFeatureExtractor", "Collator"])
@@ -259,11 +263,12 @@ def read(rows, names=None):
     first = rows[:, 0] * 2
     return first{moved}.numpy()
 
-def padded(ids: torch.Tensor, n):
-    return torch.cat([ids, torch.zeros(n, dtype=ids.dtype)])
+class Rows(torch.nn.Module):
+    def padded(self, ids: torch.Tensor, n):
+        return torch.cat([ids, torch.zeros(n, dtype=ids.dtype)])
 
-def prepared(ids: torch.Tensor, n):
-    return {taken}, padded(ids, n)
+    def prepared(self, ids: torch.Tensor, n):
+        return {taken}, self.padded(ids, n)
 """
 
 
@@ -289,18 +294,19 @@ def test_numpy_in_another_function_is_one_too(moved: str, taken: str, expected: 
     ],
 )
 def test_a_file_whose_device_is_the_cpu(said: str, expected: Severity) -> None:
-    source = PLAIN_PADDED.replace("import torch\n", f"import torch\n\ndevice = {said}\n")
+    source = PADDED_IN_MODULE.replace("import torch\n", f"import torch\n\ndevice = {said}\n")
     assert severity("DEV532", source) is expected
 
 
 @pytest.mark.parametrize(
     ("path", "more", "expected"),
     [
-        ("package/data/rows.py", "", Severity.NOTE),
-        ("package/data/rows.py", "    print(ids.device)\n", Severity.WARNING),
-        ("package/datasets.py", "", Severity.WARNING),
+        ("package/data/rows.py", "", True),
+        ("package/data/rows.py", "    print(ids.device)\n", False),
+        ("package/datasets.py", "", False),
     ],
 )
-def test_a_folder_for_data(path: str, more: str, expected: Severity) -> None:
+def test_a_folder_for_data(path: str, more: str, expected: bool) -> None:
     source = PLAIN_PADDED.replace("    return", f"{more}    return")
-    assert severity("DEV532", source, path) is expected
+    module = PythonModule(path, source.encode(), open_project())
+    assert is_beforehand(module, module.nodes(ast.FunctionDef)[0]) is expected

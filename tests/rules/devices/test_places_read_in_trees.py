@@ -198,8 +198,9 @@ def test_a_collator_with_more_to_its_name_prepares_data() -> None:
     import torch
 
     class DataCollator{more}:
-        def padded(self, rows: torch.Tensor, n):
-            return torch.cat((rows, torch.zeros(len(rows), n, dtype=rows.dtype)), dim=1)
+        def padded(self, rows: torch.Tensor, n, device):
+            ones = torch.ones(len(rows), n, device=device)
+            return torch.cat((rows, ones, torch.zeros(len(rows), n, dtype=rows.dtype)), dim=1)
     """
     assert severity("DEV532", source.format(more="WithPadding")) is Severity.NOTE
     assert severity("DEV532", source.format(more="s")) is Severity.WARNING
