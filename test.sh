@@ -6,6 +6,7 @@ echo "Installing the tested set into .venv (a few minutes the first time)"
 python3 -m venv .venv
 # What is imported is compiled once, not all that is installed, and not anew in each program of a test.
 unset PYTHONDONTWRITEBYTECODE
+.venv/bin/pip install -qq --disable-pip-version-check --upgrade pip  # that of old Pythons takes half as long again
 .venv/bin/pip install -qq --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 echo "Checking style and types"
 .venv/bin/ruff check .
