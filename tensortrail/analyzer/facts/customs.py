@@ -45,7 +45,7 @@ class Customs:
         self._passed_in: dict[tuple[Path, str], Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
         self._defaults: dict[Path, tuple[str, int] | None] = {}
-        self._set: dict[tuple[Path, str], bool] = {}
+        self._written: dict[tuple[Path, re.Pattern[bytes]], bool] = {}
         self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
 
     def forget(self, path: str) -> None:
@@ -57,7 +57,7 @@ class Customs:
             self._passed_in.pop((folder, path), None)
             self._calls.clear()
             self._defaults.clear()
-            self._set.clear()
+            self._written.clear()
             self._namesakes.clear()
             if folder in self._passed:
                 self._passed[folder].subtract(Counter(passed_in(before)))
@@ -101,23 +101,13 @@ class Customs:
                     break
         return self._defaults[folder]
 
-    def is_set(self, folder: Path, attribute: str) -> bool:
-        """A file below the folder gives an attribute of that name, of whatever object, another
-        value than False or None; a string of the name counts, as `setattr` takes one."""
-        key = folder, attribute
-        if key not in self._set:
-            given, name = gives_value(attribute), attribute.encode()
-            texts = self._texts_of(folder).values()
-            self._set[key] = any(name in text and given.search(text) for text in texts)
-        return self._set[key]
-
-    def is_property(self, folder: Path, name: str) -> bool:
-        """A class in a file below the folder has a property of that name."""
-        key = folder, f"property {name}"
-        if key not in self._set:
-            texts = self._texts_of(folder).values()
-            self._set[key] = any(has_property(text, name) for text in texts)
-        return self._set[key]
+    def is_written(self, folder: Path, word: str, how: re.Pattern[bytes]) -> bool:
+        """A file below the folder has the word in a place that the pattern tells."""
+        key = folder, how
+        if key not in self._written:
+            raw, texts = word.encode(), self._texts_of(folder).values()
+            self._written[key] = any(raw in text and how.search(text) for text in texts)
+        return self._written[key]
 
     def namesakes(self, folder: Path, name: str) -> Sequence[Namesake]:
         """Functions and methods of that name in the files below the folder."""
@@ -155,10 +145,11 @@ def gives_value(attribute: str) -> re.Pattern[bytes]:
     return re.compile(rb"%s|%s|['\"]%s['\"]" % (assigned, unpacked, name))
 
 
-def has_property(text: bytes, name: str) -> bool:
-    """The text defines a property of that name."""
-    below = rb"@(?:\w+\.)?(?:cached_)?property[^\n]*\n\s*def[ \t]+%s\(" % re.escape(name).encode()
-    return b"property" in text and re.search(below, text) is not None
+def makes_property(name: str) -> re.Pattern[bytes]:
+    """What in a text defines a property of that name."""
+    return re.compile(
+        rb"@(?:\w+\.)?(?:cached_)?property[^\n]*\n\s*def[ \t]+%s\(" % re.escape(name).encode()
+    )
 
 
 def _add(

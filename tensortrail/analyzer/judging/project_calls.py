@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import cast
 
-from tensortrail.analyzer.facts.customs import gives_value, has_property, namesakes_in, passed_in
+from tensortrail.analyzer.facts.customs import gives_value, makes_property, namesakes_in, passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.uses import is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
@@ -24,13 +26,12 @@ class AsksForProjectCalls:
     def passed_in_project(self, call: ast.Call, keyword: str) -> int:
         file = cast("ProjectFile", self)
         first, _, name = file.qualified(call.func).rpartition(".")
-        package, inside, _ = file.name.partition(".")
         if first.partition(".")[0] == "torch" or not name:
             return 0
-        if not inside or file.root is None:  # no package: the file is all there is
-            return self._passed_here[name.encode(), keyword.encode()]
-        key = name.encode(), keyword.encode()
-        customs, folder = file.project.customs, file.root / package
+        key, folder = (name.encode(), keyword.encode()), _package(file)
+        if folder is None:
+            return self._passed_here[key]
+        customs = file.project.customs
         passed = customs.passed(folder, name, keyword)
         if not passed:
             return 0
@@ -39,31 +40,27 @@ class AsksForProjectCalls:
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         file = cast("ProjectFile", self)
-        package, inside, _ = file.name.partition(".")
-        if not inside or file.root is None:  # no package: the places know of the file itself
+        folder = _package(file)
+        if folder is None:  # the places know of the file itself
             return None
-        found = file.project.customs.gpu_made_default(file.root / package)
+        found = file.project.customs.gpu_made_default(folder)
         if found is not None:
             file.needs.add(found[0])
         return found
 
     def is_set_in_project(self, attribute: str) -> bool:
-        file = cast("ProjectFile", self)
-        if gives_value(attribute).search(file.source.data):
-            return True
-        package, inside, _ = file.name.partition(".")
-        if not inside or file.root is None:  # no package: the file is all there is
-            return False
-        return file.project.customs.is_set(file.root / package, attribute)
+        return self._is_written(attribute, gives_value(attribute))
 
     def is_property_in_project(self, name: str) -> bool:
+        return self._is_written(name, makes_property(name))
+
+    def _is_written(self, word: str, how: re.Pattern[bytes]) -> bool:
+        """This file, or another of the package, has the word in such a place."""
         file = cast("ProjectFile", self)
-        if has_property(file.source.data, name):
+        if how.search(file.source.data):
             return True
-        package, inside, _ = file.name.partition(".")
-        if not inside or file.root is None:  # no package: the file is all there is
-            return False
-        return file.project.customs.is_property(file.root / package, name)
+        folder = _package(file)
+        return folder is not None and file.project.customs.is_written(folder, word, how)
 
     @cached_property
     def _passed_here(self) -> Counter[tuple[bytes, bytes]]:
@@ -77,8 +74,8 @@ class AsksForProjectCalls:
         file = cast("ProjectFile", self)
         above = [node, *file.tree.ancestors(node)]
         around = [each for each in above if isinstance(each, _NAMED)]
-        package, inside, _ = file.name.partition(".")
-        if not around or around[-1].decorator_list or not inside or file.root is None:
+        folder = _package(file)
+        if not around or around[-1].decorator_list or folder is None:
             return True
         if any(isinstance(each, ast.arguments) for each in above):
             return True  # a default, which the import works out
@@ -86,7 +83,7 @@ class AsksForProjectCalls:
         start, end = file.source.span(outer)
         if is_named(text[:start], outer.name) or is_named(text[end:], outer.name):
             return True
-        found = file.project.uses.named_in(file.root / package, outer.name, file.path)
+        found = file.project.uses.named_in(folder, outer.name, file.path)
         if found:
             file.needs.add(found)
         return found is not None
@@ -98,10 +95,10 @@ class AsksForProjectCalls:
             return ()
         customs = file.project.customs
         own = customs.calls_in_file(file.path, file.source.data, dotted)
-        package, inside, _ = file.name.partition(".")
-        if not inside or file.root is None:  # no package: the file is all there is
+        folder = _package(file)
+        if folder is None:
             return own if "." not in file.local_name(dotted) else ()
-        found = customs.calls(file.root / package, dotted)
+        found = customs.calls(folder, dotted)
         file.needs.update(each.path for each in found)
         others = [each for each in found if each.path != file.path]
         return [*own, *others] if found else ()
@@ -110,32 +107,41 @@ class AsksForProjectCalls:
         file = cast("ProjectFile", self)
         func = call.func
         name = getattr(func, "attr", getattr(func, "id", ""))
-        package, inside, _ = file.name.partition(".")
-        if not name or _is_of_a_library(file, func, package):
+        if not name or _is_of_a_library(file, func):
             return ()
-        if not inside or file.root is None:  # no package: the file is all there is
+        folder = _package(file)
+        if folder is None:
             return list(namesakes_in(file.path, file.source.data, name))
-        found = file.project.customs.namesakes(file.root / package, name)
+        found = file.project.customs.namesakes(folder, name)
         file.needs.update(each.path for each in found)
         return found
 
     def same_moves_in_project(self, statement: ast.stmt) -> Sequence[GuardedStatement]:
         file = cast("ProjectFile", self)
-        package, inside, _ = file.name.partition(".")
-        if not inside or file.root is None:  # no package: the file is all there is
+        folder = _package(file)
+        if folder is None:
             return ()
         key = as_key(file.source.text(*file.source.span(statement)))
-        found = file.project.customs.moves(file.root / package, key)
+        found = file.project.customs.moves(folder, key)
         others = [each for each in found if each.path != file.path]
         file.needs.update(each.path for each in others)
         return others
 
 
-def _is_of_a_library(file: ProjectFile, func: ast.expr, package: str) -> bool:
+def _package(file: ProjectFile) -> Path | None:
+    """The folder of the package that the file is in; without one the file is all there is."""
+    package, inside, _ = file.name.partition(".")
+    return file.root / package if inside and file.root is not None else None
+
+
+def _is_of_a_library(file: ProjectFile, func: ast.expr) -> bool:
     """It begins with a name that is imported from elsewhere, or with `super()`."""
     while isinstance(func, (ast.Attribute, ast.Subscript)):
         func = func.value
     if not isinstance(func, ast.Name):
         return isinstance(func, ast.Call)
     imported = file.names.imported.get(func.id)
-    return imported is not None and imported.partition(".")[0] not in ("", package)
+    return imported is not None and imported.partition(".")[0] not in (
+        "",
+        file.name.partition(".")[0],
+    )
