@@ -27,14 +27,17 @@ def members_left(module: Module) -> Iterator[Member]:
         move = comprehension.value
         if not (isinstance(move, ast.Call) and called(move) in ("to", "cuda")):
             continue
-        batch, scope = _batch(comprehension), _scope(module, comprehension)
+        batch = _batch(comprehension)
+        scope = _scope(module, comprehension, batch)
         statement = module.statement_of(comprehension)
         if not batch or scope is None or not is_to_a_device(module, move):
             continue
         if not isinstance(statement, ast.Assign) or statement.value is not comprehension:
             continue
         again = module.text(statement.targets[0]) == batch
-        if _is_set(module, scope, batch) != int(again):
+        if _has_member_bound(module, scope, batch):
+            continue
+        if _times_bound(module, scope, batch) != int(again):
             continue
         names = _names_before(module, scope, batch, statement)
         yield from (Member(scope, uses, move) for uses in names)
@@ -62,9 +65,8 @@ def _batch(comprehension: ast.DictComp) -> str:
     return ""
 
 
-def _scope(module: Module, comprehension: ast.DictComp) -> ast.AST | None:
+def _scope(module: Module, comprehension: ast.DictComp, batch: str) -> ast.AST | None:
     """The loop that gets the batch, or the function that is given it."""
-    batch = _batch(comprehension)
     for each in module.ancestors(comprehension):
         if isinstance(each, ast.For):
             target = without_counter(each)
@@ -75,20 +77,21 @@ def _scope(module: Module, comprehension: ast.DictComp) -> ast.AST | None:
     return None
 
 
-def _is_set(module: Module, scope: ast.AST, batch: str) -> int:
-    """How often the batch, or a member of it, is bound in the scope."""
-    loop = without_counter(scope) if isinstance(scope, ast.For) else None
-    names = [
-        each
-        for each in module.nodes(ast.Name, scope)
-        if each.id == batch and isinstance(each.ctx, ast.Store) and each is not loop
-    ]
-    members = [
-        each
+def _has_member_bound(module: Module, scope: ast.AST, batch: str) -> bool:
+    """`batch["labels"] = ...`."""
+    return any(
+        isinstance(each.ctx, ast.Store) and _is_name(each.value, batch)
         for each in module.nodes(ast.Subscript, scope)
-        if isinstance(each.ctx, ast.Store) and _is_name(each.value, batch)
-    ]
-    return len(names) + 2 * len(members)
+    )
+
+
+def _times_bound(module: Module, scope: ast.AST, batch: str) -> int:
+    """How often the scope binds the batch itself, apart from the loop that gets it."""
+    loop = without_counter(scope) if isinstance(scope, ast.For) else None
+    return sum(
+        each.id == batch and isinstance(each.ctx, ast.Store) and each is not loop
+        for each in module.nodes(ast.Name, scope)
+    )
 
 
 def _names_before(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.devices._batches import is_to_a_device
+from tensortrail.rules.shared.functions import called_here, matched
 from tensortrail.rules.shared.objects import called, given, receiver, root_of
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
@@ -134,13 +135,12 @@ def _used_after(module: Module, made: ast.Call, model: str) -> ast.Call | None:
 
 def _calls_it(module: Module, call: ast.Call, model: str) -> bool:
     """`train(model, loader)`, a function of the file that calls the model and does not move it."""
-    own = [each for each in module.nodes(ast.FunctionDef) if each.name == called(call)]
-    if len(own) != 1 or not isinstance(call.func, ast.Name):
+    callee = called_here(module, call) if isinstance(call.func, ast.Name) else None
+    if callee is None:
         return False
-    names = [each.arg for each in own[0].args.args]
-    taken = [n for n, each in zip(names, call.args, strict=False) if module.text(each) == model]
-    uses = [each for each in module.nodes(ast.Call, own[0]) if _is_name(each.func, taken)]
-    moved = [c for c in module.calls(*_MOVES, inside=own[0]) if _is_name(receiver(c), taken)]
+    taken = [name for name, each in matched(callee, call) if module.text(each) == model]
+    uses = [each for each in module.nodes(ast.Call, callee) if _is_name(each.func, taken)]
+    moved = [c for c in module.calls(*_MOVES, inside=callee) if _is_name(receiver(c), taken)]
     return bool(uses) and not moved
 
 
