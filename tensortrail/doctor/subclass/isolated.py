@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from multiprocessing import Pipe
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
 import torch
@@ -39,28 +40,17 @@ def each_survived(
 
 
 def _in_a_child(jobs: Sequence[Callable[[], R]]) -> tuple[list[R], str]:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    ours, theirs = Pipe(duplex=False)
-    child = os.fork()
-    if not child:
-        try:
-            faulthandler.disable()
-            gc.freeze()  # what the parent left behind may wait for threads that are not there
-            os.dup2(2, 1)  # what the class prints is no part of what we print
-            sys.stdout = sys.stderr
-            torch.set_num_threads(1)  # threads of the parent are not there any more
-            for job in jobs:
-                theirs.send(job())
-        finally:
-            os._exit(0)
+    fork = get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
+    child = fork.Process(target=_work, args=(jobs, theirs))
+    child.start()
     theirs.close()
     results: list[R] = []
     fate = ""
     try:
         while len(results) < len(jobs):
             if not ours.poll(PATIENCE):
-                os.kill(child, signal.SIGKILL)
+                child.kill()
                 fate = f"does not come back within {PATIENCE:.0f} s"
                 break
             results.append(ours.recv())
@@ -68,11 +58,24 @@ def _in_a_child(jobs: Sequence[Callable[[], R]]) -> tuple[list[R], str]:
         pass
     finally:
         ours.close()
-        status = os.waitpid(child, 0)[1]
-    return results, fate or _fate(status)
+        child.join()
+    return results, fate or _fate(child.exitcode or 0)
 
 
-def _fate(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return f"kills the process ({signal.Signals(os.WTERMSIG(status)).name})"
+def _work(jobs: Sequence[Callable[[], R]], answers: Connection) -> None:
+    try:
+        faulthandler.disable()
+        gc.freeze()  # what the parent left behind may wait for threads that are not there
+        os.dup2(2, 1)  # what the class prints is no part of what we print
+        sys.stdout = sys.stderr
+        torch.set_num_threads(1)  # threads of the parent are not there any more
+        for job in jobs:
+            answers.send(job())
+    finally:
+        os._exit(0)
+
+
+def _fate(code: int) -> str:
+    if code < 0:
+        return f"kills the process ({signal.Signals(-code).name})"
     return "ends the process"

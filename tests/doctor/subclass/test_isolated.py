@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
 
 pytest.importorskip("torch")
+
+import torch
 
 from tensortrail.doctor.subclass import isolated
 
@@ -45,6 +49,17 @@ def test_one_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated, "PATIENCE", 0.3)
     rows = isolated.each_survived([job("late"), job("b")], lambda number, fate: fate, True)
     assert rows == ["does not come back within 0 s", "b"]
+
+
+def test_a_tensor_is_shared_in_the_child_where_the_parent_has_shared_one() -> None:
+    def shared() -> list[float]:
+        sent = io.BytesIO()
+        ForkingPickler(sent).dump(torch.ones(2))
+        values: list[float] = ForkingPickler.loads(sent.getvalue()).tolist()
+        return values
+
+    assert shared() == [1.0, 1.0]
+    assert isolated.each_survived([shared], lambda _, fate: [], True) == [[1.0, 1.0]]
 
 
 def test_without_a_child_they_run_here() -> None:
