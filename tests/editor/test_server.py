@@ -17,8 +17,6 @@ from tensortrail.cli.server import requested
 from tensortrail.editor.answers import made
 from tests.editor.client import Client, applied
 
-pytestmark = pytest.mark.xdist_group("server")  # what they share is made once
-
 RISKY = "def f(t):\n    '𝄞'; return t.weight.device == 'meta'\n"
 MENDED = RISKY.replace(".device", ".device.type")
 UNUSED = "x = 1  # tensortrail: ignore[DEV501]\n"

@@ -14,8 +14,6 @@ from tensortrail.testing import paraphrases
 from tensortrail.testing.paraphrases import REWRITES
 from tensortrail.testing.surviving import Outcome, outcomes
 
-pytestmark = pytest.mark.xdist_group("paraphrases")  # what they share is made once
-
 HOLES = json.loads((Path(__file__).parent / "paraphrase_holes.json").read_text(encoding="utf-8"))
 """By rewrite: the bad examples ("CODE:number") that lose their finding, and the reason."""
 ENOUGH = 0.9

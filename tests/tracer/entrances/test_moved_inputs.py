@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 from tests.tracer.entrances.test_rehearsed_tests import ran
 
-pytestmark = [pytest.mark.xdist_group("moved inputs"), pytest.mark.complete]
+pytestmark = pytest.mark.complete
 
 NET = """\
 import torch

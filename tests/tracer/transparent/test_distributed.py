@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.xdist_group("ranks")  # what they share is made once
 
 BEFORE = """
 import hashlib, os, sys
