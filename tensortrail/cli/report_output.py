@@ -30,28 +30,37 @@ def run_path(run: str) -> str:
     return below if not os.path.exists(run) and os.path.exists(below) else run
 
 
-def chosen(select: str) -> list[Rule]:
-    """The rules of these codes; ConfigError if there is none of a code."""
+def codes_in(select: str) -> frozenset[str] | None:
+    """These codes; None for the default ones. ConfigError if there is no rule of a code."""
     from tensortrail.cli.selection import selected
-    from tensortrail.rules import all_rules
 
-    codes = selected(
+    return selected(
         Config(select=tuple(part.strip() for part in select.split(",") if part.strip()))
     )
+
+
+def chosen(select: str) -> list[Rule]:
+    """The rules of these codes that may say something of a run, or of what it saved."""
+    from tensortrail.analyzer.choosing.rule_index import listed
+
+    codes = codes_in(select)
     return [
-        rule()
-        for code, rule in all_rules().items()
-        if (rule.default if codes is None else code in codes)
+        each.load()()
+        for each in listed().values()
+        if (each.watches_runs or each.examines_checkpoints)
+        and (each.default if codes is None else each.code in codes)
     ]
 
 
 def report_of(findings: Sequence[Finding], problems: Iterable[str]) -> Report:
+    from tensortrail.analyzer.choosing.rule_index import listed
     from tensortrail.findings import Report
-    from tensortrail.rules import all_rules
 
+    rules = listed()
+    known = {each.code for each in findings} & rules.keys()
     return Report(
         findings=tuple(findings),
-        rules={code: rule.info() for code, rule in all_rules().items()},
+        rules={code: rules[code].load().info() for code in known},
         files_checked=len({each.site.file for each in findings}),
         problems=tuple(problems),
         root=os.getcwd(),

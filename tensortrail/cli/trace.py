@@ -6,9 +6,10 @@ import argparse
 import atexit
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from tensortrail.cli.collector import collector_waits
 from tensortrail.cli.console import fail, say
 from tensortrail.cli.ending import Ending
 from tensortrail.cli.exit_codes import FAILED, FOUND
@@ -92,7 +93,8 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
 
     name, *arguments = program
     try:
-        loaded, running = _begun(options, program)
+        with collector_waits():
+            loaded, running = _begun(options, program)
     except Refused as refused:
         fail(*map(str, refused.args))
         return FAILED
@@ -112,21 +114,26 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     return 0
 
 
+def _judge() -> Callable[[str], Mapping[str, Any]]:
+    from tensortrail.doctor.checkpoint.after_save import judged
+
+    return judged
+
+
 class Refused(Exception):
     """What was asked cannot be recorded; with the advice, if there is some."""
 
 
 def _begun(options: argparse.Namespace, program: list[str]) -> tuple[Program, Session]:
-    from tensortrail.cli.report_output import chosen
+    from tensortrail.cli.report_output import codes_in
     from tensortrail.config import ConfigError
-    from tensortrail.doctor.checkpoint.after_save import judged
     from tensortrail.tracer.entrances import script as programs
     from tensortrail.tracer.events.focus import FocusError, parse_focus, parse_size, parse_steps
     from tensortrail.tracer.recording import session
     from tensortrail.tracer.rehearsal.devices.spec import SpecError, parse_spec
 
     try:
-        chosen(options.select)
+        codes_in(options.select)
         focus = parse_focus(options.focus)
         limit = parse_size(options.max_size)
         steps = parse_steps(options.ops)
@@ -140,7 +147,7 @@ def _begun(options: argparse.Namespace, program: list[str]) -> tuple[Program, Se
             steps=steps,
             rehearse=spec,
             guard=options.guard,
-            verify=judged if options.verify_saves else None,
+            verify=_judge() if options.verify_saves else None,
             audit=options.audit,
         )
     except (ConfigError, FocusError, SpecError, programs.NoProgram) as error:

@@ -51,6 +51,8 @@ def test_it_says_what_the_rules_say(folder: Path) -> None:
         each = listed()[code]
         assert each.load() is rule
         assert (each.default, each.reads_code) == (rule.default, rule.reads_code())
+        of_runs = (rule.watches_runs(), rule.examines_checkpoints())
+        assert (each.watches_runs, each.examines_checkpoints) == of_runs
         written = json.loads(json.dumps(listed_as(rule).filter.to_data()))
         assert Filter.from_data(written).to_data() == each.filter.to_data()
 

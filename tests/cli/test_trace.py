@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tensortrail.cli.report_output import chosen
+from tensortrail.rules import all_rules
 from tests import warm
 from tests.parts import first_of
 
@@ -74,6 +76,27 @@ def test_a_script_behaves_as_without(tmp_path: Path, source: str) -> None:
     program = ["script.py", "-m", "--quiet", "-x"]
     plain = outcome([sys.executable, *program], tmp_path)
     assert traced(tmp_path, *program, options=("--quiet",)) == plain
+
+
+RULES = "print([each for each in sys.modules if each.startswith('tensortrail.rules.devices.')])"
+
+
+def test_rules_are_imported_when_the_program_is_through(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(f"import gc, sys\n{RULES}\nprint(gc.isenabled())")
+    command = [sys.executable, "-m", "tensortrail", "trace", "script.py"]
+    code, out, err = outcome(command, tmp_path)
+    assert (code, out) == (0, "[]\nTrue\n")
+    assert "no findings" in err
+
+
+def test_rules_that_only_read_code_have_no_part_in_a_run() -> None:
+    of_runs = {
+        code
+        for code, rule in all_rules().items()
+        if rule.default and (rule.watches_runs() or rule.examines_checkpoints())
+    }
+    assert {each.code for each in chosen("")} == of_runs
+    assert {each.code for each in chosen("OFF101,DEV503")} == {"OFF101"}
 
 
 def test_a_module_and_a_folder_behave_as_without(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ class Listed(NamedTuple):
     default: bool
     reads_code: bool
     watches_runs: bool
+    examines_checkpoints: bool
     filter: Filter
 
     def load(self) -> type[Rule]:
@@ -65,6 +66,7 @@ def listed_as(rule: type[Rule]) -> Listed:
         rule.default,
         rule.reads_code(),
         rule.watches_runs(),
+        rule.examines_checkpoints(),
         filter_of(rule),
     )
 

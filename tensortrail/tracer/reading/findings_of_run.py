@@ -51,7 +51,7 @@ def findings_of_rank(timeline: RunTimeline, rules: Sequence[Rule]) -> Judged:
     alone = [_dressed(each, timeline) for each in without_explained(found, rules)]
     unique = {(each.code, each.site, each.message): each for each in alone}
     ordered = sorted(unique.values(), key=lambda each: each.sort_key)
-    return Judged(tuple(with_their_roots(ordered, timeline)), tuple(problems))
+    return Judged(tuple(with_their_roots(ordered, timeline, rules)), tuple(problems))
 
 
 def _dressed(finding: Finding, timeline: RunTimeline) -> Finding:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.rules import all_rules
+from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.shared.lines import place
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.reading.timeline import RunTimeline
@@ -21,27 +21,36 @@ def is_consequence(finding: Finding) -> bool:
     return rule is not None and rule.consequence
 
 
-def with_their_roots(found: Sequence[Finding], timeline: RunTimeline) -> list[Finding]:
-    """A finding that follows from another one refers to it, and leaves the change to it."""
-    causes = [each for each in found if _is_cause(each)]
-    told = [each for each in found if not _is_said_by(each, causes, timeline)]
-    return [_referring(each, causes, timeline) if is_consequence(each) else each for each in told]
+def with_their_roots(
+    found: Sequence[Finding], timeline: RunTimeline, rules: Sequence[Rule]
+) -> list[Finding]:
+    """A finding of these rules that follows from another one refers to it, and leaves the change
+    to it."""
+    consequences = {rule.code for rule in rules if rule.consequence}
+    explains = {rule.code: rule.explains for rule in rules}
+    causes = [each for each in found if _is_loud(each) and each.code not in consequences]
+    told = [each for each in found if not _is_said_by(each, causes, timeline, explains)]
+    return [
+        _referring(each, causes, timeline) if each.code in consequences else each for each in told
+    ]
 
 
-def _is_said_by(finding: Finding, causes: Sequence[Finding], timeline: RunTimeline) -> bool:
+def _is_said_by(
+    finding: Finding,
+    causes: Sequence[Finding],
+    timeline: RunTimeline,
+    explains: Mapping[str, Sequence[str]],
+) -> bool:
     """Whether a note about the same values adds nothing to a finding that explains its rule."""
     if finding.severity is not Severity.NOTE:
         return False
-    rules = all_rules()
-    known = (each for each in causes if each.code in rules)
-    more = [each for each in known if finding.code in rules[each.code].explains]
+    more = [each for each in causes if finding.code in explains.get(each.code, ())]
     kin = _kin(finding, timeline)
     return any(not kin.isdisjoint(each.storages) for each in more)
 
 
-def _is_cause(finding: Finding) -> bool:
-    silent = finding.severity is Severity.NOTE or finding.code.startswith(RAISES_NOTHING)
-    return not silent and not is_consequence(finding)
+def _is_loud(finding: Finding) -> bool:
+    return finding.severity is not Severity.NOTE and not finding.code.startswith(RAISES_NOTHING)
 
 
 def _referring(finding: Finding, causes: Sequence[Finding], timeline: RunTimeline) -> Finding:
