@@ -96,7 +96,7 @@ def test_rules_that_only_read_code_have_no_part_in_a_run() -> None:
         if rule.default and (rule.watches_runs() or rule.examines_checkpoints())
     }
     assert {each.code for each in chosen("")} == of_runs
-    assert {each.code for each in chosen("OFF101,DEV503")} == {"OFF101"}
+    assert {each.code for each in chosen("OFF101,DEV521")} == {"OFF101"}
 
 
 def test_a_module_and_a_folder_behave_as_without(tmp_path: Path) -> None:
