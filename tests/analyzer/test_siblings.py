@@ -47,7 +47,7 @@ def test_a_result_that_is_used_is_no_sibling_of_one_that_is_dropped(tmp_path: Pa
 def test_very_large_files_are_not_looked_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.judging.siblings._LARGEST", len(OTHERS))
+    monkeypatch.setattr("tensortrail.analyzer.judging.sibling_search._LARGEST", len(OTHERS))
     (tmp_path / "one.py").write_text(DROPPED)
     (tmp_path / "other.py").write_text(OTHERS)
     (tmp_path / "large.py").write_text(OTHERS + "x = 1\n")

@@ -71,11 +71,11 @@ def test_a_cache_that_comes_with_its_files_is_not_believed(attacked: Attacked) -
     """An archive brings contents, sizes and times: enough to make a finding look known."""
     path = attacked.write("a.py", SAME_SIZE)
     attacked.check(".", cache=True)
-    fingerprint, entries = json.loads(STORED.read_bytes().partition(b"\n")[2])
+    fingerprint, entries, seen = json.loads(STORED.read_bytes().partition(b"\n")[2])
     path.write_text(BAD)
     status = path.stat()
     entries["a.py"] = [status.st_size, status.st_mtime_ns, 0]
-    stored = json.dumps([fingerprint, entries]).encode()
+    stored = json.dumps([fingerprint, entries, seen]).encode()
     STORED.write_bytes(b"%08x\n%b" % (crc32(stored), stored))
     assert attacked.check(".", cache=True).found("a.py") == ["DEV501"]
 
@@ -135,10 +135,26 @@ def test_a_made_up_cache_with_a_good_checksum(attacked: Attacked, stored: bytes)
 @pytest.mark.parametrize("instead", [None, 0, "", [], {}, [{}], [None], {"bad1.py": 1}])
 def test_a_made_up_entry(attacked: Attacked, part: int, instead: object) -> None:
     expected = project_of_several(attacked)
-    fingerprint, entries = json.loads(STORED.read_bytes().partition(b"\n")[2])
+    fingerprint, entries, seen = json.loads(STORED.read_bytes().partition(b"\n")[2])
     entries["bad0.py"][part] = instead
-    stored = json.dumps([fingerprint, entries]).encode()
+    stored = json.dumps([fingerprint, entries, seen]).encode()
     STORED.write_bytes(b"%08x\n%b" % (crc32(stored), stored))
+    assert findings_in(attacked)[0] == expected
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [0, "", {}, [1], [None, None], {"bad1.py": 1}, {"bad1.py": [{"file": 1, "line": ""}]}],
+)
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_made_up_places_of_shapes(attacked: Attacked, part: int, instead: object) -> None:
+    expected = project_of_several(attacked)
+    fingerprint, entries, seen = json.loads(STORED.read_bytes().partition(b"\n")[2])
+    listing, shapes = seen
+    seen = [instead, [listing, instead], [listing, dict.fromkeys(shapes, instead)]][part]
+    stored = json.dumps([fingerprint, entries, seen]).encode()
+    STORED.write_bytes(b"%08x\n%b" % (crc32(stored), stored))
+    assert shapes
     assert findings_in(attacked)[0] == expected
 
 

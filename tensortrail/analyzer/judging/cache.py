@@ -43,6 +43,10 @@ class Cache:
         self._begun = time.time_ns()
         self._stamps: dict[str, Stamp | None] = {}
         self._entries: dict[str, Any] = {}
+        self._new: set[str] = set()
+        self.seen: Any = None
+        """What else was learned of all files; it holds for the unchanged ones."""
+        self._sees = False
         self._changed = False
         if self._folder is not None:
             self._read(os.path.join(self._folder, FILE))
@@ -76,9 +80,23 @@ class Cache:
         if result.findings or stamps:
             found = _as_data(result.findings)
             entry += [result.path, result.digest, found, stamps]
-        if self._entries.get(self._key(result.path)) != entry:
+        before = self._entries.get(self._key(result.path))
+        if not isinstance(before, list) or before[:3] != stamp:
+            self._new.add(result.path)
+        if before != entry:
             self._entries[self._key(result.path)] = entry
             self._changed = True
+
+    def unchanged(self, path: str) -> bool:
+        """Whether the file is as it was at the last check."""
+        entry = self._entries.get(self._key(path))
+        return isinstance(entry, list) and entry[:3] == self._stamp(path) and path not in self._new
+
+    def see(self, seen: Any) -> None:
+        """Keep this until a file changes, or until something else is seen."""
+        if self.seen != seen:
+            self._changed = True
+        self.seen, self._sees = seen, True
 
     def save(self) -> None:
         """Write atomically; a cache that cannot be written is none, and no error."""
@@ -86,7 +104,8 @@ class Cache:
             return
         places = {key: os.path.join(self._root, key) for key in self._entries}
         kept = {key: self._entries[key] for key in places if os.path.exists(places[key])}
-        stored = json.dumps([self._fingerprint, kept], separators=(",", ":")).encode()
+        seen = self.seen if self._sees or not self._new else None
+        stored = json.dumps([self._fingerprint, kept, seen], separators=(",", ":")).encode()
         try:
             _prepare(self._folder)
             replace(os.path.join(self._folder, FILE), b"%08x\n%b" % (crc32(stored), stored))
@@ -98,14 +117,17 @@ class Cache:
             checksum, _, stored = read(file, _LARGEST).partition(b"\n")
             if checksum != b"%08x" % crc32(stored):
                 raise ValueError("the checksum differs")
-            fingerprint, entries = json.loads(stored)
+            made_by, *learned = json.loads(stored)
+            if made_by != self._fingerprint:
+                return
+            entries, self.seen = learned
         except FileNotFoundError:
             return
         except (OSError, ValueError, TypeError, RecursionError):
             self.problem = f"{file}: the cache was damaged; every file is judged anew"
             self._changed = True
             return
-        if fingerprint == self._fingerprint and isinstance(entries, dict):
+        if isinstance(entries, dict):
             self._entries = entries
 
     def _key(self, path: str) -> str:

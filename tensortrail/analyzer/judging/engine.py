@@ -28,11 +28,14 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
     cache = Cache(request.cache_dir, request.root, _fingerprint(request))
     texts = Texts()
     results = _results(request, files, cache, progress, texts)
-    cache.save()
-    problems = [*found.problems, *filter(None, [cache.problem])]
     new, known = _split(request, [each for result in results for each in result.findings])
+    try:
+        told = _with_siblings(request, new, found.files, texts, cache)
+    finally:
+        cache.save()
+    problems = [*found.problems, *filter(None, [cache.problem])]
     return CheckResult(
-        _with_siblings(request, new, found.files, texts),
+        told,
         tuple(known),
         tuple(files),
         tuple(dict.fromkeys(problems)),
@@ -127,14 +130,23 @@ def _results(
 
 
 def _with_siblings(
-    request: CheckRequest, findings: Sequence[Finding], files: Sequence[str], texts: Texts
+    request: CheckRequest,
+    findings: Sequence[Finding],
+    files: Sequence[str],
+    texts: Texts,
+    cache: Cache,
 ) -> tuple[Finding, ...]:
-    if findings and request.siblings:
-        from tensortrail.analyzer.judging.siblings import with_siblings
+    if not findings or not request.siblings:
+        return tuple(findings)
+    from tensortrail.analyzer.judging.shapes_seen import ShapesSeen
+    from tensortrail.analyzer.judging.sibling_search import SiblingSearch
+    from tensortrail.analyzer.judging.siblings import with_siblings
 
-        with collection.put_off():
-            return tuple(with_siblings(findings, files, texts))
-    return tuple(findings)
+    seen = ShapesSeen(cache, files)
+    with collection.put_off():
+        told = with_siblings(findings, SiblingSearch(files, texts, seen))
+    seen.save()
+    return tuple(told)
 
 
 def _split(
