@@ -7,11 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
+from tensortrail.analyzer.places.by_name import (
+    goes_past_the_module,
+    may_be_registered,
+    stored_by_name,
+)
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.joins import join
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
+from tensortrail.rules.set_by_name import is_one_of_many
 from tensortrail.rules.view import FunctionNode
 
 SETTING_UP = frozenset({"__init__", "__post_init__", "setup", "build", "post_init"})
@@ -29,8 +35,9 @@ class ClassFile(Protocol):
     def is_module(self, cls: ast.ClassDef) -> bool: ...
 
 
-Store: TypeAlias = tuple[FunctionNode, ast.Attribute]
-"""Where the class assigns to an attribute of `self`."""
+Store: TypeAlias = tuple[FunctionNode, ast.expr]
+"""Where the class assigns to an attribute of `self`: the attribute, or the value of one that is set
+by name."""
 
 
 def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
@@ -40,6 +47,8 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
     if name in file.tree.once(_lists_of_states, cls):
         return Held(What.BOX, each=Held(What.TENSOR, frozenset({Place(Where.SELF, "buffer")})))
     stores = _lasting(file.tree, file.tree.once(stores_of_class, cls).get(name, []))
+    if is_one_of_many(name) and file.tree.once(may_be_registered, cls):
+        return None
     passed = file.tree.once(_passed_to_register, cls).get(name, ()) if not stores else ()
     for function, value in passed:
         held = file.places(function).seen.get(value, UNKNOWN_HELD)
@@ -54,7 +63,8 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
             found = found or held
             continue
         if _is_kept_by_the_module(held):
-            return _kept(file, cls, held, name)
+            past = goes_past_the_module(file.tree, target)
+            return UNKNOWN_HELD if past else _kept(file, cls, held, name)
         found = held if found is None else join(found, held)
     if found is None or found.what is What.NONE:
         return UNKNOWN_HELD
@@ -183,6 +193,8 @@ def stores_of_class(tree: Tree, cls: ast.ClassDef) -> dict[str, list[Store]]:
         function = tree.outermost_function_of(node)
         if function is not None:
             found.setdefault(node.attr, []).append((function, node))
+    for name, function, value in stored_by_name(tree, cls):
+        found.setdefault(name, []).append((function, value))
     return found
 
 
@@ -203,7 +215,7 @@ def _lasting(tree: Tree, stores: Sequence[Store]) -> list[Store]:
     return [each for each in telling if last[_block_of(tree, each[1])] is each[1]]
 
 
-def _block_of(tree: Tree, target: ast.Attribute) -> tuple[ast.AST | None, str]:
+def _block_of(tree: Tree, target: ast.expr) -> tuple[ast.AST | None, str]:
     """A statement of several targets, or one within another, is a block of its own."""
     statement = tree.parent(target)
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
@@ -213,10 +225,10 @@ def _block_of(tree: Tree, target: ast.Attribute) -> tuple[ast.AST | None, str]:
     return above, next((each for each in fields if statement in getattr(above, each, ())), "")
 
 
-def _is_made_of_itself(tree: Tree, target: ast.Attribute) -> bool:
+def _is_made_of_itself(tree: Tree, target: ast.expr) -> bool:
     """`self.table = self.table.view(n, 4)` and `self.table += 1` leave it where it was."""
     above = tree.parent(target)
-    if not isinstance(above, ast.Assign):
+    if not isinstance(above, ast.Assign) or target is above.value:
         return isinstance(above, ast.AugAssign)
     node = above.value
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -262,7 +274,7 @@ def _is_set_outside(stores: Sequence[Store]) -> bool:
     return any(function.name not in SETTING_UP for function, _ in stores)
 
 
-def _stays(held: Held, name: str, store: ast.Attribute) -> Held:
+def _stays(held: Held, name: str, store: ast.expr) -> Held:
     """A plain attribute: it keeps the place it was made on."""
     if held.what is What.BOX:
         parts = tuple(_stays(each, name, store) for each in held.parts or ())

@@ -27,11 +27,15 @@ from tensortrail.rules.places import (
     What,
     Where,
 )
+from tensortrail.rules.set_by_name import is_one_of_many, read_by_name, set_by_name
 
 
 def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Held:
     called = evaluated(world_of, node, env)
     func = node.func
+    by_name = _by_name(world_of, node, env)
+    if by_name is not None:
+        return by_name
     root = func
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -79,6 +83,18 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
         world_of.meetings.pass_on(node, called.operands, env)
     forget_entries(node.args, env)
     return _of_unknown_module(world_of, called)
+
+
+def _by_name(world_of: Evaluating, node: ast.Call, env: Environment) -> Held | None:
+    """`getattr(self, "table")`, and `setattr(self, "table", ...)` after which that is there."""
+    name = read_by_name(node)
+    if name is not None and world_of.cls is not None:
+        known = env.values.get(f"self.{name}")
+        return known or world_of.world.attribute(world_of.cls, name)
+    stored = set_by_name(node)
+    if stored is not None and not is_one_of_many(stored[0]):
+        env.values[f"self.{stored[0]}"] = world_of.seen[stored[1]]
+    return None
 
 
 def _of_unknown_module(world_of: Evaluating, called: Called) -> Held:

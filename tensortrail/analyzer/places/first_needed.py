@@ -65,11 +65,11 @@ def _is_set_here(tree: Tree, cls: ast.ClassDef, node: ast.If, name: str) -> bool
     return True
 
 
-def _is_none(tree: Tree, target: ast.Attribute) -> bool:
+def _is_none(tree: Tree, target: ast.expr) -> bool:
     statement = tree.parent(target)
     given = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
     return isinstance(given, ast.Constant) and given.value is None
 
 
-def _stands_in(tree: Tree, body: list[ast.stmt], target: ast.Attribute) -> bool:
+def _stands_in(tree: Tree, body: list[ast.stmt], target: ast.expr) -> bool:
     return any(each in body for each in tree.ancestors(target))

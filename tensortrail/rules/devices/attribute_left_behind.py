@@ -16,7 +16,8 @@ from tensortrail.rules.devices._lying import (
     sets_up,
 )
 from tensortrail.rules.devices._makers import FACTORIES, made_without_device, makers_and_callers
-from tensortrail.rules.places import Held, Meeting, Place, What, Where
+from tensortrail.rules.devices._plain_attributes import kept_at, kept_on_cpu, read_of_self, stores
+from tensortrail.rules.places import Meeting, Place, What, Where
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder
@@ -32,7 +33,8 @@ class AttributeLeftBehind(Rule):
     ## What it does
     Reports an operation of a module that takes a tensor from a plain attribute, made without a
     device or of an array while the module was set up, together with a parameter, a buffer, an
-    argument of `forward` or a tensor that was put on a device.
+    argument of `forward` or a tensor that was put on a device. `setattr` and `self.__dict__` store
+    an attribute too.
 
     Nothing is reported if the attribute is set again elsewhere (but for another view of itself, and
     the state of a layer, as in `out, self.hidden = self.rnn(x, self.hidden)`), if `to` or `_apply`
@@ -193,8 +195,51 @@ class Stepping(nn.Module):
 """,
             lines=(12, 13),
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+
+class Relative(nn.Module):
+    def __init__(self, layers, n):
+        super().__init__()
+        self.proj = nn.ModuleList(nn.Linear(n, n) for _ in range(layers))
+        object.__setattr__(self, "scale", torch.ones(n))
+        for i in range(layers):
+            setattr(self, f"bias_{i}", torch.arange(n).float())
+
+    def forward(self, x):
+        for i, layer in enumerate(self.proj):
+            x = layer(x) + getattr(self, f"bias_{i}")
+        return x * self.scale
+""",
+            lines=(9, 11),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+from torch import nn
+
+
+class Relative(nn.Module):
+    def __init__(self, n, names):
+        super().__init__()
+        self.proj = nn.Linear(n, n)
+        setattr(self, "scale", nn.Parameter(torch.ones(n)))
+        for i in range(2):
+            self.register_buffer(f"bias_{i}", torch.ones(n))
+        for i in range(2, 4):
+            setattr(self, f"bias_{i}", torch.ones(n))
+        setattr(self, "steps", torch.ones(n))
+
+    def forward(self, x):
+        x = self.proj(x) * self.scale + getattr(self, "steps").to(x.device)
+        return x + getattr(self, "bias_0")
+"""
+        ),
         Good(
             """\
 import torch
@@ -258,7 +303,7 @@ class Tabled(nn.Module):
                 inner = module.function_of(meeting.node) or function
                 left = _left_behind(module, inner, meeting)
                 if left is not None:
-                    at = _kept_at(module, function, left.name) or meeting.node
+                    at = kept_at(module, function, left.name) or meeting.node
                     by_statement.setdefault(at, {}).setdefault(left.name, left)
         for at, found in by_statement.items():
             yield self._reported(module, at, list(found.values()))
@@ -298,9 +343,6 @@ class Tabled(nn.Module):
         )
 
 
-_ON_THE_CPU = frozenset({Where.DEFAULT, Where.HOST})
-
-
 class _Left(NamedTuple):
     """An attribute that a move of its module does not reach, and what it then meets."""
 
@@ -319,27 +361,12 @@ def _users_of_made_attributes(module: Module) -> Iterator[FunctionNode]:
         facts = module.class_facts(cls)
         if facts is None or not facts.is_module:
             continue
-        names = set(_kept(module, function))
+        names = set(kept_on_cpu(module, function))
         for each in cls.body if names else ():
-            if isinstance(each, ast.FunctionDef) and not sets_up(each):
-                read = {node.attr for node in module.nodes(ast.Attribute, each)}
-                if read & names:
-                    yield each
-
-
-def _kept(module: Module, function: FunctionNode) -> Iterator[str]:
-    """Names of the tensors on the CPU that the function stores in `self`."""
-    for node, held in module.places(function).seen.items():
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            places = [place for each in _with_members(held) for place in each.places]
-            yield from {node.attr for each in places if each.where in _ON_THE_CPU}
-
-
-def _with_members(held: Held) -> Iterator[Held]:
-    yield held
-    yield from held.parts or ()
-    if held.each is not None:
-        yield held.each
+            if not isinstance(each, ast.FunctionDef) or sets_up(each):
+                continue
+            if names & read_of_self(module, each):
+                yield each
 
 
 def _left_behind(module: Module, function: FunctionNode, meeting: Meeting) -> _Left | None:
@@ -353,18 +380,6 @@ def _left_behind(module: Module, function: FunctionNode, meeting: Meeting) -> _L
     return None
 
 
-def _stores(module: Module, function: FunctionNode, name: str) -> list[ast.Attribute]:
-    """Where the class around the function assigns the attribute."""
-    cls = module.class_of(function)
-    everywhere = module.nodes(ast.Attribute, cls) if cls is not None else ()
-    return [each for each in everywhere if each.attr == name and isinstance(each.ctx, ast.Store)]
-
-
-def _kept_at(module: Module, function: FunctionNode, name: str) -> ast.AST | None:
-    stores = _stores(module, function, name)
-    return module.statement_of(stores[0]) if stores else None
-
-
 def _is_box(module: Module, function: FunctionNode, store: ast.Attribute) -> bool:
     """A list, tuple or mapping is no buffer."""
     held = module.places(function).seen.get(store)
@@ -375,8 +390,8 @@ def _as_buffers(module: Module, at: ast.AST, names: Sequence[str]) -> Fix | None
     function = module.function_of(at)
     if function is None or not isinstance(at, ast.Assign):
         return None
-    stores = [_stores(module, function, each) for each in names]
-    if any(len(each) != 1 or _is_box(module, function, each[0]) for each in stores):
+    stored = [stores(module, function, each) for each in names]
+    if any(len(each) != 1 or _is_box(module, function, each[0]) for each in stored):
         return None
     text = registration(function, at, names, module.text)
     what = "make it a buffer" if len(names) == 1 else "make them buffers"
