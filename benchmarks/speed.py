@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def _budgets(tree: Path, files: list[Path], cache: Path, select: str) -> Iterator[Budget]:
-    checked = ["-m", "tensortrail", "check", str(tree), "--exit-zero", "--no-siblings"]
+    checked = ["-m", "tensortrail", "check", str(tree), "--exit-zero"]
     checked += ["--isolated", "--output-format", "concise", "--jobs", "1", "--select", select]
     kept = [*checked, "--cache-dir", str(cache)]
     clean = tree.parent / "clean.py"

@@ -95,7 +95,7 @@ def test_the_cache_hides_from_git_and_backups(tmp_path: Path) -> None:
     cache.save()
     assert (tmp_path / "cache" / ".gitignore").read_text() == "*\n"
     stored = json.loads((tmp_path / "cache" / FILE).read_text().partition("\n")[2])
-    assert list(stored[1]) == ["a.py"]
+    assert list(stored[2]) == ["a.py"]
 
 
 def test_findings_follow_the_files_they_depend_on(tmp_path: Path) -> None:
@@ -115,3 +115,19 @@ def test_findings_follow_the_files_they_depend_on(tmp_path: Path) -> None:
     touch(package / "base.py", WRAPPER)
     assert [each.code for each in check(request).findings] == ["NEW304"]
     assert [each.code for each in check(request).findings] == ["NEW304"]
+
+
+def test_what_is_needed_no_more_is_forgotten(tmp_path: Path) -> None:
+    file, needed = tmp_path / "a.py", tmp_path / "b.py"
+    file.write_text("x = 1\n")
+    for text in ("y = 1\n", "y = 22\n", "y = 333\n"):
+        touch(needed, text)
+        os.utime(needed, ns=(1, len(text)))
+        cache = Cache(str(tmp_path / "cache"), str(tmp_path), "v1")
+        assert cache.get(str(file)) is None
+        cache.put(FileResult(str(file), needs=(str(needed),)))
+        cache.save()
+        known = Cache(str(tmp_path / "cache"), str(tmp_path), "v1").get(str(file))
+        assert known == FileResult(str(file), needs=(str(needed),))
+    stored = json.loads((tmp_path / "cache" / FILE).read_text().partition("\n")[2])
+    assert [row[:2] for row in stored[1]] == [[str(needed), len(text)]]

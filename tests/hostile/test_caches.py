@@ -71,11 +71,11 @@ def test_a_cache_that_comes_with_its_files_is_not_believed(attacked: Attacked) -
     """An archive brings contents, sizes and times: enough to make a finding look known."""
     path = attacked.write("a.py", SAME_SIZE)
     attacked.check(".", cache=True)
-    fingerprint, entries, seen = json.loads(STORED.read_bytes().partition(b"\n")[2])
+    fingerprint, needed, entries, seen = json.loads(STORED.read_bytes().partition(b"\n")[2])
     path.write_text(BAD)
     status = path.stat()
     entries["a.py"] = [status.st_size, status.st_mtime_ns, 0]
-    stored = json.dumps([fingerprint, entries, seen]).encode()
+    stored = json.dumps([fingerprint, needed, entries, seen]).encode()
     STORED.write_bytes(b"%08x\n%b" % (crc32(stored), stored))
     assert attacked.check(".", cache=True).found("a.py") == ["DEV501"]
 
@@ -119,14 +119,20 @@ MADE_UP = [
     b"[]",
     b"[" * 100_000,
     b'{"a": 1}',
-    b'["%s", 3]',
-    b'["%s", {"bad0.py": 3, "bad1.py": [1], "bad2.py": {"a": []}}]',
+    b"[FINGERPRINT, 3]",
+    b'[FINGERPRINT, [], {"bad0.py": 3, "bad1.py": [1], "bad2.py": {"a": []}}, null]',
+    b"[FINGERPRINT, 3, {}, null]",
+    b'[FINGERPRINT, [["bad0.py", 1], 3], {}, null]',
+    b'[FINGERPRINT, [[["bad0.py"], 1, 1, 1]], {}, null]',
+    b'[FINGERPRINT, [["bad0.py", [], {}, null]], {"bad0.py": [1, 1, 1, "", "", [], [9]]}, 1]',
 ]
 
 
 @pytest.mark.parametrize("stored", MADE_UP, ids=range(len(MADE_UP)))
 def test_a_made_up_cache_with_a_good_checksum(attacked: Attacked, stored: bytes) -> None:
     expected = project_of_several(attacked)
+    fingerprint = json.loads(STORED.read_bytes().partition(b"\n")[2])[0]
+    stored = stored.replace(b"FINGERPRINT", json.dumps(fingerprint).encode())
     STORED.write_bytes(b"%08x\n%b" % (crc32(stored), stored))
     assert findings_in(attacked)[0] == expected
 
@@ -135,9 +141,9 @@ def test_a_made_up_cache_with_a_good_checksum(attacked: Attacked, stored: bytes)
 @pytest.mark.parametrize("instead", [None, 0, "", [], {}, [{}], [None], {"bad1.py": 1}])
 def test_a_made_up_entry(attacked: Attacked, part: int, instead: object) -> None:
     expected = project_of_several(attacked)
-    fingerprint, entries, seen = json.loads(STORED.read_bytes().partition(b"\n")[2])
+    fingerprint, needed, entries, seen = json.loads(STORED.read_bytes().partition(b"\n")[2])
     entries["bad0.py"][part] = instead
-    stored = json.dumps([fingerprint, entries, seen]).encode()
+    stored = json.dumps([fingerprint, needed, entries, seen]).encode()
     STORED.write_bytes(b"%08x\n%b" % (crc32(stored), stored))
     assert findings_in(attacked)[0] == expected
 
@@ -149,10 +155,10 @@ def test_a_made_up_entry(attacked: Attacked, part: int, instead: object) -> None
 @pytest.mark.parametrize("part", [0, 1, 2])
 def test_made_up_places_of_shapes(attacked: Attacked, part: int, instead: object) -> None:
     expected = project_of_several(attacked)
-    fingerprint, entries, seen = json.loads(STORED.read_bytes().partition(b"\n")[2])
+    fingerprint, needed, entries, seen = json.loads(STORED.read_bytes().partition(b"\n")[2])
     listing, shapes = seen
     seen = [instead, [listing, instead], [listing, dict.fromkeys(shapes, instead)]][part]
-    stored = json.dumps([fingerprint, entries, seen]).encode()
+    stored = json.dumps([fingerprint, needed, entries, seen]).encode()
     STORED.write_bytes(b"%08x\n%b" % (crc32(stored), stored))
     assert shapes
     assert findings_in(attacked)[0] == expected

@@ -14,6 +14,7 @@ from zlib import crc32
 
 from tensortrail.analyzer.choosing.installed import own_files, packages
 from tensortrail.analyzer.choosing.request import FileResult
+from tensortrail.analyzer.judging.needed_files import STAMPED, NeededFiles, Stamp
 from tensortrail.files import leads_out, read, replace
 
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ FILE = "checked.json"
 _TAG_FILE = "CACHEDIR.TAG"
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
 _LARGEST = 100_000_000
-
-Stamp = list[int]
-"""Size, and the nanoseconds at which content and file were last changed. The last one cannot be
-set: no archive brings files to which the entries of its own cache apply."""
 
 
 class Cache:
@@ -43,6 +40,7 @@ class Cache:
         self._begun = time.time_ns()
         self._stamps: dict[str, Stamp | None] = {}
         self._entries: dict[str, Any] = {}
+        self._needed = NeededFiles((), self._stamp)
         self._new: set[str] = set()
         self.seen: Any = None
         """What else was learned of all files; it holds for the unchanged ones."""
@@ -55,20 +53,16 @@ class Cache:
         """What was found in an unchanged file; None if it must be judged."""
         stamp = self._stamp(path)  # before anybody reads the file
         entry = self._entries.get(self._key(path))
-        if not isinstance(entry, list) or entry[:3] != stamp:
+        if not isinstance(entry, list) or entry[:STAMPED] != stamp:
             return None
-        if len(entry) == 3:
+        if len(entry) == STAMPED:
             return FileResult(path)
         try:
-            named, digest, found, needs = entry[3:]
-            if (
-                named != path
-                or not (found or needs)
-                or any(self._stamp(each) != was for each, was in needs.items())
-            ):
+            named, digest, found, needs = entry[STAMPED:]
+            if named != path or not (found or needs) or not self._needed.unchanged(needs):
                 return None
-            return FileResult(path, _findings(found), tuple(needs), str(digest))
-        except (AttributeError, KeyError, TypeError, ValueError):
+            return FileResult(path, _findings(found), self._needed.paths(needs), str(digest))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             return None
 
     def put(self, result: FileResult) -> None:
@@ -79,9 +73,9 @@ class Cache:
         entry: list[Any] = list(stamp)
         if result.findings or stamps:
             found = _as_data(result.findings)
-            entry += [result.path, result.digest, found, stamps]
+            entry += [result.path, result.digest, found, self._needed.numbers(stamps)]
         before = self._entries.get(self._key(result.path))
-        if not isinstance(before, list) or before[:3] != stamp:
+        if not isinstance(before, list) or before[:STAMPED] != stamp:
             self._new.add(result.path)
         if before != entry:
             self._entries[self._key(result.path)] = entry
@@ -90,7 +84,11 @@ class Cache:
     def unchanged(self, path: str) -> bool:
         """Whether the file is as it was at the last check."""
         entry = self._entries.get(self._key(path))
-        return isinstance(entry, list) and entry[:3] == self._stamp(path) and path not in self._new
+        return (
+            isinstance(entry, list)
+            and entry[:STAMPED] == self._stamp(path)
+            and path not in self._new
+        )
 
     def see(self, seen: Any) -> None:
         """Keep this until a file changes, or until something else is seen."""
@@ -105,7 +103,9 @@ class Cache:
         places = {key: os.path.join(self._root, key) for key in self._entries}
         kept = {key: self._entries[key] for key in places if os.path.exists(places[key])}
         seen = self.seen if self._sees or not self._new else None
-        stored = json.dumps([self._fingerprint, kept, seen], separators=(",", ":")).encode()
+        needed, entries = self._needed.packed(kept)
+        learned = [self._fingerprint, needed, entries, seen]
+        stored = json.dumps(learned, separators=(",", ":")).encode()
         try:
             _prepare(self._folder)
             replace(os.path.join(self._folder, FILE), b"%08x\n%b" % (crc32(stored), stored))
@@ -120,7 +120,8 @@ class Cache:
             made_by, *learned = json.loads(stored)
             if made_by != self._fingerprint:
                 return
-            entries, self.seen = learned
+            needed, entries, self.seen = learned
+            self._needed = NeededFiles(needed, self._stamp)
         except FileNotFoundError:
             return
         except (OSError, ValueError, TypeError, RecursionError):
