@@ -50,6 +50,15 @@ PROGRAMS = {
     "an exception inside a function of torch's": (
         "import torch\ntorch.nn.functional.embedding(torch.tensor([9]), torch.ones(2, 2))"
     ),
+    "a forward call that torch tells of, and an exception inside a class of tensors": (
+        "import copy, torch\nclass Own(torch.Tensor):\n    @classmethod\n"
+        "    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
+        "        return super().__torch_function__(func, types, args, kwargs or {})\n"
+        "with torch.autograd.detect_anomaly():\n    try:\n"
+        "        (torch.ones(1, requires_grad=True) * float('nan')).sum().backward()\n"
+        "    except RuntimeError as error: print(error)\n"
+        "copy.deepcopy(torch.ones(2).as_subclass(Own))"
+    ),
     "spawned processes": (
         "import multiprocessing as mp\ndef f(x): return x * 2\n"
         "if __name__ == '__main__':\n    mp.set_start_method('spawn')\n"

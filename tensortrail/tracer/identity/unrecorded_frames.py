@@ -58,8 +58,8 @@ def _without_ours(link: TracebackType | None) -> TracebackType | None:
     came_over = False
     while link is not None:
         code = link.tb_frame.f_code
-        if code.co_filename.startswith(OURS) or code.co_filename.endswith(DETOUR):
-            while links and links[-1].tb_frame.f_code.co_filename.endswith(DOORS):
+        if is_ours(link.tb_frame):
+            while links and links[-1].tb_frame.f_code.co_filename.endswith((DETOUR, *DOORS)):
                 links.pop()
             came_over = True
         else:

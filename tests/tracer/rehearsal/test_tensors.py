@@ -37,6 +37,33 @@ def test_what_it_says_of_itself() -> None:
     assert {x: 1}[x] == 1
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda x, out: torch.add(x, x, out=out), lambda x, out: torch.zeros(3, out=out),
+        lambda x, out: torch.cat([x, x], out=out), lambda x, out: torch.randn(2, out=out),
+        lambda x, out: torch.mm(x, x.T, out=out), lambda x, out: torch.zeros(0, 2, out=out),
+        lambda x, out: out.set_(x.T), lambda x, out: out.resize_(3, 2),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:An output with one or more elements")
+def test_what_is_written_into_has_the_shape_of_what_was_written(written: Any) -> None:
+    out = torch.empty(0, device="cuda")
+    told = (out.shape, out.stride(), written(square(), out) is out, out.shape, out.stride())
+    plain = torch.empty(0)
+    on_host = (plain.shape, plain.stride(), written(square().cpu(), plain) is plain)
+    assert told == (*on_host, plain.shape, plain.stride())
+
+
+def test_a_copy_has_the_attributes_of_the_original() -> None:
+    x = square()
+    x.names_of_rows = ["first", "second"]
+    made = copy.deepcopy(x)
+    assert made.names_of_rows == x.names_of_rows
+    assert made.names_of_rows is not x.names_of_rows
+    assert (made.device, made.tolist()) == (x.device, x.tolist())
+
+
 def test_its_storage_is_on_the_device_too() -> None:
     x = square()
     storage = x.untyped_storage()

@@ -95,6 +95,28 @@ def test_transforms() -> None:
         torch.func.vmap(lambda a, b: a * b)(torch.ones(3, 4, device="cuda"), torch.ones(3, 4))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: torch.zeros(3, device=v.device) + v.to("cpu").to(v.device),
+        lambda v: v.cpu() + torch.ones(3),
+        lambda v: v.to("cpu", torch.float64).to("cuda", non_blocking=True).float() * v,
+    ],
+)
+def test_functions_that_are_transformed_may_move(function: Any) -> None:
+    x = torch.arange(6.0, device="cuda").view(2, 3)
+    expected = torch.stack([function(row) for row in x])
+    mapped = torch.func.vmap(function)(x)
+    assert (mapped.device, mapped.tolist()) == (expected.device, expected.tolist())
+    sums = torch.func.vmap(torch.func.grad(lambda v: function(v).sum()))(x)
+    leaf = x.clone().requires_grad_()
+    torch.stack([function(row) for row in leaf]).sum().backward()
+    assert (sums.device.type, sums.tolist()) == ("cuda", leaf.grad.tolist())
+    here = torch.func.vmap(lambda v: v + v.get_device() + (v.device == x.device) + v.is_cuda)(x)
+    assert here.tolist() == (x + 2).tolist()
+    assert torch.func.vmap(lambda v: v.to("meta"))(x).is_meta
+
+
 def test_scripts_and_traces() -> None:
     net, given = nn.Linear(3, 3).cuda(), torch.ones(1, 3, device="cuda")
     for made in (torch.jit.trace(net, given), torch.jit.script(net), torch.fx.symbolic_trace(net)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import torch
@@ -23,7 +25,11 @@ from tensortrail.tracer.rehearsal.operations.simulation import (
     Simulation,
     plain_data,
 )
-from tensortrail.tracer.rehearsal.tensor import legacy_types, wrapper_subclasses
+from tensortrail.tracer.rehearsal.tensor import (
+    autograd_tensors,
+    legacy_types,
+    wrapper_subclasses,
+)
 from tensortrail.tracer.rehearsal.tensor.moved_in_place import LAZY, SUCCESSOR
 from tensortrail.tracer.rehearsal.tensor.simulated import (
     ANSWERS,
@@ -49,6 +55,10 @@ EAGER = [
 ITSELF = ("flex_attention", "flex_attention_backward")
 """Operators around operators that make tensors themselves; others insist on no mode."""
 OURS = (Tensor, Parameter, SimTensor)
+ASKED_OF_TRANSFORMED: dict[Any, Callable[[Any], Any]] = {
+    **{getattr(Tensor, name).__get__: attrgetter(name) for name in ("device", "is_cuda", "is_cpu")},
+    Tensor.get_device: methodcaller("get_device"),
+}
 FAKING = torch._C._TorchDispatchModeKey.FAKE
 
 
@@ -62,6 +72,10 @@ class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         return True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # each call would cost more for it; `compiler/tracing.py` sees to that
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -132,6 +146,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             Tensor.grad.__get__: self._gradient,
             **dict.fromkeys(FROM_VALUES, legacy_types.from_values),
             torch._C._nn._parse_to: self._parse_to,
+            **dict.fromkeys(ASKED_OF_TRANSFORMED, self._asked),
         }
 
     def __torch_function__(
@@ -165,8 +180,10 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         return to_cuda(self._simulation, args, kwargs)
 
     def _cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
-        wrapped = type(args[0]) not in OURS and wrapper_subclasses.home(args[0]) is not None
-        return args[0].to("cpu") if wrapped else func(*args, **kwargs)
+        tensor = args[0]
+        wrapped = type(tensor) not in OURS and wrapper_subclasses.home(tensor) is not None
+        there = wrapped or isinstance(autograd_tensors.inside(tensor), SimTensor)
+        return tensor.to("cpu") if there else func(*args, **kwargs)
 
     def _type(self, func: Any, args: Any, kwargs: Any) -> Any:
         dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
@@ -188,6 +205,11 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         if type(args[0]) not in OURS and home(args[0]) != home(args[1]):
             return False
         return func(*args, **kwargs)
+
+    def _asked(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What `grad` and `vmap` put around a tensor lies where the tensor does."""
+        within = autograd_tensors.inside(args[0])
+        return ASKED_OF_TRANSFORMED[func](within if isinstance(within, SimTensor) else args[0])
 
     def _device(self, func: Any, args: Any, kwargs: Any) -> Any:
         """A number alone means the accelerator, and C++ knows of none."""
@@ -248,7 +270,10 @@ def moved(simulation: Simulation, func: Any, args: Any, kwargs: Any) -> Any:
     if not is_plain(type(tensor)):
         return wrapper_subclasses.moved(simulation, func, tensor, args[1:], kwargs)
     asked = kwargs.get("device", args[1] if len(args) > 1 else kwargs.get("other"))
-    if isinstance(asked, SimTensor) or _names_cuda(asked):
+    there = _names_cuda(asked) or any(
+        isinstance(each, SimTensor) for each in (asked, autograd_tensors.inside(tensor))
+    )
+    if there:
         return simulation.to(tensor, args[1:], kwargs)
     return func(*args, **kwargs)
 

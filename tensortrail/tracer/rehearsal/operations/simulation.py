@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C import DisableTorchFunction, _current_graph_task_id, _get_dispatch_mode
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.compiler.refused_calls import Told
@@ -37,7 +38,7 @@ from tensortrail.tracer.rehearsal.streams.current_stream import Streams
 from tensortrail.tracer.rehearsal.streams.races import Races
 from tensortrail.tracer.rehearsal.streams.unwaited_copies import Pending
 from tensortrail.tracer.rehearsal.tensor import autograd_tensors
-from tensortrail.tracer.rehearsal.tensor.moved_in_place import become, follow
+from tensortrail.tracer.rehearsal.tensor.moved_in_place import become, follow, take_shape
 from tensortrail.tracer.rehearsal.tensor.pinned_memory import Pinned
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, dtype_named
 
@@ -129,6 +130,10 @@ class Simulation(Devices):
                 self._reshaped(sim)
         elif torch.Tag.inplace_view in func.tags:
             follow(func, args, kwargs)
+        elif kwargs:
+            for written in kwargs.values():  # `out=...`
+                if isinstance(written, SimTensor) and written.inner.layout is torch.strided:
+                    self._reshaped(written)
         if func is aten._pack_padded_sequence.default:
             return self._packed(result, index)
         if len(sims) > 1 and func._schema.name.startswith("aten::_foreach_"):
@@ -239,9 +244,7 @@ class Simulation(Devices):
         """An operation changed the shape of the inner tensor in place: the outer one follows."""
         inner = sim.inner
         if sim.shape != inner.shape or sim.stride() != inner.stride():
-            with torch.no_grad():
-                fresh = SimTensor(inner, sim.index)
-                torch._C._swap_tensor_impl(sim, fresh)
+            take_shape(sim, inner)
         self.memory.resized(inner.untyped_storage())
 
     # --- moves ---------------------------------------------------------------------------
@@ -261,11 +264,12 @@ class Simulation(Devices):
         args, copy = _without_copy(args, kwargs)
         with DisableTorchFunction():
             device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
-        home = tensor.index if isinstance(tensor, SimTensor) else None
+        within = autograd_tensors.inside(tensor)
+        home = within.index if isinstance(within, SimTensor) else None
         target = home if device is None else self.index_of(device)
         if device is not None and device.type not in ("cpu", "cuda"):
             inner = inner_of(tensor)
-            return inner.to(device, dtype or inner.dtype)
+            return plain_to(inner, device, dtype or inner.dtype)
         if target == home and dtype in (None, tensor.dtype) and not copy:
             if memory_format in (None, torch.preserve_format):
                 return tensor
@@ -276,6 +280,8 @@ class Simulation(Devices):
         moved = tensor if dtype is None else self._converted(tensor, dtype, None, False)
         if moved.requires_grad and torch.is_grad_enabled():
             moved = Move.apply(moved, home, target, non_blocking)
+        elif within is not tensor:
+            moved = self._operated(moved, target, non_blocking)
         else:
             moved = self.moved(moved.detach(), target, non_blocking)
         if memory_format not in (None, torch.preserve_format):
@@ -289,9 +295,8 @@ class Simulation(Devices):
 
     def moved(self, tensor: Tensor, target: int | None, non_blocking: bool = False) -> Any:
         """The bytes on another device, without a thought for gradients."""
-        if _get_dispatch_mode(TRACING) is not None:  # what it traces are operations
-            device = state.SURELY_HOST if target is None else torch.device("cuda", target)
-            return aten._to_copy.default(tensor, device=device, non_blocking=non_blocking)
+        if _get_dispatch_mode(TRACING) is not None or is_functorch_wrapped_tensor(tensor):
+            return self._operated(tensor, target, non_blocking)
         source = tensor.index if isinstance(tensor, SimTensor) else None
         inner = inner_of(tensor)
         if inner.is_meta:
@@ -317,6 +322,11 @@ class Simulation(Devices):
             self.synchronized(target)
         return made
 
+    def _operated(self, tensor: Tensor, target: int | None, non_blocking: bool) -> Any:
+        """A move as what traces or transforms a function sees it: as an operation."""
+        device = state.SURELY_HOST if target is None else torch.device("cuda", target)
+        return aten._to_copy.default(tensor, device=device, non_blocking=non_blocking)
+
     def typed(self, tensor: Tensor, dtype: Any, non_blocking: bool) -> Any:
         """`tensor.type("torch.cuda.HalfTensor")`"""
         if isinstance(dtype, torch.dtype):
@@ -341,15 +351,25 @@ RESHAPES = {aten.resize_.default, aten.set_.source_Tensor, aten.set_.source_Stor
 class Move(torch.autograd.Function):  # type: ignore[misc]
     """A copy to another device, whose gradient comes back."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, home: Any, target: Any, non_blocking: bool) -> Any:
-        ctx.home = home
+    def forward(tensor: Tensor, home: Any, target: Any, non_blocking: bool) -> Any:
         return state.required().moved(tensor.detach(), target, non_blocking)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _, ctx.home, ctx.target, _ = inputs
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Any:
+        return state.required().moved(tangent, ctx.target)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         simulation = state.required()
-        here = grad.index if isinstance(grad, SimTensor) else None
+        within = autograd_tensors.inside(grad)
+        here = within.index if isinstance(within, SimTensor) else None
         back = grad if here == ctx.home else simulation.moved(grad.detach(), ctx.home)
         return back, None, None, None
 

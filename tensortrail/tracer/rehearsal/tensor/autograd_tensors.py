@@ -32,7 +32,7 @@ def home(last: int | None) -> int | None:
         return None
     if isinstance(node, torch.autograd.function.BackwardCFunction) and not _before_its_python():
         return None  # which says where things are
-    known = [_inside(each) for each in _known(node) if isinstance(each, Tensor)]
+    known = [inside(each) for each in _known(node) if isinstance(each, Tensor)]
     if not known:
         return last
     return next((each.index for each in known if isinstance(each, SimTensor)), None)
@@ -46,7 +46,7 @@ def _before_its_python() -> bool:
     return frame.f_code.co_name == "_engine_run_backward"
 
 
-def _inside(tensor: Tensor) -> Tensor:
+def inside(tensor: Tensor) -> Tensor:
     """The tensor without what `grad`, `jvp` and `vmap` put around it."""
     while functorch.is_functorch_wrapped_tensor(tensor):
         tensor = functorch.get_unwrapped(tensor)

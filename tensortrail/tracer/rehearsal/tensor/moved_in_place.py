@@ -16,6 +16,7 @@ from tensortrail.tracer.rehearsal.tensor.simulated import (
     attributes_of,
 )
 
+aten = torch.ops.aten
 LAZY = (
     "a lazy module without its shapes cannot move in a rehearsal: run a first batch through it on "
     "the CPU"
@@ -54,6 +55,14 @@ def follow(func: Any, args: Any, kwargs: Any) -> None:
             func(*args, **kwargs)
         finally:
             torch._C._set_meta_in_tls_dispatch_include(before)
+
+
+def take_shape(tensor: Tensor, like: Tensor) -> None:
+    """The outer tensor takes the shape of its inner one, and stays what C++ holds."""
+    shape, strides, offset = like.shape, like.stride(), like.storage_offset()
+    last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    follow(aten.resize_.default, (tensor, [offset + last + 1 if like.numel() else 0]), {})
+    follow(aten.as_strided_.default, (tensor, shape, strides, offset), {})
 
 
 def become(tensor: Tensor, value: Tensor) -> None:

@@ -5,6 +5,7 @@ To torch's C++ it is a CPU tensor without memory of its own; every operation on 
 
 from __future__ import annotations
 
+import copy
 import functools
 import types
 from collections.abc import Callable, Mapping
@@ -260,6 +261,8 @@ class SimTensor(Tensor):  # type: ignore[misc]
         else:
             made = state.required().wrap(self.inner.__deepcopy__(memo), self.index, like=self)
             made.requires_grad_(self.requires_grad)
+        if not isinstance(self, Parameter):
+            made.__dict__ = copy.deepcopy(dict(self.__dict__), memo)
         if self.grad is not None:
             made.grad = self.grad.__deepcopy__(memo)
         memo[id(self)] = made
