@@ -37,14 +37,14 @@ def unwrapped(value: Any) -> Any:
 
 def operands(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
     """The tensors an operation was given, by the names of its schema."""
-    names = func._schema.arguments
+    names = _names(func)
     for place, value in enumerate(args):
         if isinstance(value, Tensor):
-            yield names[place].name, value
+            yield names[place], value
         elif isinstance(value, (list, tuple)):
             for each in value:
                 if isinstance(each, Tensor):
-                    yield names[place].name, each
+                    yield names[place], each
     for name, value in kwargs.items():
         if isinstance(value, Tensor):
             yield name, value
@@ -52,6 +52,17 @@ def operands(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str
             for each in value:
                 if isinstance(each, Tensor):
                     yield name, each
+
+
+@functools.cache
+def _names(func: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in func._schema.arguments)
+
+
+@functools.cache
+def views_in_place(func: Any) -> bool:
+    """Whether it changes the shape of its first operand, and nothing else."""
+    return torch.Tag.inplace_view in func.tags
 
 
 def waits(func: Any, named: Sequence[tuple[str, Tensor]]) -> bool:

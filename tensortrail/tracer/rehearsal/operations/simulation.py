@@ -31,6 +31,7 @@ from tensortrail.tracer.rehearsal.operations.operands import (
     inner_of,
     operands,
     unwrapped,
+    views_in_place,
     waits,
 )
 from tensortrail.tracer.rehearsal.streams.clocks import Order
@@ -128,7 +129,7 @@ class Simulation(Devices):
         if func in RESHAPES:
             for sim in sims:
                 self._reshaped(sim)
-        elif torch.Tag.inplace_view in func.tags:
+        elif views_in_place(func):
             follow(func, args, kwargs)
         elif kwargs:
             for written in kwargs.values():  # `out=...`
