@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.storage._kept_by_object import (
+    Loop,
+    kept_by_meter,
+    kept_for_good,
+    training_step,
+)
 from tensortrail.rules.view import FunctionNode
 
-Loop = ast.For | ast.While | ast.AsyncFor
 _NO_GRAPH = ("no_grad", "inference_mode")
 _KEEPING = ("append", "add", "extend")
 
@@ -19,8 +24,9 @@ class LossKeepsGraph(Rule):
     ## What it does
     Flags `total += loss` and `losses.append(loss)` in a loop that trains: it goes back through
     `loss` and steps an optimizer. What is kept lives longer than the loop's turn, and neither
-    `.item()` nor `.detach()` stands between. A total that is itself gone back through, or that
-    begins anew in the loop, is left alone.
+    `.item()` nor `.detach()` stands between. So are a list of the object that trains, to which
+    each training step adds its loss, and a meter of the file that adds up what it is given. A total
+    that is itself gone back through, or that begins anew in the loop, is left alone.
 
     ## Why is this bad?
     Each loss holds the graph that made it. `backward()` frees what the graph saved, not the graph
@@ -74,8 +80,54 @@ class LossKeepsGraph(Rule):
             "        total = total + error.detach() * x.size(0)\n        seen += x.size(0)\n"
             "    return total / seen\n",
         ),
+        Bad(
+            "class Trainer:\n    def __init__(self, model, optimizer):\n"
+            "        self.model, self.optimizer = model, optimizer\n        self.losses = []\n\n"
+            "    def step(self, x, y):\n        loss = self.model(x, y)\n"
+            "        loss.backward()\n        self.optimizer.step()\n"
+            "        self.losses.append(loss)\n",
+            lines=(10,),
+            fixed="class Trainer:\n    def __init__(self, model, optimizer):\n"
+            "        self.model, self.optimizer = model, optimizer\n        self.losses = []\n\n"
+            "    def step(self, x, y):\n        loss = self.model(x, y)\n"
+            "        loss.backward()\n        self.optimizer.step()\n"
+            "        self.losses.append(loss.detach())\n",
+        ),
+        Bad(
+            "class Mean:\n    def __init__(self):\n        self.sum, self.seen = 0, 0\n\n"
+            "    def update(self, value, n=1):\n        self.sum += value * n\n"
+            "        self.seen += n\n\n\n"
+            "def train(model, batches, optimizer):\n    mean = Mean()\n"
+            "    for x, y in batches:\n        loss = model(x, y)\n        loss.backward()\n"
+            "        optimizer.step()\n        mean.update(loss, len(x))\n    return mean\n",
+            lines=(16,),
+            fixed="class Mean:\n    def __init__(self):\n        self.sum, self.seen = 0, 0\n\n"
+            "    def update(self, value, n=1):\n        self.sum += value * n\n"
+            "        self.seen += n\n\n\n"
+            "def train(model, batches, optimizer):\n    mean = Mean()\n"
+            "    for x, y in batches:\n        loss = model(x, y)\n        loss.backward()\n"
+            "        optimizer.step()\n        mean.update(loss.detach(), len(x))\n    return mean\n",
+        ),
     )
     good = (
+        Good(
+            "class Trainer:\n    def __init__(self, model, optimizer):\n"
+            "        self.model, self.optimizer = model, optimizer\n        self.losses = []\n"
+            "        self.all = []\n\n"
+            "    def step(self, x, y):\n        loss = self.model(x, y)\n"
+            "        loss.backward()\n        self.optimizer.step()\n"
+            "        self.losses.append(loss)\n        self.all.append(loss.item())\n\n"
+            "    def log(self):\n        print(sum(self.losses).item())\n"
+            "        self.losses = []\n"
+        ),
+        Good(
+            "class Mean:\n    def __init__(self):\n        self.sum, self.seen = 0, 0\n\n"
+            "    def update(self, value, n=1):\n        self.sum += float(value) * n\n"
+            "        self.seen += n\n\n\n"
+            "def train(model, batches, optimizer):\n    mean = Mean()\n"
+            "    for x, y in batches:\n        loss = model(x, y)\n        loss.backward()\n"
+            "        optimizer.step()\n        mean.update(loss, len(x))\n    return mean\n"
+        ),
         Good(
             "def train(model, batches, optimizer):\n    total = 0\n    for x, y in batches:\n"
             "        loss = model(x, y)\n        loss.backward()\n        optimizer.step()\n"
@@ -118,12 +170,10 @@ class LossKeepsGraph(Rule):
         for loss, back in _gone_back_through(module):
             function = module.function_of(back)
             loop = _training_loop(module, back)
-            if loop is None:
-                continue
-            for used, keeper in _kept(module, loop, loss):
-                if used in reported or not _outlives(module, function, loop, keeper):
-                    continue
-                if _has_no_graph(module, loop, used, back):
+            step = training_step(module, back) if loop is None else None
+            for used, keeper in _kept_in(module, function, loop, step, loss):
+                around = loop or step
+                if around is None or used in reported or _has_no_graph(module, around, used, back):
                     continue
                 reported.add(used)
                 yield self._reported(module, used, back, keeper)
@@ -185,7 +235,23 @@ def _is_own(module: Module, loop: Loop, node: ast.AST) -> bool:
     return module.function_of(node) is module.function_of(loop)
 
 
-def _kept(module: Module, loop: Loop, loss: str) -> Iterator[tuple[ast.expr, str]]:
+def _kept_in(
+    module: Module,
+    function: FunctionNode | None,
+    loop: Loop | None,
+    step: FunctionNode | None,
+    loss: str,
+) -> Iterator[tuple[ast.expr, str]]:
+    """In the loop that trains, or in a method that is one turn of such a loop."""
+    if loop is not None:
+        kept = (*_kept(module, loop, loss), *kept_by_meter(module, loop, loss))
+        yield from (each for each in kept if _outlives(module, function, loop, each[1]))
+    elif step is not None:
+        found = _kept(module, step, loss)
+        yield from (each for each in found if kept_for_good(module, step, each[1]))
+
+
+def _kept(module: Module, loop: Loop | FunctionNode, loss: str) -> Iterator[tuple[ast.expr, str]]:
     """Where a turn of the loop keeps the loss, and what keeps it."""
     for statement in module.nodes(ast.AugAssign, loop):
         used = _factor(statement.value, loss)
@@ -252,7 +318,7 @@ def _texts(module: Module, node: ast.AST) -> set[str]:
     }
 
 
-def _has_no_graph(module: Module, loop: Loop, used: ast.expr, back: ast.AST) -> bool:
+def _has_no_graph(module: Module, loop: Loop | FunctionNode, used: ast.expr, back: ast.AST) -> bool:
     """It was bound to a plain value before, or is kept where no graph grows."""
     if any(
         name in module.text(context) for context in module.contexts_of(used) for name in _NO_GRAPH

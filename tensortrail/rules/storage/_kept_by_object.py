@@ -1,0 +1,112 @@
+"""Losses that an object keeps with their graphs: in a list of its own, or by a meter."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules.shared.functions import matched
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.view import FunctionNode, Module
+
+Loop = ast.For | ast.While | ast.AsyncFor
+_SETS_UP = ("__init__", "__post_init__")
+_EMPTIES = frozenset({"clear", "pop", "popleft", "zero_", "detach_"})
+
+
+def training_step(module: Module, back: ast.Call) -> FunctionNode | None:
+    """The method that goes back and steps an optimizer once, for a loop elsewhere."""
+    function = module.function_of(back)
+    if function is None or not isinstance(module.parent(function), ast.ClassDef):
+        return None
+    if any(isinstance(each, Loop) for each in module.ancestors(back)):
+        return None
+    steps = any(module.calls("step", inside=function))
+    return function if steps else None
+
+
+def kept_for_good(module: Module, function: FunctionNode, keeper: str) -> bool:
+    """`self.losses`, which begins empty with the object and is never emptied again."""
+    cls = module.class_of(function)
+    if cls is None or not keeper.startswith("self.") or keeper.count(".") != 1:
+        return False
+    begun = False
+    for node in module.nodes(ast.Attribute, cls):
+        if module.text(node) != keeper:
+            continue
+        above = module.parent(node)
+        if isinstance(node.ctx, ast.Store) and not isinstance(above, ast.AugAssign):
+            around = module.function_of(node)
+            if around is None or around.name not in _SETS_UP:
+                return False
+            begun = begun or (isinstance(above, (ast.Assign, ast.AnnAssign)) and _is_empty(above))
+        elif isinstance(node.ctx, ast.Del) or _empties(module, node):
+            return False
+    return begun
+
+
+def _is_empty(assign: ast.Assign | ast.AnnAssign) -> bool:
+    value = assign.value
+    match value:
+        case ast.List(elts=[]) | ast.Constant(value=0):
+            return True
+        case ast.Call(func=ast.Name(id="list"), args=[]):
+            return True
+    return False
+
+
+def _empties(module: Module, node: ast.Attribute) -> bool:
+    above = module.parent(node)
+    method = above.attr if isinstance(above, ast.Attribute) else ""
+    return method in _EMPTIES or isinstance(above, (ast.Call, ast.Return, ast.Subscript))
+
+
+def kept_by_meter(module: Module, loop: Loop, loss: str) -> Iterator[tuple[ast.expr, str]]:
+    """`meter.update(loss, n)`, where the class of the meter adds up what it is given."""
+    for call in module.nodes(ast.Call, loop):
+        owner = receiver(call)
+        if owner is None or not any(_is_name(each, loss) for each in call.args):
+            continue
+        method = _method(module, owner, called(call))
+        if method is None:
+            continue
+        for parameter, given in matched(method, call):
+            if _is_name(given, loss) and _adds(module, method, parameter):
+                yield given, module.text(owner)
+
+
+def _method(module: Module, owner: ast.expr, name: str) -> FunctionNode | None:
+    """Of the class of the file that made the object."""
+    made = [each for each in module.value_of(owner).origins if isinstance(each, ast.Call)]
+    names = {called(each) for each in made}
+    if len(names) != 1 or not isinstance(owner, ast.Name):
+        return None
+    classes = [each for each in module.nodes(ast.ClassDef) if each.name in names]
+    if len(classes) != 1 or classes[0].bases:
+        return None
+    methods = (each for each in classes[0].body if isinstance(each, ast.FunctionDef))
+    return next((each for each in methods if each.name == name), None)
+
+
+def _adds(module: Module, method: FunctionNode, parameter: str) -> bool:
+    """`self.sum += value * n`, with the parameter as it came."""
+    uses = module.uses(parameter, inside=method)
+    if any(isinstance(each.ctx, ast.Store) for each in uses) or "no_grad" in module.text(method):
+        return False
+    return any(
+        isinstance(each.op, ast.Add)
+        and isinstance(each.target, ast.Attribute)
+        and _is_product(each.value, parameter)
+        for each in module.nodes(ast.AugAssign, method)
+    )
+
+
+def _is_product(value: ast.expr, name: str) -> bool:
+    while isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+        is_right = isinstance(value.op, ast.Mult) and _is_name(value.right, name)
+        value = value.right if is_right else value.left
+    return _is_name(value, name)
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
