@@ -106,7 +106,8 @@ class LossKeepsGraph(Rule):
             "        self.seen += n\n\n\n"
             "def train(model, batches, optimizer):\n    mean = Mean()\n"
             "    for x, y in batches:\n        loss = model(x, y)\n        loss.backward()\n"
-            "        optimizer.step()\n        mean.update(loss.detach(), len(x))\n    return mean\n",
+            "        optimizer.step()\n        mean.update(loss.detach(), len(x))\n"
+            "    return mean\n",
         ),
     )
     good = (

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, given, keyword, receiver
+from tensortrail.rules.shared.origins import behind
+
+_SETS = (
+    "torch.set_rng_state",
+    "torch.random.set_rng_state",
+    "torch.cuda.set_rng_state",
+    "torch.cuda.set_rng_state_all",
+    "torch.cuda.random.set_rng_state",
+    "torch.cuda.random.set_rng_state_all",
+)
+
+
+class RandomStateOnDevice(Rule):
+    """The state of random numbers is loaded onto a GPU, and torch takes it from the CPU only.
+
+    ## What it does
+    Flags `torch.set_rng_state(...)` and `torch.cuda.set_rng_state(...)` of a part of what
+    `torch.load` gave with a `map_location` that is, or may be, a GPU.
+
+    ## Why is this bad?
+    `map_location` moves every tensor of the file, the state of the generators too. Their states are
+    bytes on the CPU, also those of a GPU: the program can be resumed on the CPU, and on a GPU it
+    stops.
+
+    ## What you may see
+    ```
+    TypeError: RNG state must be a torch.ByteTensor
+    ```
+
+    ## Fix safety
+    Unsafe: the state is taken to the CPU; the file may be loaded there as well.
+
+    ## References
+    - pytorch/pytorch, `torch.Generator.set_state`
+    """
+
+    code = "DEV598"
+    name = "random-state-on-device"
+    severity = Severity.WARNING
+    triggers = (("set_rng_state", "map_location"),)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+
+def resume(model, path, device):
+    state = torch.load(path, map_location=device)
+    model.load_state_dict(state["model"])
+    torch.set_rng_state(state["rng"])
+""",
+            lines=(7,),
+            fixed="""\
+import torch
+
+
+def resume(model, path, device):
+    state = torch.load(path, map_location=device)
+    model.load_state_dict(state["model"])
+    torch.set_rng_state(state["rng"].cpu())
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+
+def resume(path):
+    found = torch.load(path, map_location="cuda:0")
+    states = found["random"]
+    torch.cuda.set_rng_state_all(states["cuda"])
+    torch.random.set_rng_state(states.get("cpu"))
+""",
+            lines=(7, 8),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+
+def resume(model, path, device):
+    state = torch.load(path, map_location="cpu")
+    torch.set_rng_state(state["rng"])
+    there = torch.load(path, map_location=device)
+    torch.set_rng_state(there["rng"].cpu())
+    rng = there["rng"].to("cpu")
+    torch.set_rng_state(rng)
+    kept = torch.load(path, map_location=lambda storage, location: storage)
+    torch.set_rng_state(kept["rng"])
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.calls(*_SETS):
+            state = next(iter(given(call)), None)
+            load = _loaded(module, state) if state is not None else None
+            where = keyword(load, "map_location") if load is not None else None
+            where = where or (load.args[1] if load is not None and load.args[1:] else None)
+            if state is None or load is None or where is None or not _may_be_gpu(module, where):
+                continue
+            one = isinstance(state, (ast.Subscript, ast.Name)) and not called(call).endswith("all")
+            edit = module.insert_after(state, ".cpu()") if one else None
+            fix = module.fix("take it to the CPU", Safety.UNSAFE, edit) if edit else None
+            yield self.finding(
+                module,
+                call,
+                f"line {load.lineno} loads this onto `{module.text(where)}`, and torch takes the "
+                "state of a generator from the CPU only",
+                trail=[(load, "every tensor of the file is put there")],
+                fixes=[fix],
+            )
+
+
+def _loaded(module: Module, state: ast.expr) -> ast.Call | None:
+    """The `torch.load` that gave it: `state["rng"]`, `state.get("rng")`."""
+    for _ in range(8):
+        node = behind(module, state)
+        if isinstance(node, ast.Call) and module.qualified(node.func) == "torch.load":
+            return node
+        inner: ast.expr | None = None
+        if isinstance(node, ast.Subscript):
+            inner = node.value
+        elif isinstance(node, ast.Call) and called(node) in ("get", "pop"):
+            inner = receiver(node)
+        if inner is None:
+            return None
+        state = inner
+    return None
+
+
+def _may_be_gpu(module: Module, where: ast.expr) -> bool:
+    node = behind(module, where)
+    if isinstance(node, (ast.Lambda, ast.Dict)) or "storage" in module.text(node):
+        return False
+    value = module.value_of(where)
+    said = value.constant if isinstance(value.constant, str) else module.text(node)
+    if isinstance(node, ast.Constant) and not isinstance(node.value, str):
+        return False
+    bare = said.removeprefix("torch.device(").strip("\"')")
+    return bare not in ("cpu", "None") and not bare.startswith("cpu:")

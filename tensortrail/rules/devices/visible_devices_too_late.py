@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import is_cuda_literal
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.shared.sentences import one_line
+
+_VARIABLE = "CUDA_VISIBLE_DEVICES"
+_ASKS = (
+    "is_available", "init", "current_device", "get_device_name", "get_device_properties",
+    "get_device_capability", "set_device", "synchronize", "mem_get_info", "memory_allocated",
+    "is_bf16_supported",
+)  # fmt: skip
+_FOR_OTHERS = re.compile(r"subprocess|Popen|Process|os\.system|spawn|execv|launch|ray\.|restart")
+"""The variable may be meant for processes that are started after it."""
+_OTHER_LIBRARIES = ("tensorflow", "jax", "cupy", "paddle", "numba", "vllm")
+
+
+class VisibleDevicesTooLate(Rule):
+    """`CUDA_VISIBLE_DEVICES` is set after the program has begun to use CUDA.
+
+    ## What it does
+    Flags `os.environ["CUDA_VISIBLE_DEVICES"] = ...` where the same function, or the top of the file
+    above it, has asked for the GPUs before: by `torch.cuda.is_available()` and the like, `.cuda()`,
+    `.to("cuda")` or `device="cuda"`.
+
+    Nothing is reported where the variable may be meant for processes that are started afterwards,
+    where the code reads the old value to put it back, and beside other libraries that use CUDA. It
+    is a note where the GPUs are asked for under a condition.
+
+    ## Why is this bad?
+    CUDA reads the variable once, when it is first asked. A later value changes nothing, without a
+    message: the program works on the first GPU, beside all others that were started the same way.
+
+    ## Fix safety
+    No fix is offered: the line belongs before `import torch`, or into the shell.
+
+    ## References
+    - pytorch documentation, "CUDA environment variables"
+    """
+
+    code = "DEV597"
+    name = "visible-devices-too-late"
+    severity = Severity.WARNING
+    triggers = ((_VARIABLE, "cuda"),)
+
+    bad = (
+        Bad(
+            """\
+import argparse
+import os
+
+import torch
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpu", default="0")
+    os.environ["CUDA_VISIBLE_DEVICES"] = parser.parse_args().gpu
+    return torch.zeros(2, device=device)
+""",
+            lines=(12,),
+            instead="""\
+import argparse
+import os
+
+import torch
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpu", default="0")
+    os.environ["CUDA_VISIBLE_DEVICES"] = parser.parse_args().gpu
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.zeros(2, device=device)
+""",
+        ),
+        Bad(
+            """\
+import os
+import torch
+
+
+def prepared(model, gpu):
+    model = model.to("cuda")
+    os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu)
+    return model
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import os
+import torch
+
+
+def prepared(model, gpu):
+    os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu)
+    return model.to("cuda")
+"""
+        ),
+        Good(
+            """\
+import os
+import subprocess
+import torch
+
+
+def started(script):
+    for gpu in range(torch.cuda.device_count()):
+        print(torch.cuda.get_device_name(gpu))
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu)
+        subprocess.Popen(["python", script])
+"""
+        ),
+        Good(
+            """\
+import os
+import torch
+
+
+def hidden(work):
+    old = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if torch.cuda.is_available():
+        work()
+    os.environ["CUDA_VISIBLE_DEVICES"] = old or ""
+
+
+def cpu_only():
+    if not torch.cuda.is_available():
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module) or _is_beside_others(module):
+            return
+        for assign in module.nodes(ast.Assign):
+            if not _sets(module, assign) or _is_meant_for_others(module, assign):
+                continue
+            asked = next(_asked_before(module, assign), None)
+            if asked is not None:
+                yield self.finding(
+                    module,
+                    assign,
+                    f"this changes nothing: CUDA read the variable when line {asked.lineno} asked "
+                    "for the GPUs",
+                    severity=None if _is_always_asked(module, asked, assign) else Severity.NOTE,
+                    trail=[(asked, f"`{one_line(module, asked)}` comes first")],
+                )
+
+
+def _sets(module: Module, assign: ast.Assign) -> bool:
+    match assign.targets:
+        case [ast.Subscript(value=where, slice=ast.Constant(value=name))]:
+            return name == _VARIABLE and module.qualified(where) == "os.environ"
+    return False
+
+
+def _is_beside_others(module: Module) -> bool:
+    names = [each.name for node in module.nodes(ast.Import) for each in node.names]
+    names += [node.module or "" for node in module.nodes(ast.ImportFrom)]
+    return any(each.partition(".")[0] in _OTHER_LIBRARIES for each in names)
+
+
+def _is_meant_for_others(module: Module, assign: ast.Assign) -> bool:
+    """Processes that start later read it, it is put back to what it was, or nothing is there."""
+    around = module.function_of(assign)
+    told = [each.text for each in module.guards_of(assign)]
+    if any("is_available" in each or "device_count" in each for each in told):
+        return True
+    scope = around if around is not None else module.top
+    if any(_reads_it(each) for each in module.calls("get", "pop", "getenv", inside=scope)):
+        return True
+    return any(_FOR_OTHERS.search(module.text(each.func)) for each in module.nodes(ast.Call, scope))
+
+
+def _reads_it(call: ast.Call) -> bool:
+    """Of the environment, the variable or what a name stands for."""
+    said = next(iter(call.args), None)
+    is_one = isinstance(said, ast.Constant) and said.value == _VARIABLE
+    return is_one or (isinstance(said, ast.Name) and "env" in ast.unparse(call.func))
+
+
+def _asked_before(module: Module, assign: ast.Assign) -> Iterator[ast.Call]:
+    for call in module.earlier(assign, ast.Call):
+        if _asks(module, call):
+            yield call
+    around = module.function_of(assign)
+    while around is not None and module.function_of(around) is not None:
+        around = module.function_of(around)
+    if around is None:
+        return
+    for call in module.calls(*_ASKS, "cuda", "to", inside=module.top):
+        at_top = module.function_of(call) is None and module.class_of(call) is None
+        if at_top and call.lineno < around.lineno and _asks(module, call):
+            yield call
+
+
+def _is_always_asked(module: Module, asked: ast.Call, assign: ast.Assign) -> bool:
+    """No condition stands between the two."""
+    here = {(each.text, each.holds) for each in module.guards_of(assign)}
+    return all((each.text, each.holds) in here for each in module.guards_of(asked))
+
+
+def _asks(module: Module, call: ast.Call) -> bool:
+    name = module.qualified(call.func)
+    if name.startswith("torch.cuda."):
+        return name.rpartition(".")[2] in _ASKS
+    if called(call) == "cuda" and isinstance(call.func, ast.Attribute):
+        return True
+    moves = called(call) == "to"
+    said = keyword(call, "device") if moves or name.startswith("torch.") else None
+    if moves and call.args:
+        said = call.args[0]
+    return said is not None and is_cuda_literal(module, said) and name != "torch.device"
