@@ -1,0 +1,61 @@
+"""Classes that copy the parameters of a model when they are made, and calculate with both later."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.view import FunctionNode, Module
+
+_COPIES = ("deepcopy", "clone")
+_PLACES = re.compile(r"\.to\(|\.cuda\(|\.cpu\(|device")
+_TOGETHER = frozenset({"add_", "sub_", "lerp_", "mul_"})
+_SETS_UP = "__init__"
+
+
+def keepers(module: Module) -> Iterator[tuple[ast.ClassDef, frozenset[str]]]:
+    """With the names of the methods that take the copies and the parameters together."""
+    for cls in module.nodes(ast.ClassDef):
+        methods = [each for each in cls.body if isinstance(each, ast.FunctionDef)]
+        start = next((each for each in methods if each.name == _SETS_UP), None)
+        facts = module.class_facts(cls)
+        if start is None or _PLACES.search(module.text(cls)) or facts is None or facts.is_module:
+            continue
+        beginning = [start, *(each for each in methods if _is_called(module, start, each.name))]
+        kept = {name for each in beginning for name in _copied(module, each)}
+        users = [each for each in methods if each not in beginning]
+        names = frozenset(each.name for each in users if _combines(module, each, kept))
+        if kept and names:
+            yield cls, names
+
+
+def _is_called(module: Module, start: FunctionNode, name: str) -> bool:
+    calls = module.calls(name, inside=start)
+    return any(module.text(each.func) == f"self.{name}" for each in calls)
+
+
+def _copied(module: Module, function: FunctionNode) -> Iterator[str]:
+    """`shadow` of `self.shadow = deepcopy(model)` and of `self.shadow[name] = p.data.clone()`."""
+    for assign in module.nodes(ast.Assign, function):
+        target: ast.expr = assign.targets[0]
+        while isinstance(target, ast.Subscript):
+            target = target.value
+        is_own = isinstance(target, ast.Attribute) and module.text(target.value) == "self"
+        copies = any(module.calls(*_COPIES, inside=assign))
+        if isinstance(target, ast.Attribute) and is_own and copies:
+            yield target.attr
+
+
+def _combines(module: Module, method: FunctionNode, kept: set[str]) -> bool:
+    """Its text has a copy and the parameters of a model, and it calculates with both."""
+    read = {each.attr for each in module.nodes(ast.Attribute, method)}
+    text = module.text(method)
+    if not read & kept or not ("parameters" in text or "state_dict" in text):
+        return False
+    products = (each for each in module.nodes(ast.BinOp, method) if isinstance(each.op, ast.Mult))
+    in_place = (each for each in module.nodes(ast.Call, method) if called(each) in _TOGETHER)
+    calls = any(receiver(each) is not None and each.args for each in in_place)
+    tensors = any(not isinstance(each.right, ast.Constant) for each in products)
+    return calls or tensors

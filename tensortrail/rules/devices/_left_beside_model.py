@@ -1,0 +1,197 @@
+"""Copies of models that are never moved, while the models are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tensortrail.rules.devices._batches import is_to_a_device
+from tensortrail.rules.devices._combined_models import Combined
+from tensortrail.rules.devices._keepers_of_copies import keepers
+from tensortrail.rules.shared.functions import outermost_function
+from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.view import Module
+from tensortrail.rules.words import Kind
+
+_MOVES = ("to", "cuda", "xpu", "npu", "to_empty", "_apply", "prepare")
+_HARMLESS = frozenset("zip deepcopy print len id isinstance type list enumerate".split())
+_COPIES = ("deepcopy",)
+_BY_NAME = ("getattr", "vars", "setattr")
+
+
+class Left(NamedTuple):
+    made: ast.stmt
+    name: str
+    model: str
+    move: ast.Call
+    used: ast.Call
+
+
+def left_beside(module: Module, combined: Combined) -> Left | None:
+    for name, model in (combined.models, combined.models[::-1]):
+        scope = _scope(module, combined.at, name)
+        made = _only_assignment(module, scope, name) if scope is not None else None
+        if scope is None or made is None or _may_be_moved(module, scope, name, combined.at):
+            continue
+        move = _move_of_the_other(module, scope, made, model)
+        if move is not None:
+            return Left(made, name, model, move, combined.at)
+    return None
+
+
+def kept_beside(module: Module) -> Iterator[Left]:
+    """`average = Average(model)`, whose class has copied the parameters before they are moved."""
+    for cls, users in keepers(module):
+        for call in module.calls(cls.name):
+            made = module.parent(call)
+            if not isinstance(made, ast.Assign) or made.value is not call:
+                continue
+            name = module.text(made.targets[0])
+            for model in map(module.text, map(root_or_owner, given(call))):
+                move = _moved_only_after(module, made, model)
+                scope = _scope(module, made, name)
+                used = _used(module, scope, name, users) if scope is not None else None
+                if move is not None and used is not None:
+                    yield Left(made, name, model, move, used)
+
+
+def root_or_owner(node: ast.expr) -> ast.expr:
+    """`model` of `model.parameters()`; a name or attribute itself."""
+    owner = receiver(node) if isinstance(node, ast.Call) else None
+    is_of_model = isinstance(node, ast.Call) and called(node) in ("parameters", "named_parameters")
+    return owner if owner is not None and is_of_model else node
+
+
+def _used(module: Module, scope: ast.AST, name: str, methods: frozenset[str]) -> ast.Call | None:
+    calls = (each for each in module.calls(*methods, inside=scope) if receiver(each) is not None)
+    return next((each for each in calls if _owner_text(module, each) == name), None)
+
+
+def _owner_text(module: Module, call: ast.Call) -> str:
+    owner = receiver(call)
+    return module.text(owner) if owner is not None else ""
+
+
+def _scope(module: Module, node: ast.AST, name: str) -> ast.AST | None:
+    """The function around for a variable; for `self.target` the class, which is no module."""
+    if not name.startswith("self."):
+        return (outermost_function(module, node) or module.top) if name.isidentifier() else None
+    cls = module.class_of(node)
+    if cls is None or name.count(".") != 1 or cls.bases:
+        return None
+    return cls
+
+
+def _only_assignment(module: Module, scope: ast.AST, name: str) -> ast.Assign | None:
+    stores = [
+        each
+        for kind in (ast.Name, ast.Attribute)
+        for each in module.nodes(kind, scope)
+        if isinstance(each.ctx, ast.Store) and module.text(each) == name  # type: ignore[attr-defined]
+    ]
+    statement = module.parent(stores[0]) if len(stores) == 1 else None
+    return statement if isinstance(statement, ast.Assign) else None
+
+
+def _move_of_the_other(
+    module: Module, scope: ast.AST, made: ast.Assign, model: str
+) -> ast.Call | None:
+    text = module.text(made.value)
+    if any(f".{each}(" in text for each in _MOVES) or "device" in text:
+        return None
+    copies = [each for each in _calls(module, made.value) if called(each) in _COPIES]
+    if copies:
+        of_model = any(module.text(arg) == model for each in copies for arg in each.args)
+        return _moved_only_after(module, made, model) if of_model else None
+    other = _only_assignment(module, scope, model)
+    if other is None or not isinstance(made.value, ast.Call):
+        return None
+    inner = _made(other.value)
+    same = isinstance(inner, ast.Call) and module.text(inner.func) == module.text(made.value.func)
+    if not same or module.kind_of(made.value) is not Kind.MODULE:
+        return None
+    at_once = [each for each in _calls(module, other.value) if called(each) in ("to", "cuda")]
+    moves = [*at_once, *_moves(module, module.calls("to", "cuda", inside=scope), model)]
+    return next((each for each in moves if is_to_a_device(module, each)), None)
+
+
+def _moved_only_after(module: Module, made: ast.Assign, model: str) -> ast.Call | None:
+    for assign in module.earlier(made, ast.Assign):
+        if model in map(module.text, assign.targets):
+            text = module.text(assign.value)
+            if any(f".{each}(" in text for each in _MOVES) or "device" in text or "cuda" in text:
+                return None
+    before = (each for each in module.earlier(made, ast.Call) if called(each) in _MOVES)
+    if any(_is_of(module, each, model) for each in before):
+        return None
+    later = (each for each in module.later(made, ast.Call) if called(each) in ("to", "cuda"))
+    return next(
+        (each for each in _moves(module, later, model) if is_to_a_device(module, each)), None
+    )
+
+
+def _is_of(module: Module, call: ast.Call, model: str) -> bool:
+    """It moves the model, or is given it."""
+    return _owner_text(module, call) == model or model in map(module.text, given(call))
+
+
+def _moves(module: Module, calls: Iterator[ast.Call], model: str) -> Iterator[ast.Call]:
+    for call in calls:
+        owner = receiver(call)
+        if owner is not None and module.text(_made(owner)) == model:
+            yield call
+
+
+def _made(node: ast.expr) -> ast.expr:
+    """`Net()` of `Net().eval().to(device)`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr not in ("to", "cuda", "eval", "train", "requires_grad_"):
+            break
+        node = node.func.value
+    return node
+
+
+def _calls(module: Module, node: ast.expr) -> Sequence[ast.Call]:
+    own = [node] if isinstance(node, ast.Call) else []
+    return [*own, *module.nodes(ast.Call, node)]
+
+
+def _may_be_moved(module: Module, scope: ast.AST, name: str, combined: ast.Call) -> bool:
+    """A move of it, or code that it is passed on to and that may move it."""
+    if any(module.calls(*_BY_NAME, inside=scope)) and name.startswith("self."):
+        return True
+    attr = name.rpartition(".")[2]
+    for call in module.calls(*_MOVES):
+        owner = receiver(call)
+        if owner is not None and attr in (each.attr for each in _attributes(owner)):
+            return True
+    kind = ast.Attribute if name.startswith("self.") else ast.Name
+    for node in module.nodes(kind, scope):
+        is_read = isinstance(node.ctx, ast.Load)  # type: ignore[attr-defined]
+        if is_read and module.text(node) == name and _is_passed_on(module, node, combined):
+            return True
+    return False
+
+
+def _attributes(node: ast.expr) -> Iterator[ast.Attribute]:
+    return (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
+
+
+def _is_passed_on(module: Module, node: ast.AST, combined: ast.Call, depth: int = 2) -> bool:
+    above = module.parent(node)
+    if isinstance(above, ast.Attribute):
+        chain = [above, *module.ancestors(above)]
+        return any(isinstance(each, ast.Attribute) and each.attr in _MOVES for each in chain)
+    if isinstance(above, ast.keyword):
+        above = module.parent(above)
+    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
+        others = module.uses(above.targets[0].id, inside=module.function_of(node))
+        reads = (each for each in others if isinstance(each.ctx, ast.Load))
+        return not depth or any(_is_passed_on(module, each, combined, depth - 1) for each in reads)
+    if isinstance(above, ast.Call):
+        same = called(above) == called(combined)
+        return not (above.func is node or same or called(above) in _HARMLESS)
+    if isinstance(above, ast.Tuple):
+        return not isinstance(module.parent(above), ast.Return)
+    return not isinstance(above, (ast.Return, ast.Compare, ast.Expr))
