@@ -283,3 +283,16 @@ def f(value):
             return value.cpu()
 """
     assert kinds(body, "value") == {"Tensor"}
+
+
+@pytest.mark.parametrize(("again", "expected"), [("", "cuda"), ('    PLACE = "cpu"\n', None)])
+def test_a_constant_is_known_to_functions_that_the_top_calls(again: str, expected: str) -> None:
+    """The top is asked first: what it calls is run before its end is reached."""
+    module = module_of(
+        'PLACE = "cuda"\ndef loaded(file):\n    return file.to(PLACE)\n'
+        "def run(file):\n    loaded(file)\n    file.to(PLACE)\n"
+        f'if __name__ == "__main__":\n{again}    file = open("a")\n    run(file)\n'
+    )
+    module.value_of(find(module, 'open("a")'))
+    constant = module.value_of(find(module, "PLACE")).constant
+    assert (constant if isinstance(constant, str) else None) == expected

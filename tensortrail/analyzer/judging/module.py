@@ -28,6 +28,7 @@ from tensortrail.analyzer.syntax.structure import Structure
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values import callers, functions, returned, signatures
 from tensortrail.analyzer.values.attributes import Attributes, joined
+from tensortrail.analyzer.values.bound_once import names_bound_once
 from tensortrail.analyzer.values.calls import argument_named
 from tensortrail.analyzer.values.evaluating import Binding
 from tensortrail.analyzer.values.expressions import kind_of_class
@@ -229,6 +230,8 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSignatu
     def _at_top(self, name: str) -> Value:
         """What the name is after all that stands at the top of the file."""
         top = self._flows.get(self.tree.root) or self._flow(self.tree.root)
+        if not top.done and name not in self.once(names_bound_once, self.tree.root):
+            return UNKNOWN_VALUE
         return (top.end.values.get(name) if top.end is not None else None) or UNKNOWN_VALUE
 
     # --- facts ---------------------------------------------------------------------------

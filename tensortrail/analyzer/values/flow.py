@@ -50,8 +50,16 @@ class Flow(Evaluator):
         self.done = True
 
     def run_top(self, body: Sequence[ast.stmt]) -> None:
+        """Until it is done, `end` is what holds before the statement that is being run: functions
+        that it calls ask for it."""
         self._is_top = True
-        self.end = self._block(body, State())
+        state: State | None = State()
+        for statement in body:
+            if state is None:
+                break
+            self.end = state
+            state = self._statement(statement, state)
+        self.end = state
         self.done = True
 
     def yielded(self, value: Value) -> None:
