@@ -35,7 +35,7 @@ def _trains(module: Module, loop: ast.AST) -> bool:
 def goes_to_a_written_gpu(module: Module, call: ast.Call) -> bool:
     """`model.load_state_dict(torch.load(path))` of a model that the function puts on a GPU which
     is written out, whatever the machine has."""
-    function, owner = module.function_of(call), _taker(module, call)
+    function, owner = module.function_of(call), taker(module, call)
     if function is None or owner is None:
         return False
     shown = module.text(owner)
@@ -45,7 +45,18 @@ def goes_to_a_written_gpu(module: Module, call: ast.Call) -> bool:
     )
 
 
-def _taker(module: Module, call: ast.Call) -> ast.expr | None:
+def is_where_a_gpu_is(module: Module, call: ast.Call) -> bool:
+    """`if torch.cuda.is_available(): model.load_state_dict(torch.load(path))`."""
+    return any(
+        guard.holds
+        and guard.exact
+        and isinstance(guard.test, ast.Call)
+        and module.qualified(guard.test.func) == "torch.cuda.is_available"
+        for guard in module.guards_of(call)
+    )
+
+
+def taker(module: Module, call: ast.Call) -> ast.expr | None:
     """`model` of `model.load_state_dict(state)`, with `state` loaded by the call."""
     above = module.parent(call)
     if isinstance(above, ast.Call) and called(above) == "load_state_dict":

@@ -6,8 +6,13 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._from_the_cpu import is_from_the_cpu
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
-from tensortrail.rules.devices._of_this_run import follows_training, goes_to_a_written_gpu
+from tensortrail.rules.devices._of_this_run import (
+    follows_training,
+    goes_to_a_written_gpu,
+    is_where_a_gpu_is,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 
 _TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
@@ -30,8 +35,9 @@ class LoadWithoutMapLocation(Rule):
     It is a warning where the result is used as weights or state (`load_state_dict`, `items()`, a
     key named for weights), and a note elsewhere, for files of a fixed name or address, in scripts,
     for the `best_model_path` that Lightning saved in the same run, after a loop that trains, for a
-    model that the function puts on a GPU which is written out, and for the state of schedulers and
-    samplers.
+    model that the function puts on a GPU which is written out, in the branch for machines with a
+    GPU, for the state of schedulers and samplers, for engines of TensorRT, with `mmap=True`, and in
+    a file that writes files again and asks nobody for a device: converters of checkpoints.
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged; but
     `safetensors.torch.load(data)`, which always gives tensors on the CPU, and `load_file(path)`
     without `device` are noted, where another path of the function loads the same onto a device.
@@ -228,7 +234,8 @@ def _says_where(module: Module, call: ast.Call) -> bool:
 def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
     near = near or _is_of_this_run(call) or follows_training(module, call)
-    near = near or goes_to_a_written_gpu(module, call)
+    near = near or goes_to_a_written_gpu(module, call) or is_where_a_gpu_is(module, call)
+    near = near or is_from_the_cpu(module, call)
     return near or _has_fixed_name(module, call) or _holds_numbers(module, call)
 
 

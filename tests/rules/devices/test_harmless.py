@@ -180,3 +180,31 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
         return kept
     """
     assert severity("STO212", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("def f(net, path):\n    net.load_state_dict(torch.load(path))", Severity.WARNING),
+        ("def f(net, path):\n    net.load_state_dict(torch.load(path, mmap=True))", Severity.NOTE),
+        (
+            "def f(net, path):\n    if torch.cuda.is_available():\n"
+            "        net.load_state_dict(torch.load(path))",
+            Severity.NOTE,
+        ),
+        (
+            "def f(net, path):\n    if not torch.cuda.is_available():\n"
+            "        net.load_state_dict(torch.load(path))",
+            Severity.WARNING,
+        ),
+        (
+            "from torch2trt import TRTModule\ndef f(path):\n    net = TRTModule()\n"
+            "    net.load_state_dict(torch.load(path))",
+            Severity.NOTE,
+        ),
+        ("def f(a, b):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.NOTE),
+        ("def f(a, b, device):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.WARNING),
+    ],
+)
+def test_files_that_are_mostly_of_the_cpu(body: str, expected: Severity) -> None:
+    assert severity("DEV506", f"import torch\n{body}\n") is expected
