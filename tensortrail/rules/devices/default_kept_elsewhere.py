@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import parameters
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import receiver
 from tensortrail.rules.view import FunctionNode
 
 _KEYWORDS = frozenset({"device", "dtype", "map_location"})
@@ -242,12 +243,22 @@ def _needs_one(module: Module, use: ast.Name) -> bool:
         call = module.parent(above)
         of_torch = isinstance(call, ast.Call) and module.qualified(call).startswith("torch.")
         return above.arg in _KEYWORDS and (of_torch or _moves(call))
-    return _moves(above) and use in above.args[:1] if isinstance(above, ast.Call) else False
+    if not isinstance(above, ast.Call) or use not in above.args[:1]:
+        return False
+    return _moves(above) and not _has_nothing_to_move(module, above)
 
 
 def _moves(call: ast.AST | None) -> bool:
     func = call.func if isinstance(call, ast.Call) else None
     return isinstance(func, ast.Attribute) and func.attr == "to"
+
+
+def _has_nothing_to_move(module: Module, move: ast.Call) -> bool:
+    """A module of a class that registers no parameter, buffer or module."""
+    owner = receiver(move)
+    cls = module.value_of(owner).cls if owner is not None else ""
+    facts = module.class_facts(cls) if cls else None
+    return facts is not None and facts.is_module and facts.complete and not facts.registered
 
 
 def _is_asked(module: Module, node: ast.AST, name: str) -> bool:

@@ -27,6 +27,19 @@ def loads(module: Module, writer: ast.Call, prefix: str) -> Iterator[Load]:
             yield Load(call, _prefix_of(module, call) == prefix)
 
 
+def is_resumed(module: Module, wrapper: ast.expr, prefix: str) -> bool:
+    """The function loads a file into the same wrapper: its files are of wrapped models."""
+    shown, function = module.text(wrapper), module.function_of(wrapper)
+    return any(
+        call.args
+        and module.text(owner) == shown
+        and next(_readers(module, call), None) is not None
+        and _prefix_of(module, call) == prefix
+        for call in module.calls("load_state_dict", inside=function)
+        if (owner := receiver(call)) is not None
+    )
+
+
 def _path(module: Module, call: ast.Call) -> str:
     """The file as the source writes it: `"model.pt"`, `path`, `folder / name`."""
     position = 0 if called(call) in _READERS else 1

@@ -208,3 +208,62 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
 )
 def test_files_that_are_mostly_of_the_cpu(body: str, expected: Severity) -> None:
     assert severity("DEV506", f"import torch\n{body}\n") is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [("self.pools[0].to(x.device)", Severity.NOTE), ("self.other[0].to(x.device)", Severity.ERROR)],
+)
+def test_a_class_may_move_what_it_hides(body: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.pools = [nn.Conv1d(n, n, 3)]
+
+    def forward(self, x):
+        {body}
+        return self.pools[0](x)
+"""
+    assert severity("DEV544", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [("self.size = n", None), ("self.weight = nn.Parameter(torch.ones(n))", Severity.WARNING)],
+)
+def test_a_module_without_weights_needs_no_device(weight: str, expected: Severity | None) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Pool(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        {weight}
+
+class Pitch:
+    def __init__(self, device=None):
+        self.device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.pool = Pool(3).to(device)
+"""
+    assert severity("DEV570", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "expected"), [("model", Severity.NOTE), ("other", Severity.WARNING)]
+)
+def test_training_goes_on_from_files_of_wrapped_models(wrapped: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+def train(args, net, other):
+    model = nn.DataParallel(net)
+    {wrapped}.load_state_dict(torch.load(args.resume, map_location="cpu"))
+    torch.save(model.state_dict(), args.out)
+"""
+    assert severity("SHD409", source) is expected
