@@ -16,6 +16,17 @@ def is_pipeline(module: Module, cls: ast.ClassDef) -> bool:
     return facts is not None and any(each.rpartition(".")[2] in _PIPELINES for each in facts.bases)
 
 
+def is_made_for_offloading(module: Module, node: ast.AST) -> bool:
+    """The class around it speaks of offloading: it orders its components, or gives them free."""
+    cls = module.class_of(node)
+    facts = module.class_facts(cls) if cls is not None else None
+    if cls is None or facts is None:
+        return False
+    said = module.text(cls)
+    inherited = "model_cpu_offload_seq" in facts.fields
+    return inherited or "offload" in said or "maybe_free_model_hooks" in said
+
+
 def component_of(module: Module, call: ast.Call) -> str:
     """`self.vae` of `self.vae.encode(...)` and `self.vae(...)`."""
     func = call.func

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._accepted import parameters
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, said_device
 from tensortrail.rules.devices._device_aware import is_of_answer, sets_own_device
 from tensortrail.rules.devices._of_each import parameters_of_each
 from tensortrail.rules.devices._weights import (
     component_of,
     has_buffers_only,
+    is_made_for_offloading,
     is_pipeline,
     knows_hooks,
     owner_of_parameters,
@@ -30,13 +32,12 @@ class DeviceFromFirstParameter(Rule):
 
     ## What it does
     Flags four cases in which the device of one weight or component does not tell where the
-    computation is:
-    `self.device` in a method that is given a `device`; inputs moved to the device of a
-    `diffusers` component that is then called, where `_execution_device` is at hand;
-    `next(module.parameters()).device` in a function that also asks for offloading hooks, without
-    a test for meta; `next(self.parameters())` in a class that has buffers only. Notes tensors that
-    are made at `self.device` and meet an input, inputs that are moved to the first parameter,
-    and a loop that asks each module below another for its first parameter.
+    computation is: `self.device` in a method that is given a `device`; inputs moved to the device
+    of a `diffusers` component that is then called, where `_execution_device` is at hand (a note in
+    a class that never speaks of offloading); `next(module.parameters()).device` in a function that
+    also asks for offloading hooks, without a test for meta; `next(self.parameters())` in a class
+    that has buffers only. Notes tensors that are made at `self.device` and meet an input, inputs
+    that are moved to the first parameter, and a loop that asks each module for its own.
 
     ## Why is this bad?
     With offloading, weights are on meta or on the CPU until their hook brings them. Inputs that
@@ -249,7 +250,7 @@ class Loader:
         if cls is None or module.parent(function) is not cls or function.name == "__init__":
             return
         parameter = device_parameter(module, function)
-        if parameter is None or not _own_parameter(function, parameter):
+        if parameter is None or parameter not in parameters(function):
             return
         if is_of_answer(module, function, parameter.arg) or sets_own_device(module, function):
             return
@@ -345,6 +346,7 @@ class Loader:
                 said,
                 f"`{one_line(module, said)}` is where the weights wait while they are offloaded: "
                 f"`{called}` computes on `self._execution_device`",
+                severity=None if is_made_for_offloading(module, said) else Severity.NOTE,
             )
 
     def _first_parameter(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
@@ -385,11 +387,6 @@ def _is_of_weights(module: Module, device: ast.expr) -> bool:
         return False
     text = module.text(device.value)
     return text == "self" or text.startswith("next(self.")
-
-
-def _own_parameter(function: FunctionNode, parameter: ast.arg) -> bool:
-    given = function.args
-    return parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)
 
 
 def _chooses(module: Module, node: ast.AST, parameter: str) -> bool:

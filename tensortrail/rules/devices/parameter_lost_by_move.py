@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import named_device
 from tensortrail.rules.devices._dropped import moves_bytes
 from tensortrail.rules.devices._leaves import is_there
 from tensortrail.rules.shared.objects import called, receiver
@@ -22,7 +23,8 @@ class ParameterLostByMove(Rule):
     Flags `self.weight = nn.Parameter(...).to(device)` in a module, also with `.cuda()`, `.half()`
     and the like, or where the parameter has a name first. Nothing is reported for methods that
     give back the parameter itself, as `requires_grad_()`, nor for a tensor that was made on the
-    same device already.
+    same device already. It is an error where a GPU is written out, and a warning where somebody
+    chooses the device.
 
     ## Why is this bad?
     `nn.Parameter(t).to(device)` gives a plain tensor with a history, unless nothing has to be
@@ -159,10 +161,18 @@ class Probe:
                 f"`{one_line(module, call)}` gives a tensor that is no parameter"
                 f"{', unless nothing has to be moved' if device else ', unless it has that type'}: "
                 f"`{module.text(assign.targets[0])}` is neither trained, moved nor saved",
-                severity=None if device else _weight(module, call),
+                severity=_where(module, call) if device else _weight(module, call),
                 trail=[(made, "the parameter is made here"), (call, "and another tensor here")],
                 fixes=[_moved_inside(module, call, made)],
             )
+
+
+def _where(module: Module, call: ast.Call) -> Severity:
+    """A GPU that is written out is elsewhere; what somebody chooses may be the CPU."""
+    said = module.argument(call, 0, "device")
+    text = "cuda" if said is None else module.value_of(named_device(module, said)).constant
+    is_gpu = isinstance(text, str) and text.startswith("cuda")
+    return Severity.ERROR if is_gpu else Severity.WARNING
 
 
 def _weight(module: Module, call: ast.Call) -> Severity:

@@ -267,3 +267,43 @@ def train(args, net, other):
     torch.save(model.state_dict(), args.out)
 """
     assert severity("SHD409", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("move", "expected"),
+    [
+        ("cuda()", Severity.ERROR),
+        ("to('cuda:0')", Severity.ERROR),
+        ("to(torch.device('cuda'))", Severity.ERROR),
+        ("to(device)", Severity.WARNING),
+    ],
+)
+def test_a_chosen_device_may_be_the_cpu(move: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def __init__(self, n, device):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(n)).{move}
+"""
+    assert severity("DEV545", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [("return x", Severity.NOTE), ("self.maybe_free_model_hooks()", Severity.WARNING)],
+)
+def test_a_pipeline_may_know_nothing_of_offloading(last: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from diffusers import DiffusionPipeline
+
+class Pipe(DiffusionPipeline):
+    def __call__(self, x):
+        device = self._execution_device
+        x = self.vae.encode(x.to(self.vae.device)).to(device)
+        {last}
+"""
+    assert severity("DEV505", source) is expected
