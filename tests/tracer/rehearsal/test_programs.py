@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ pytest.importorskip("torch")
 import torch
 
 from tensortrail.tracer.explaining.causes import match, type_name_of
+from tensortrail.tracer.recording import session
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 from tests.tracer.rehearsal.legal import LEGAL
@@ -21,9 +24,21 @@ from tests.tracer.rehearsal.refused import REFUSED
 pytestmark = pytest.mark.filterwarnings("ignore:.*pin_memory.*")
 
 
-@pytest.fixture
-def _two_gpus() -> Iterator[None]:
-    with Rehearsal(parse_spec("cuda:2x8GiB")):
+TWO = parse_spec("cuda:2x8GiB")
+
+
+@contextmanager
+def _recorded(folder: Path) -> Iterator[None]:
+    running = session.begin(folder, rehearse=TWO)
+    try:
+        yield
+    finally:
+        running.stop()
+
+
+@pytest.fixture(params=["", "recorded"])
+def _two_gpus(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    with _recorded(tmp_path / "run") if request.param else Rehearsal(TWO):
         yield
 
 
@@ -40,9 +55,12 @@ def test_refused_in_the_words_of_a_gpu(program: Refused) -> None:
 
 
 @pytest.mark.parametrize("program", LEGAL, ids=lambda program: program.name)
-def test_legal_with_the_same_values(program: Legal) -> None:
+def test_legal_with_the_same_values(program: Legal, tmp_path: Path) -> None:
     expected = run(program.source, ("cpu", "cpu"))
-    with Rehearsal(parse_spec("cuda:2x8GiB")):
+    with Rehearsal(TWO):
+        result = run(program.source)
+    assert same(result, expected)
+    with _recorded(tmp_path / "run"):
         result = run(program.source)
     assert same(result, expected)
 

@@ -10,7 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, is_plain
+from tensortrail.tracer.rehearsal.tensor.simulated import ANSWERS, SimTensor, is_plain
 
 aten = torch.ops.aten
 ASKED = {aten.is_pinned.default}
@@ -67,5 +67,7 @@ def install(pinned: Pinned, replaced: Replacements) -> None:
         except (NotImplementedError, TypeError):
             return False
 
+    # Torch's C++ looks it up by name when a mode above has called the original.
+    replaced.put(ANSWERS, pin_memory, ANSWERS[plain])
     replaced.put(Tensor, "pin_memory", pin_memory)
     replaced.put(Tensor, "is_pinned", is_pinned)
