@@ -1,13 +1,29 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
+from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shared.failures import errors, weight
+from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.objects import called, is_true, keyword, receiver
+from tensortrail.rules.shared.operands import Operand, operands
+from tensortrail.rules.shared.operands import called as named
 
+_REFUSED = re.compile(r"only (?:dense )?CPU (?:tensors|memory) can be pinned", re.IGNORECASE)
+_OF_LOADERS = "torch/utils/data/_utils/pin_memory.py"
+_NOT_THERE = "pin it before it is moved, or not at all"
+_UNPINNED = Setting(
+    library="torch",
+    name="pin_memory",
+    value="False",
+    why="the dataset gives tensors that are on a GPU already",
+    where="DataLoader(...)",
+)
 _UNPINS = ("clone", "float", "half", "bfloat16", "double", "to", "contiguous", "type")
 
 
@@ -18,6 +34,8 @@ class PinnedMisuse(Rule):
     Finds `pin_memory` of a tensor that is on a GPU, `pin_memory()` whose result is dropped, and a
     variable that holds a pinned tensor and is bound to a `.clone()`, `.float()` or `.to(dtype)` of
     it, which is in pageable memory again.
+
+    A run shows the refused call, and who put the tensor on the GPU.
 
     ## Why is this bad?
     Only CPU memory can be pinned: the first raises. `pin_memory()` gives a copy: dropped, nothing
@@ -119,6 +137,24 @@ def master(parameter):
                 )
         yield from self._unpinned(module)
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in errors(timeline, _REFUSED):
+            event = events[0]
+            asked = next(iter(operands(timeline, event)), None)
+            if asked is None or asked.device in ("cpu", "meta"):
+                continue
+            severity, confidence = weight(timeline, events)
+            yield self.finding_in_run(
+                timeline,
+                event,
+                _refused(timeline, event, asked),
+                severity=severity,
+                confidence=confidence,
+                about=asked.storage,
+                fixes=[] if _by_loader(event) else [Fix(_NOT_THERE, Safety.DISPLAY, ())],
+                settings=[_UNPINNED] if _by_loader(event) else [],
+            )
+
     def _pinned(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         subject = receiver(call)
         value = module.value_of(subject) if subject is not None else None
@@ -161,6 +197,20 @@ def master(parameter):
                 confidence=Confidence.MEDIUM,
                 trail=[(pinned, "pinned here")],
             )
+
+
+def _by_loader(event: Event) -> bool:
+    return event.by is not None and event.by.file.endswith(_OF_LOADERS)
+
+
+def _refused(timeline: Timeline, event: Event, asked: Operand) -> str:
+    by = put_there(timeline, asked.storage, event) if asked.storage else None
+    put = f", put there by {doer(by)}" if by else ""
+    if _by_loader(event):
+        whose = "`pin_memory=True` of the DataLoader pins each batch, and this one"
+    else:
+        whose = named(timeline, asked)
+    return f"only memory of the CPU can be pinned: {whose} is on {asked.device}{put}"
 
 
 def _asks_for_gpu(module: Module, call: ast.Call) -> bool:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from tensortrail.rules import Did, Event, Timeline
-from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules import Event, Timeline
 from tensortrail.rules.shared.operands import Operand, operands
 
 MIXED = re.compile(
@@ -15,16 +13,6 @@ MIXED = re.compile(
     re.IGNORECASE,
 )
 MOVES = frozenset({"to", "cpu", "cuda", "xpu", "type", "copy_", "pin_memory", "type_as"})
-
-
-def errors(timeline: Timeline, family: re.Pattern[str]) -> Iterator[list[Event]]:
-    """The exceptions of this family, those of one line together."""
-    told = (
-        each
-        for each in timeline.events(Did.ERROR)
-        if family.search(str(each.facts.get("message", "")))
-    )
-    yield from by_line(told)
 
 
 def is_move(event: Event) -> bool:

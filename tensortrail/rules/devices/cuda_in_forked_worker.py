@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._errors import errors
 from tensortrail.rules.devices._workers import (
     loaders_with_workers,
     moves_to_a_gpu,
     run_in_workers,
 )
+from tensortrail.rules.shared.failures import errors
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.devices._errors import MIXED, errors, is_mixed, meta_operand
+from tensortrail.rules.devices._errors import MIXED, is_mixed, meta_operand
 from tensortrail.rules.devices.origins import Case, origin_of
-from tensortrail.rules.shared.failures import weight
+from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.lines import by_line, line_of
 from tensortrail.rules.shared.operands import Operand, called, operands
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._at_hand import said_device
-from tensortrail.rules.devices._errors import errors, is_move, meta_operand
+from tensortrail.rules.devices._errors import is_move, meta_operand
 from tensortrail.rules.devices._on_meta import (
     is_made_on_meta,
     is_the_same,
     may_be_caught,
     says_meta,
 )
-from tensortrail.rules.shared.failures import NO_VALUES, weight
-from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.failures import NO_VALUES, errors, weight
+from tensortrail.rules.shared.history import not_loaded, put_there
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.lines import doer
+from tensortrail.rules.shared.lines import doer, where
 from tensortrail.rules.shared.operands import called
 from tensortrail.rules.shared.sentences import one_line
 
@@ -196,18 +196,33 @@ def cast(weight):
                 continue
             event = moves[0]
             severity, confidence = weight(timeline, moves)
+            lacking = not_loaded(timeline, source.storage, event)
             by = put_there(timeline, source.storage, event) if source.storage else None
+            why = f", put there by {doer(by)}" if by else ""
+            if lacking:
+                why = f"; the state dict loaded{where(lacking)} lacks it, and nothing else loads it"
             yield self.finding_in_run(
                 timeline,
                 event,
-                f"`{event.op}` has nothing to copy: {called(timeline, source)} is on meta"
-                + (f", put there by {doer(by)}" if by else ""),
+                f"`{event.op}` has nothing to copy: {called(timeline, source)} is on meta{why}",
                 severity=severity,
                 confidence=confidence,
                 about=source.storage,
-                fixes=[_to_empty(timeline, event)],
+                fixes=[_given_values(lacking) if lacking else _to_empty(timeline, event)],
                 evidence={"attempts": str(len(moves))},
             )
+
+
+def _given_values(lacking: Event) -> Fix:
+    """`to_empty` of the whole module would throw away what was loaded."""
+    key = lacking.facts["missing"]
+    owner = str(key).rpartition(".")[0]
+    itself = f"`get_submodule({owner!r})`" if owner else "the module"
+    what = (
+        f"give it values before the move: load a state dict with `{key}`, or call `to_empty` and "
+        f"`reset_parameters()` of {itself}"
+    )
+    return Fix(what, Safety.DISPLAY, ())
 
 
 def _to_empty(timeline: Timeline, event: Event) -> Fix | None:

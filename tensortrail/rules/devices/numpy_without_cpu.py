@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._at_hand import said_device
-from tensortrail.rules.devices._errors import errors
 from tensortrail.rules.devices._numpy_reads import (
     is_moved_here,
     is_surely_a_tensor,
     read_by_numpy,
 )
 from tensortrail.rules.devices._told import names_a_gpu, told_device
-from tensortrail.rules.shared.failures import weight
+from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer

@@ -14,7 +14,7 @@ from tensortrail.rules.shards._model_written import (
     written,
 )
 from tensortrail.rules.shared.calls import carrier
-from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.history import not_loaded, put_there
 from tensortrail.rules.shared.lines import by_line, doer, where
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sentences import one_line
@@ -248,7 +248,7 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
             hook = _left_by(timeline, event) or _known_to(split)
             by = None if hook else put_there(timeline, storages[0], event)
             why = f"; put there by {doer(by)}" if by else ""
-            if not hook and (lacking := _not_loaded(timeline, event)):
+            if not hook and (lacking := not_loaded(timeline, event.storage, event)):
                 why = f"; the state dict loaded{where(lacking)} lacks it, and nothing else loads it"
             logical = {e.facts.get("key"): int(e.facts.get("logical", 0)) for e in events}
             evidence = {"tensors": str(len(logical)), "missing": size(sum(logical.values()))}
@@ -279,12 +279,6 @@ def _left_by(timeline: Timeline, saved: Event) -> tuple[str, str, str] | None:
             kept = str(facts.get("kept_in") or "memory")
             return each.op.rpartition(".")[0], str(facts["module"]), kept
     return None
-
-
-def _not_loaded(timeline: Timeline, saved: Event) -> Event | None:
-    """The load that should have given the weight its values, and did not have it."""
-    history = timeline.history(saved.storage, saved) if saved.storage else ()
-    return next((each for each in reversed(history) if "missing" in each.facts), None)
 
 
 def _split_of(timeline: Timeline, saved: Event) -> Event | None:

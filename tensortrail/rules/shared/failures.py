@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tensortrail.findings import Confidence, Severity
+from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.timeline import Did, Event, Timeline
 
 AFTERMATH = (Did.FREE, Did.PHASE, Did.SYNC, Did.WORKER, Did.PENDING)
@@ -18,6 +19,16 @@ NO_VALUES = re.compile(
     re.IGNORECASE,
 )
 """Messages of operations that need the values of a meta tensor."""
+
+
+def errors(timeline: Timeline, family: re.Pattern[str]) -> Iterator[list[Event]]:
+    """The exceptions of this family, those of one line together."""
+    told = (
+        each
+        for each in timeline.events(Did.ERROR)
+        if family.search(str(each.facts.get("message", "")))
+    )
+    yield from by_line(told)
 
 
 def was_handled(timeline: Timeline, error: Event) -> bool:

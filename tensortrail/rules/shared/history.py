@@ -31,3 +31,9 @@ def put_last(events: Iterable[Event]) -> Event | None:
     """The last event of a history that put the bytes on the device they are on."""
     history = placing(events)
     return next((each for each in reversed(history) if each.did is not Did.RESIZE), None)
+
+
+def not_loaded(timeline: Timeline, storage: Storage | None, until: Event) -> Event | None:
+    """The load that should have given a weight its values, and did not have it."""
+    history = timeline.history(storage, until) if storage else ()
+    return next((each for each in reversed(history) if "missing" in each.facts), None)

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 from tensortrail.findings import Confidence, Safety, Severity
 from tensortrail.rules import Did
-from tests.rules.recorded import watched
+from tests.rules.recorded import runs_without_findings, watched
 
 HEAD = "import torch\nimport torch.nn.functional as F\n"
 
@@ -158,6 +158,24 @@ def test_a_module_without_data_is_moved(tmp_path: Path) -> None:
     (fix,) = seen.only.fixes
     assert fix.safety is Safety.DISPLAY
     assert "model = model.to_empty(device=π)  # flagged\n" in seen.fixed
+
+
+def test_a_module_whose_state_dict_lacked_a_weight_is_moved(tmp_path: Path) -> None:
+    program = """\
+        import torch
+        with torch.device("meta"):
+            model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.LayerNorm(2))
+        state = {"0.weight": torch.ones(2, 2), "0.bias": torch.ones(2), "1.weight": torch.ones(2)}
+        model.load_state_dict(state, strict=False, assign=True)
+        FILLED
+        model.to("cpu")  # flagged
+        """
+    seen = watched(tmp_path, program.replace("FILLED", ""), "DEV507")
+    assert ".1.bias` is on meta; the state dict loaded at program.py:5 lacks" in seen.only.message
+    (fix,) = seen.only.fixes
+    assert "`to_empty` and `reset_parameters()` of `get_submodule('1')`" in fix.description
+    filled = "model.get_submodule('1').to_empty(device='cpu').reset_parameters()"
+    runs_without_findings(tmp_path, program.replace("FILLED", filled), "DEV507")
 
 
 def test_a_tensor_without_data_is_moved_or_copied(tmp_path: Path) -> None:
