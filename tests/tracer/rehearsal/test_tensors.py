@@ -55,6 +55,18 @@ def test_what_is_written_into_has_the_shape_of_what_was_written(written: Any) ->
     assert told == (*on_host, plain.shape, plain.stride())
 
 
+def test_gradients_follow_a_change_of_type() -> None:
+    layer = nn.Linear(2, 2).cuda()
+    weight = layer.weight
+    for dtype in (torch.float64, torch.float16, torch.float32):
+        layer(square().to(weight.dtype)).sum().backward()
+        layer.to(dtype)
+        assert (layer.weight is weight, weight.dtype, weight.grad.dtype) == (True, dtype, dtype)
+    assert weight.grad.tolist() == [[6, 12], [6, 12]]
+    weight.data = weight.data.double()
+    assert (weight.dtype, weight.grad.dtype) == (torch.float64, torch.float32)
+
+
 def test_a_copy_has_the_attributes_of_the_original() -> None:
     x = square()
     x.names_of_rows = ["first", "second"]

@@ -117,6 +117,14 @@ def test_functions_that_are_transformed_may_move(function: Any) -> None:
     assert torch.func.vmap(lambda v: v.to("meta"))(x).is_meta
 
 
+def test_tangents_go_along() -> None:
+    x, tangent = torch.ones(3, device="cuda"), torch.arange(3.0, device="cuda")
+    with torch.autograd.forward_ad.dual_level():
+        moved = torch.autograd.forward_ad.make_dual(x, tangent).to("cpu") * 2
+        back = torch.autograd.forward_ad.unpack_dual(moved.to("cuda")).tangent
+    assert (moved.device.type, back.device.type, back.tolist()) == ("cpu", "cuda", [0, 2, 4])
+
+
 def test_scripts_and_traces() -> None:
     net, given = nn.Linear(3, 3).cuda(), torch.ones(1, 3, device="cuda")
     for made in (torch.jit.trace(net, given), torch.jit.script(net), torch.fx.symbolic_trace(net)):

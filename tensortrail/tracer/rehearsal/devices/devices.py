@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from typing import Any
@@ -17,16 +18,20 @@ FORKED = (
 )
 
 
+class Current(threading.local):
+    device = 0
+
+
 class Devices:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        self._current = threading.local()
+        self._current = Current()
         self._used_by = 0
         """The process that has something on them."""
 
     @property
     def device(self) -> int:
-        return getattr(self._current, "device", 0)
+        return self._current.device
 
     @device.setter
     def device(self, index: int) -> None:
@@ -45,12 +50,12 @@ class Devices:
         """Which simulated device is meant; None for another kind of device."""
         if type(device) is int:
             return self.checked(device)
-        device = torch.device(device) if not isinstance(device, torch.device) else device
-        if device.type != "cuda":
-            return state.from_torch(device)
+        is_simulated, index = _meant(device)
+        if not is_simulated:
+            return index
         if self._used_by not in (0, os.getpid()):
             raise RuntimeError(FORKED)
-        return self.checked(self.device if device.index is None else device.index)
+        return self.checked(self.device if index is None else index)
 
     def taken(self) -> None:
         self._used_by = self._used_by or os.getpid()
@@ -84,3 +89,11 @@ class Devices:
         if number and type(value) is int:
             return torch.device("cuda", self.checked(value))
         return value
+
+
+@functools.lru_cache
+def _meant(device: Any) -> tuple[bool, int | None]:
+    """Whether it is a GPU, and its number; of a device of the host, which GPU C++ means."""
+    device = torch.device(device) if not isinstance(device, torch.device) else device
+    is_gpu = device.type == "cuda"
+    return is_gpu, device.index if is_gpu else state.from_torch(device)

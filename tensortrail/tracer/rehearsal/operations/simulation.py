@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch._C import DisableTorchFunction, _current_graph_task_id, _get_dispatch_mode
 from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.autograd import forward_ad
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.compiler.refused_calls import Told
@@ -279,7 +280,7 @@ class Simulation(Devices):
         if target == home:
             return self._converted(tensor, dtype, memory_format, copy)
         moved = tensor if dtype is None else self._converted(tensor, dtype, None, False)
-        if moved.requires_grad and torch.is_grad_enabled():
+        if (moved.requires_grad and torch.is_grad_enabled()) or forward_ad._current_level >= 0:
             moved = Move.apply(moved, home, target, non_blocking)
         elif within is not tensor:
             moved = self._operated(moved, target, non_blocking)

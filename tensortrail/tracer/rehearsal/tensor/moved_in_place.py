@@ -84,4 +84,6 @@ def become(tensor: Tensor, value: Tensor) -> None:
     there.update(ours)
     there[SUCCESSOR] = tensor  # if C++ holds the old one: the gradient of something
     if grad is not None:
+        if grad.dtype != tensor.dtype:
+            tensor.grad_dtype = None  # torch asks nothing of a gradient that was there before
         tensor.grad = grad  # it moves by itself, or not
