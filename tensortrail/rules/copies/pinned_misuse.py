@@ -13,6 +13,14 @@ from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.objects import called, is_true, keyword, receiver
 from tensortrail.rules.shared.operands import Operand, operands
 from tensortrail.rules.shared.operands import called as named
+from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.shared.workers import (
+    given_on_a_gpu,
+    loaders,
+    loaders_with_workers,
+    run_in_workers,
+    tensors_on_a_gpu,
+)
 
 _REFUSED = re.compile(r"only (?:dense )?CPU (?:tensors|memory) can be pinned", re.IGNORECASE)
 _OF_LOADERS = "torch/utils/data/_utils/pin_memory.py"
@@ -31,9 +39,9 @@ class PinnedMisuse(Rule):
     """Memory is pinned that cannot be, or a pinned tensor is replaced by one that is not.
 
     ## What it does
-    Finds `pin_memory` of a tensor that is on a GPU, `pin_memory()` whose result is dropped, and a
-    variable that holds a pinned tensor and is bound to a `.clone()`, `.float()` or `.to(dtype)` of
-    it, which is in pageable memory again.
+    Finds `pin_memory` of a tensor that is on a GPU, also by a DataLoader, `pin_memory()` whose
+    result is dropped, and a variable that holds a pinned tensor and is bound to a `.clone()`,
+    `.float()` or `.to(dtype)` of it, which is in pageable memory again.
 
     A run shows the refused call, and who put the tensor on the GPU.
 
@@ -92,8 +100,38 @@ def master(parameter, as_float):
 """,
             lines=(4,),
         ),
+        Bad(
+            """\
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+class Rows(Dataset):
+    def __getitem__(self, index):
+        row = self.rows[index].cuda()
+        return row, index
+
+def loaders(rows, labels):
+    yield DataLoader(Rows(rows), batch_size=8, pin_memory=True)
+    yield DataLoader(TensorDataset(rows.cuda(), labels), pin_memory=True)
+""",
+            lines=(9, 10),
+        ),
     )
     good = (
+        Good(
+            """\
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+class Rows(Dataset):
+    def __getitem__(self, index):
+        score = self.net(self.rows[index].cuda()).item()
+        return self.rows[index], score
+
+def loaders(rows, labels):
+    yield DataLoader(Rows(rows), batch_size=8, pin_memory=True)
+    yield DataLoader(TensorDataset(rows.cuda(), labels), pin_memory=False)
+    yield DataLoader(TensorDataset(rows, labels), pin_memory=True)
+"""
+        ),
         Good(
             """\
 import torch
@@ -135,6 +173,7 @@ def master(parameter):
                     "only CPU memory can be pinned: this raises for a GPU",
                     severity=Severity.ERROR,
                 )
+        yield from self._of_loaders(module)
         yield from self._unpinned(module)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
@@ -154,6 +193,25 @@ def master(parameter):
                 fixes=[] if _by_loader(event) else [Fix(_NOT_THERE, Safety.DISPLAY, ())],
                 settings=[_UNPINNED] if _by_loader(event) else [],
             )
+
+    def _of_loaders(self, module: Module) -> Iterator[Finding]:
+        """A DataLoader pins what its dataset gives; one with workers fails before."""
+        with_workers = set(loaders_with_workers(module))
+        for loader in loaders(module):
+            if not is_true(keyword(loader, "pin_memory")) or loader in with_workers:
+                continue
+            functions = run_in_workers(module, loader)
+            moved = [call for each in functions for call in given_on_a_gpu(module, each)]
+            held = next(iter((*tensors_on_a_gpu(module, loader), *moved)), None)
+            if held is not None:
+                yield self.finding(
+                    module,
+                    loader,
+                    f"`{one_line(module, held)}` is on a GPU, where the dataset gives it: only CPU "
+                    "memory can be pinned",
+                    severity=Severity.ERROR,
+                    trail=[(held, "on a GPU"), (loader, "pins what it is given")],
+                )
 
     def _pinned(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         subject = receiver(call)

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._workers import (
-    loaders_with_workers,
-    moves_to_a_gpu,
-    run_in_workers,
-)
 from tensortrail.rules.shared.failures import errors
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.shared.workers import (
+    loaders_with_workers,
+    moves_to_a_gpu,
+    run_in_workers,
+    tensors_on_a_gpu,
+)
 
 _FORKED = re.compile(r"Cannot re-initialize CUDA in forked subprocess")
 CHANGE = (
@@ -27,8 +28,9 @@ class CudaInForkedWorker(Rule):
 
     ## What it does
     Flags `.cuda()`, `.to("cuda")` and `device="cuda"` in what a DataLoader with `num_workers` runs
-    in its workers: `__getitem__` and `__iter__` of its dataset, and `collate_fn`. In a recorded
-    run, reports the line at which a forked process asks for a GPU.
+    in its workers: `__getitem__` and `__iter__` of its dataset, and `collate_fn`. So is such a
+    loader of a `TensorDataset` whose tensors are on a GPU. In a recorded run, reports the line at
+    which a forked process asks for a GPU.
 
     ## Why is this bad?
     CUDA cannot be used in a fork of a process that used it before: torch raises a RuntimeError,
@@ -92,8 +94,30 @@ def loader(data, workers):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def loader(rows, labels):
+    rows = rows.cuda()
+    data = TensorDataset(rows, labels)
+    return DataLoader(data, batch_size=8, num_workers=2)
+""",
+            lines=(7,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def loader(rows, labels):
+    data = TensorDataset(rows.cuda(), labels.cuda())
+    return DataLoader(data, batch_size=8), DataLoader(data, num_workers=0)
+"""
+        ),
         Good(
             """\
 from torch.utils.data import DataLoader, Dataset
@@ -119,6 +143,15 @@ def loaders(images, more):
             for function in run_in_workers(module, loader):
                 for call in moves_to_a_gpu(module, function):
                     yield self._in_a_worker(module, loader, call)
+            held = next(tensors_on_a_gpu(module, loader), None)
+            if held is not None:
+                yield self.finding(
+                    module,
+                    loader,
+                    f"`{one_line(module, held)}` is on a GPU, and the workers that are forked here "
+                    "take parts of it: CUDA cannot be used there",
+                    trail=[(module.placement_at(held).by, "put there here")],
+                )
 
     def _in_a_worker(self, module: Module, loader: ast.Call, call: ast.Call) -> Finding:
         return self.finding(

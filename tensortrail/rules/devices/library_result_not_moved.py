@@ -10,9 +10,9 @@ from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._lying import described, out_of_place, sets_up
 from tensortrail.rules.devices._makers import makers_and_callers
 from tensortrail.rules.devices._meant import is_certain
-from tensortrail.rules.devices._workers import gives_tensors_of_a_device
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.workers import gives_tensors_of_a_device
 from tensortrail.rules.view import FunctionNode
 
 _ALWAYS_ON_CPU = ("from_numpy", "frombuffer", "load_file", "DataLoader", "to_tensor", "read_image")

@@ -13,9 +13,13 @@ _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoad
 _READS = frozenset({"__getitem__", "__getitems__", "__iter__", "__next__"})
 
 
+def loaders(module: Module) -> Iterator[ast.Call]:
+    return module.calls(*_LOADERS)
+
+
 def loaders_with_workers(module: Module) -> Iterator[ast.Call]:
     """DataLoaders that fork worker processes."""
-    for call in module.calls(*_LOADERS):
+    for call in loaders(module):
         count = module.argument(call, 5, "num_workers")
         started = keyword(call, "multiprocessing_context")
         if count is not None and started is None and module.value_of(count).constant != 0:
@@ -44,6 +48,27 @@ def moves_to_a_gpu(module: Module, function: FunctionNode) -> Iterator[ast.Call]
         elif called(call) == "to" and call.args:
             device = device or call.args[0]
         if device is not None and "cuda" in text_behind(module, device):
+            yield call
+
+
+def tensors_on_a_gpu(module: Module, loader: ast.Call) -> Iterator[ast.expr]:
+    """Those that a `TensorDataset` gives a part of at each step."""
+    dataset = module.argument(loader, 0, "dataset")
+    made = behind(module, dataset) if dataset is not None else None
+    if isinstance(made, ast.Call) and called(made) == "TensorDataset":
+        yield from (each for each in made.args if module.placement_at(each).device == "cuda")
+
+
+def given_on_a_gpu(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    """Moves to CUDA of what the function gives back."""
+    returns = module.nodes(ast.Return, function)
+    names = {node.id for each in returns for node in module.nodes(ast.Name, each)}
+    for call in moves_to_a_gpu(module, function):
+        statement = module.statement_of(call)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        bound = any(isinstance(each, ast.Name) and each.id in names for each in targets)
+        at_once = isinstance(statement, ast.Return) and called(call) in ("to", "cuda")
+        if at_once or (bound and isinstance(statement, ast.Assign) and statement.value is call):
             yield call
 
 
