@@ -55,7 +55,7 @@ def tensors_on_a_gpu(module: Module, loader: ast.Call) -> Iterator[ast.expr]:
     """Those that a `TensorDataset` gives a part of at each step."""
     dataset = module.argument(loader, 0, "dataset")
     made = behind(module, dataset) if dataset is not None else None
-    if isinstance(made, ast.Call) and called(made) == "TensorDataset":
+    if isinstance(made, ast.Call) and module.qualified(made.func).endswith(".TensorDataset"):
         yield from (each for each in made.args if module.placement_at(each).device == "cuda")
 
 
