@@ -16,7 +16,9 @@ from tensortrail.rules.shared.workers import (
     tensors_on_a_gpu,
 )
 
-_FORKED = re.compile(r"Cannot re-initialize CUDA in forked subprocess")
+_FORKED = re.compile(
+    r"Cannot re-initialize CUDA in forked subprocess|CUDA error: initialization error"
+)
 CHANGE = (
     "return CPU tensors from the dataset and move the batch in the loop, or start the workers "
     'with `multiprocessing_context="spawn"`'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
@@ -16,6 +17,8 @@ from tensortrail.tracer.reading.roots import RAISES_NOTHING, Key, descent, is_co
 from tensortrail.tracer.reading.timeline import RunTimeline
 
 META, META_DATA = "meta", "meta-data"
+_IN_ANOTHER_PROCESS = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})', re.MULTILINE)
+"""A line of the traceback that a worker's exception has in its message here."""
 MOST = 3
 """Findings that are told at one failure."""
 
@@ -60,6 +63,9 @@ def _user_lines(error: BaseException) -> Iterator[tuple[str, int]]:
             if OWNERS[file] == USER:
                 yield os.path.abspath(file), step.tb_lineno
             step = step.tb_next
+        for file, line in _IN_ANOTHER_PROCESS.findall(str(each)):
+            if OWNERS[file] == USER:
+                yield os.path.abspath(file), int(line)
 
 
 def _kin(failure: Failure, timeline: RunTimeline) -> set[Key]:

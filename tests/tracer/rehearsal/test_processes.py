@@ -98,6 +98,34 @@ def test_each_thread_has_its_current_device() -> None:
     torch.cuda.set_device(0)
 
 
+OF_THE_PARENT = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Images(Dataset):
+    def __init__(self):
+        self.images = torch.ones(4, 3).cuda()
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        return self.images[index]WORK
+
+if __name__ == "__main__":
+    next(iter(DataLoader(Images(), batch_size=2, num_workers=1)))
+"""
+
+
+@pytest.mark.parametrize(("work", "found"), [(" * 2", "DEV516  images.py:10"), ("", "")])
+def test_a_worker_may_not_use_tensors_of_its_parent(tmp_path: Path, work: str, found: str) -> None:
+    (tmp_path / "images.py").write_text(OF_THE_PARENT.replace("WORK", work))
+    ran = warm.run(["-m", "tensortrail", "trace", "--rehearse", "cuda", "images.py"], tmp_path)
+    assert ran.returncode == 1
+    assert "CUDA error: initialization error" in ran.stderr
+    assert found in ran.stderr
+    assert "in a forked process" in ran.stderr or "that was forked" in ran.stderr
+    assert 'multiprocessing_context="spawn"' in ran.stderr
+
+
 FORKS = """\
 import multiprocessing
 import torch

@@ -17,6 +17,12 @@ FORKED = (
     "use the 'spawn' start method"
 )
 
+LOST = (
+    "CUDA error: initialization error\nCUDA kernel errors might be asynchronously reported at "
+    "some other API call, so the stacktrace below might be incorrect."
+)
+"""What CUDA says to a forked process that works on tensors of its parent."""
+
 
 class Current(threading.local):
     device = 0
@@ -53,9 +59,18 @@ class Devices:
         is_simulated, index = _meant(device)
         if not is_simulated:
             return index
-        if self._used_by not in (0, os.getpid()):
+        if self.is_lost:
             raise RuntimeError(FORKED)
         return self.checked(self.device if index is None else index)
+
+    @property
+    def is_lost(self) -> bool:
+        """This process was forked from the one that has something on them."""
+        return self._used_by not in (0, os.getpid())
+
+    def check_usable(self) -> None:
+        if self.is_lost:
+            raise torch.AcceleratorError(LOST)
 
     def taken(self) -> None:
         self._used_by = self._used_by or os.getpid()

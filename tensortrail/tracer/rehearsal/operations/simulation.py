@@ -97,6 +97,8 @@ class Simulation(Devices):
                 self._here.last = None
             with conjugates_resolved() if is_complex(named) else WITHOUT_MORE:
                 return self.pinned.run(func, args, kwargs)
+        if sims and not func.is_view:
+            self.check_usable()
         if len(sims) != len(named) or any(sim.index != sims[0].index for sim in sims):
             device_mismatch.check(func, named)
         self.pending.read(func, named, True)

@@ -16,6 +16,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
     memory = simulation.memory
     plain_device = torch._C.StorageBase.device
     plain_resize = UntypedStorage.resize_
+    plain_new_shared = UntypedStorage._new_shared.__func__
     plain_cuda, plain_clone = UntypedStorage.cuda, UntypedStorage.clone
 
     def device(self: Any) -> torch.device:
@@ -49,6 +50,11 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         memory.resized(self)
         return result
 
+    def new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
+        if torch.device(device).type == "cuda":
+            simulation.check_usable()
+        return plain_new_shared(cls, size, device=device)
+
     def get_device(self: Any) -> int:
         index = memory.index_of(self)
         return -1 if index is None else index
@@ -57,4 +63,5 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
     replaced.put(UntypedStorage, "cuda", to_cuda)
     replaced.put(UntypedStorage, "clone", clone)
     replaced.put(UntypedStorage, "resize_", resize_)
+    replaced.put(UntypedStorage, "_new_shared", classmethod(new_shared))
     replaced.put(UntypedStorage, "get_device", get_device)
