@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.devices._batches import is_to_a_device
-from tensortrail.rules.shared.functions import called_here, matched
+from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.shared.objects import called, given, receiver, root_of
-from tensortrail.rules.view import Module
+from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _WITH_PARAMETERS = (
     "Linear", "Bilinear", "Conv", "Embedding", "Norm", "LSTM", "GRU", "RNN", "PReLU",
     "MultiheadAttention", "Transformer",
 )  # fmt: skip
+_DEEPEST = 3
+"""Functions that hand a model on to the one that puts a layer into it."""
 _MOVES = frozenset({"to", "cuda", "to_empty", "prepare", "xpu", "npu"})
 _HARMLESS = frozenset(
     "train eval parameters named_parameters requires_grad_ print len isinstance modules children "
@@ -32,6 +34,8 @@ class Replaced(NamedTuple):
     moved: ast.Call
     used: ast.Call
     """The call of the model."""
+    put: ast.Call | None = None
+    """The call of the function that puts the layer there, if it is another one."""
 
 
 def replaced_after_move(module: Module) -> Iterator[Replaced]:
@@ -43,6 +47,48 @@ def replaced_after_move(module: Module) -> Iterator[Replaced]:
         used = _used_after(module, made, model) if moved is not None else None
         if moved is not None and used is not None:
             yield Replaced(made, model, moved, used)
+        yield from list(_put_by_another(module, made, owner))[:1]
+
+
+def _put_by_another(module: Module, made: ast.Call, owner: ast.expr) -> Iterator[Replaced]:
+    """`add_adapters(model)`, a function of the file that puts new layers into what it is given."""
+    function = module.function_of(made)
+    parameter = _parameter_behind(module, owner, function) if function is not None else None
+    if function is not None and parameter is not None:
+        yield from _put_by(module, made, function, parameter, _DEEPEST)
+
+
+def _put_by(
+    module: Module, made: ast.Call, function: FunctionNode, parameter: str, depth: int
+) -> Iterator[Replaced]:
+    if any(module.calls(*_MOVES, inside=function)):
+        return
+    for call in module.calls(function.name) if depth else ():
+        around = module.function_of(call)
+        if called_here(module, call) is not function or around is function:
+            continue
+        given_as = next((each for name, each in matched(function, call) if name == parameter), None)
+        if not isinstance(given_as, ast.Name):
+            continue
+        model = given_as.id
+        moved = _moved_before(module, call, model)
+        used = _used_after(module, call, model) if moved is not None else None
+        if moved is not None and used is not None:
+            yield Replaced(made, model, moved, used, call)
+        elif around is not None and model in parameter_names(around):
+            yield from _put_by(module, made, around, model, depth - 1)
+
+
+def _parameter_behind(module: Module, owner: ast.expr, function: FunctionNode) -> str | None:
+    """The parameter that the layer is put into, or whose parts a loop goes through."""
+    names = parameter_names(function)
+    name = getattr(owner, "id", "")
+    for loop in module.nodes(ast.For, function):
+        bound = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+        over = root_of(loop.iter)
+        if name in bound and isinstance(over, ast.Name):
+            name = over.id
+    return name if name in names else None
 
 
 def _stored(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:

@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import described, is_module, out_of_place, sets_up, unless
 from tensortrail.rules.devices._makers import FACTORIES, outermost
+from tensortrail.rules.devices._passed_before_call import is_moved_by_another
 from tensortrail.rules.devices._replaced_after_move import Replaced, replaced_after_move
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
@@ -20,7 +21,8 @@ class ModuleNotMoved(Rule):
     Follows modules that a function or a script makes or loads, until they are called. Reports one
     that nobody has moved, if what it is called with was moved, or lies where an argument does. So
     is a new layer that is put into a model (`net.fc = nn.Linear(...)`) after the model was moved,
-    if nothing moves it before the model is called.
+    if nothing moves it before the model is called, also by a function of the file that is given
+    the model (`add_adapters(net)`).
 
     ## Why is this bad?
     The parameters of a new module are on the default device, which is the CPU. With everything on
@@ -171,18 +173,56 @@ def adapted(model, x):
     return model(x.cuda())
 """,
         ),
+        Bad(
+            """\
+from torch import nn
+
+
+class Adapter(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.scale = nn.Linear(base.in_features, 1)
+
+    def forward(self, x):
+        return self.base(x) * self.scale(x)
+
+
+def add_adapters(part):
+    for name, child in part.named_children():
+        setattr(part, name, Adapter(child))
+
+
+def adapted(model, x):
+    model.cuda()
+    add_adapters(model)
+    return model(x.cuda())
+""",
+            lines=(16,),
+        ),
     )
     good = (
         Good(
             """\
 from torch import nn
-from torchvision import models
 
 
-def tuned(images, device):
-    net = models.resnet18().to(device)
-    net.fc = nn.Linear(512, 10)
-    net = net.to(device)
+def new_head(net, n):
+    net.fc = nn.Linear(512, n)
+    return net
+
+
+def tuned(build, images, device):
+    net = build()
+    net = new_head(net, 10)
+    net.to(device)
+    return net(images.to(device))
+
+
+def again(build, images, device):
+    net = build().to(device)
+    new_head(net, 10)
+    net.to(device)
     return net(images.to(device))
 """
         ),
@@ -190,6 +230,13 @@ def tuned(images, device):
             """\
 from torch import nn
 from torchvision import models
+
+
+def moved_again(images, device):
+    net = models.resnet18().to(device)
+    net.fc = nn.Linear(512, 10)
+    net = net.to(device)
+    return net(images.to(device))
 
 
 def tuned(images, device, prepare):
@@ -211,24 +258,14 @@ def features(images, device):
     net = nn.Linear(16, 2)
     net.to(device)
     return net(images.to(device))
-"""
-        ),
-        Good(
-            """\
-from torch import nn
 
 
-def features(images):
+def on_the_cpu(images):
     net = nn.Linear(16, 2)
     return net(images.to("cpu"))
-"""
-        ),
-        Good(
-            """\
-from torch import nn
 
 
-def features(images, prepared, device):
+def by_another(images, prepared, device):
     net = prepared(nn.Linear(16, 2))
     return net(images.to(device))
 """
@@ -306,7 +343,7 @@ def main(where):
                 made = found[0].by if found is not None else None
                 if found is None or made is None or made in reported:
                     continue
-                if _is_moved_by_another(module, made, meeting):
+                if is_moved_by_another(module, made, meeting):
                     continue
                 if meeting.left.only is found[0] and is_module(module, function, found[0]):
                     reported.add(made)
@@ -322,9 +359,10 @@ def main(where):
             trail=(
                 (found.moved, "the model is moved"),
                 (found.made, "made on the default device"),
+                (found.put, "put into the model here"),
                 (found.used, "called"),
             ),
-            fixes=[_moved_too(module, found)],
+            fixes=[] if found.put is not None else [_moved_too(module, found)],
         )
 
     def _reported(self, module: Module, meeting: Meeting, made: ast.AST, there: Place) -> Finding:
@@ -352,36 +390,6 @@ def _moved_too(module: Module, found: Replaced) -> Fix | None:
     attr = found.moved.func.attr if isinstance(found.moved.func, ast.Attribute) else "to"
     edit = module.replace(found.made, f"{module.text(found.made)}.{attr}({arguments})")
     return module.fix("move it as the model was moved", Safety.UNSAFE, edit)
-
-
-def _is_moved_by_another(module: Module, made: ast.AST, meeting: Meeting) -> bool:
-    """`quantize(model, device=device)`, `prepare(model)`: a function that is not known, or is known
-    to move it, takes the module before it is called."""
-    stored = module.parent(made)
-    targets = stored.targets if isinstance(stored, ast.Assign) else []
-    names = {each.id for each in targets if isinstance(each, ast.Name)}
-    here = [each for each in module.later(made, ast.Call) if each.lineno < _line(meeting.node)]
-    return any(_takes(each, names) and _may_move(module, each) for each in here)
-
-
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)
-
-
-def _takes(call: ast.Call, names: set[str]) -> bool:
-    given = (*call.args, *(each.value for each in call.keywords))
-    return any(isinstance(each, ast.Name) and each.id in names for each in given)
-
-
-def _may_move(module: Module, call: ast.Call) -> bool:
-    facts = module.function_facts(call)
-    if facts is not None:
-        return bool(facts.moves)
-    if any("device" in (each.arg or "") for each in call.keywords):
-        return True
-    name = module.qualified(call.func)
-    is_dropped = isinstance(module.parent(call), ast.Expr)
-    return is_dropped and "." in name and not name.startswith("torch.")
 
 
 def _placed(module: Module) -> Iterator[ast.Call]:
