@@ -192,6 +192,13 @@ REFUSED = (
     Refused("host generator for the GPU",
             "torch.randn(3, device=G, generator=torch.Generator())",
             GENERATOR.format("cuda", "cpu"), GENERATORS),
+    Refused("host generator where a GPU is the default",
+            """\
+            torch.set_default_device("cuda")
+            try: torch.randperm(3, generator=torch.Generator())
+            finally: torch.set_default_device(None)
+            """,
+            GENERATOR.format("cuda", "cpu"), GENERATORS),
     Refused("GPU generator for the host", "here.normal_(generator=torch.Generator(G))",
             GENERATOR.format("cpu", "cuda"), GENERATORS),
     Refused("host generator in place", "there.uniform_(generator=torch.Generator())",

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext, _device_constructors
 
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -70,12 +72,21 @@ def _restored(device: str, state: Tensor) -> Any:
     return made
 
 
-def check(generator: Any, tensor: Any, device: Any) -> None:
+def check(func: Any, args: Any, kwargs: dict[str, Any]) -> None:
     """Raise as torch does if the numbers are wanted on another kind of device."""
-    if device is None:
-        device = tensor.device if isinstance(tensor, Tensor) else "cpu"
+    generator, device = kwargs["generator"], kwargs.get("device")
+    if device is None and args and isinstance(args[0], Tensor):
+        device = args[0].device
+    elif device is None:
+        device = _default_device() if func in _device_constructors() else "cpu"
     wanted = torch.device(device).type
     if generator.device.type != wanted and wanted in ("cpu", "cuda"):
         raise RuntimeError(
             f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'"
         )
+
+
+def _default_device() -> Any:
+    """That of the innermost `with torch.device(...)` or `set_default_device`."""
+    modes = reversed(_get_current_function_mode_stack())
+    return next((each.device for each in modes if isinstance(each, DeviceContext)), "cpu")

@@ -165,7 +165,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             return self._simulation.called(func, args, {})
         device = kwargs.get("device")
         if kwargs.get("generator") is not None:
-            random_numbers.check(kwargs["generator"], args[0] if args else None, device)
+            random_numbers.check(func, args, kwargs)
         if device is None:
             return self._simulation.called(func, args, kwargs)
         _, kwargs = self._simulation.plain_devices((), kwargs)
