@@ -5,17 +5,42 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules.places import Meeting
+from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
+
+_PARAMETERS = frozenset({"parameters", "named_parameters", "buffers", "named_buffers"})
 
 
 def is_moved_by_another(module: Module, made: ast.AST, meeting: Meeting) -> bool:
     """`quantize(model, device=device)`, `prepare(model)`: a function that is not known, or is known
-    to move it, takes the module before it is called."""
+    to move it, takes the module before it is called; or its parameters are replaced one by one."""
     stored = module.parent(made)
     targets = stored.targets if isinstance(stored, ast.Assign) else []
     names = {each.id for each in targets if isinstance(each, ast.Name)}
     here = [each for each in module.later(made, ast.Call) if each.lineno < _line(meeting.node)]
-    return any(_takes(each, names) and _may_move(module, each) for each in here)
+    return any(
+        _is_for_its_parameters(module, each, names)
+        or (_takes(each, names) and _may_move(module, each))
+        for each in here
+    )
+
+
+def _is_for_its_parameters(module: Module, call: ast.Call, names: set[str]) -> bool:
+    """`net.weight = nn.Parameter(...)`, `net.weight.data = ...cuda()`, and the same for each of
+    `net.parameters()`."""
+    owner: ast.AST | None = None
+    parent = module.parent(call)
+    if isinstance(parent, (ast.For, ast.AsyncFor)) and called(call) in _PARAMETERS:
+        owner = receiver(call) if any(_sets(each) for each in parent.body) else None
+    elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Attribute):
+        owner = parent.targets[0]
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+    return isinstance(owner, ast.Name) and owner.id in names
+
+
+def _sets(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute)
 
 
 def _line(node: ast.AST) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shards._best_kept import is_filled, kept_state, round_kept
+from tensortrail.rules.shared.assignments import pairs_of
 from tensortrail.rules.shared.in_tests import in_tests
 
 
@@ -38,6 +39,21 @@ class BestRoundNotCopied(Rule):
     triggers = (("state_dict(", "for "), ("state_dict(", "while "))
 
     bad = (
+        Bad(
+            """\
+def fit(model, optimizer, loader, measured):
+    best, kept = 0.0, None
+    for batch in loader:
+        optimizer.zero_grad()
+        model(batch).backward()
+        optimizer.step()
+        score = measured(model)
+        if score > best:
+            best, kept = score, model.state_dict()
+    model.load_state_dict(kept)
+""",
+            lines=(9,),
+        ),
         Bad(
             """\
 def fit(model, optimizer, loader, measured):
@@ -251,20 +267,24 @@ def first_good(model, optimizer, loader, measured):
         if in_tests(module):
             return
         for assign in module.nodes(ast.Assign):
-            target = assign.targets[0]
-            kept = kept_state(module, assign.value)
-            if kept is None or not isinstance(target, ast.Name):
-                continue
-            found = round_kept(module, assign, target.id, kept.owner)
-            if found is None or is_filled(module, assign, target.id):
-                continue
-            training, use = found
-            yield self.finding(
-                module,
-                assign,
-                f"`{target.id}` is to keep `{kept.owner}` as it is in this round, and holds its "
-                f"tensors themselves{kept.when}: line {training.lineno} trains them on, and line "
-                f"{use.lineno} uses the values of the last round",
-                severity=Severity.WARNING if kept.by_device else None,
-                trail=[(training, "trained on here"), (use, "used here")],
-            )
+            for target, value in pairs_of(assign):
+                if isinstance(target, ast.Name):
+                    yield from self._kept(module, assign, target.id, value)
+
+    def _kept(
+        self, module: Module, assign: ast.Assign, name: str, value: ast.expr
+    ) -> Iterator[Finding]:
+        kept = kept_state(module, value)
+        found = round_kept(module, assign, name, kept.owner) if kept else None
+        if kept is None or found is None or is_filled(module, assign, name):
+            return
+        training, use = found
+        yield self.finding(
+            module,
+            assign,
+            f"`{name}` is to keep `{kept.owner}` as it is in this round, and holds its "
+            f"tensors themselves{kept.when}: line {training.lineno} trains them on, and line "
+            f"{use.lineno} uses the values of the last round",
+            severity=Severity.WARNING if kept.by_device else None,
+            trail=[(training, "trained on here"), (use, "used here")],
+        )

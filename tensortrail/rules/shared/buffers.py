@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
+
+from tensortrail.rules.shared.assignments import pairs_of
 
 Pair = tuple[ast.expr, ast.expr]
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
@@ -18,7 +20,7 @@ def registration(
 ) -> str | None:
     """The source that registers these attributes and assigns what else the statement in the
     function does; None if that would not do the same."""
-    pairs = list(_pairs(assigned))
+    pairs = list(pairs_of(assigned))
     targets = {ast.unparse(target) for target, _ in pairs}
     if not targets.issuperset(f"self.{name}" for name in names) or _reads(pairs, targets):
         return None
@@ -26,22 +28,6 @@ def registration(
         return None
     lines = [_line(target, value, names, text) for target, value in pairs]
     return f"\n{' ' * assigned.col_offset}".join(lines)
-
-
-def _pairs(assigned: ast.Assign) -> Iterator[Pair]:
-    """Each target with its value: `self.a, self.b = x, y` has two, `self.a = self.b = x` none."""
-    if len(assigned.targets) != 1:
-        return
-    target, value = assigned.targets[0], assigned.value
-    if not isinstance(target, ast.Tuple):
-        yield target, value
-    elif isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        pairs = zip(target.elts, value.elts, strict=True)
-        yield from (() if any(map(_is_starred, (*target.elts, *value.elts))) else pairs)
-
-
-def _is_starred(node: ast.expr) -> bool:
-    return isinstance(node, ast.Starred)
 
 
 def _reads(pairs: list[Pair], targets: set[str]) -> bool:

@@ -307,3 +307,26 @@ class Pipe(DiffusionPipeline):
         {last}
 """
     assert severity("DEV505", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "expected"),
+    [
+        ("net.weight = nn.Parameter(net.weight.detach().cuda())", None),
+        ("net.weight.data = net.weight.data.cuda()", None),
+        ("for p in net.parameters(): p.data = p.data.cuda()", None),
+        ("for _, p in net.named_parameters(): p.data = p.data.to('cuda')", None),
+        ("for p in net.parameters(): p.requires_grad_(False)", Severity.ERROR),
+        ("net.steps = 3", Severity.ERROR),
+    ],
+)
+def test_parameters_that_are_replaced_one_by_one(by_hand: str, expected: Severity | None) -> None:
+    program = f"""
+    from torch import nn
+
+    def answer(x):
+        net = nn.Linear(4, 4)
+        {by_hand}
+        return net(x.to("cuda"))
+    """
+    assert severity("DEV542", program) is expected
