@@ -17,13 +17,16 @@ def is_pipeline(module: Module, cls: ast.ClassDef) -> bool:
 
 
 def is_made_for_offloading(module: Module, node: ast.AST) -> bool:
-    """The class around it speaks of offloading: it orders its components, or gives them free."""
+    """The class around it speaks of offloading, or is a block of a pipeline, which has no say in
+    that."""
     cls = module.class_of(node)
     facts = module.class_facts(cls) if cls is not None else None
     if cls is None or facts is None:
         return False
     said = module.text(cls)
-    inherited = "model_cpu_offload_seq" in facts.fields
+    if not any(each.rpartition(".")[2] == "DiffusionPipeline" for each in facts.bases):
+        return True
+    inherited = any("offload" in each for each in facts.fields | facts.methods)
     return inherited or "offload" in said or "maybe_free_model_hooks" in said
 
 

@@ -18,6 +18,7 @@ from tensortrail.rules.devices._customs import (
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.view import FunctionNode
 
 _PASSED_ON = re.compile("device|dtype|map_location|offload")
@@ -56,8 +57,9 @@ class ArgumentDropped(Rule):
     the parameter may be there for the sake of a common signature: in a function with a decorator,
     in a method that a base has too or whose bases are not known, where this function is passed on
     as a value, and where another one of the file has the same name and does not read the parameter
-    either. Where all others of that name read it, this one departs from them.
-    Nothing is reported for a `dtype` where the call is given one, or its result is cast.
+    either, and where callers in the project never pass the device. Where all others of that name
+    read it, this one departs from them. Nothing is reported for a `dtype` where the call is given
+    one, or its result is cast.
 
     ## Why is this bad?
     The caller has said where the result is to be, and gets it somewhere else.
@@ -183,7 +185,10 @@ class ArgumentDropped(Rule):
                 if calls:
                     reported.add(calls[0])
                     meant = _is_meant if asked_for else _works_on_the_cpu
-                    severity = Severity.NOTE if meant(module, function, name) else None
+                    is_note = meant(module, function, name) or (
+                        name == "device" and is_never_given(module, function, name)
+                    )
+                    severity = Severity.NOTE if is_note else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
                 halves = _moved_without(module, function, name)

@@ -160,7 +160,8 @@ class Table:
         self, module: Module, function: FunctionNode, device: str, made: list[ast.Call]
     ) -> Finding:
         """One of a constructor: what is left out once is mostly left out everywhere."""
-        used = any(each.id == device for each in module.nodes(ast.Name, function))
+        names = (each for each in module.nodes(ast.Name, function) if each.id == device)
+        used = any(not _is_in_an_idle_dict(module, function, each) for each in names)
         return self.finding(
             module,
             made[0],
@@ -171,6 +172,16 @@ class Table:
             trail=[(each, "made without it too") for each in made[1:]],
             fixes=[_fix(module, made, device)],
         )
+
+
+def _is_in_an_idle_dict(module: Module, function: FunctionNode, use: ast.Name) -> bool:
+    """`factory_kwargs = {"device": device}`, which nothing is given."""
+    above = module.parent(use)
+    kept = module.parent(above) if isinstance(above, ast.Dict) else None
+    if not isinstance(kept, ast.Assign) or not isinstance(kept.targets[0], ast.Name):
+        return False
+    name = kept.targets[0].id
+    return not any(isinstance(each.ctx, ast.Load) for each in module.uses(name, function))
 
 
 def _fix(module: Module, made: list[ast.Call], device: str) -> Fix | None:

@@ -330,3 +330,48 @@ def test_parameters_that_are_replaced_one_by_one(by_hand: str, expected: Severit
         return net(x.to("cuda"))
     """
     assert severity("DEV542", program) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", Severity.NOTE), (", **kwargs", Severity.WARNING)],
+)
+def test_a_constructor_may_use_its_device_for_nothing(given: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Packed(nn.Module):
+    def __init__(self, n, device=None, dtype=None):
+        super().__init__()
+        kwargs = {{"device": device, "dtype": dtype}}
+        self.register_buffer("weight", torch.empty((n, n)))
+        self.out = nn.Linear(n, n{given})
+"""
+    assert severity("NEW309", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("Packed(3)", Severity.NOTE),
+        ("Packed(3, device=x.device)", Severity.WARNING),
+        ("Packed(3, x.device)", Severity.WARNING),
+        ("Packed(**x)", Severity.WARNING),
+        ("x", Severity.WARNING),
+    ],
+)
+def test_a_device_that_no_caller_gives(call: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Packed(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n))
+
+def packed(x):
+    return {call}
+"""
+    assert severity("DEV527", source) is expected
