@@ -59,7 +59,7 @@ class ArgumentDropped(Rule):
     as a value, and where another one of the file has the same name and does not read the parameter
     either, and where callers in the project never pass the device. Where all others of that name
     read it, this one departs from them. Nothing is reported for a `dtype` where the call is given
-    one, or its result is cast.
+    one, or its result is cast, nor for a device where the result is only an index.
 
     ## Why is this bad?
     The caller has said where the result is to be, and gets it somewhere else.
@@ -178,6 +178,8 @@ class ArgumentDropped(Rule):
                     calls = [each for each in calls if not is_followed_by(module, each, _MOVES)]
                 elif name == "device":
                     calls = [each for each in calls if not is_explained(module, each)]
+                if name == "device":
+                    calls = [each for each in calls if not _is_an_index(module, each)]
                 if "dtype" in name:
                     calls = [each for each in calls if not _is_typed(module, each)]
                 if calls and calls[0] in reported:
@@ -215,6 +217,18 @@ class ArgumentDropped(Rule):
             severity=severity,
             fixes=(_fix(module, call, name),),
         )
+
+
+def _is_an_index(module: Module, call: ast.Call) -> bool:
+    """`x[torch.arange(n).unsqueeze(-1), best]`: an index may lie on the CPU."""
+    node: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, ast.Subscript):
+            return up.slice is node
+        if not isinstance(up, (ast.Attribute, ast.Tuple)) and getattr(up, "func", None) is not node:
+            return False
+        node = up
+    return False
 
 
 def _is_registered(function: FunctionNode) -> bool:

@@ -375,3 +375,21 @@ def packed(x):
     return {call}
 """
     assert severity("DEV527", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("x[torch.arange(n).unsqueeze(-1), best]", None),
+        ("x[torch.arange(n)]", None),
+        ("x + torch.arange(n)", Severity.WARNING),
+    ],
+)
+def test_an_index_may_lie_on_the_cpu(rows: str, expected: Severity | None) -> None:
+    source = f"""
+import torch
+
+def picked(x, best, n, device):
+    return {rows}
+"""
+    assert severity("DEV527", source) is expected
