@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
@@ -14,10 +15,10 @@ from tensortrail.rules.devices._on_meta import (
     says_meta,
 )
 from tensortrail.rules.shared.failures import NO_VALUES, errors, weight
-from tensortrail.rules.shared.history import not_loaded, put_there
+from tensortrail.rules.shared.history import lacking_file, not_loaded, put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer, where
-from tensortrail.rules.shared.operands import called
+from tensortrail.rules.shared.operands import Operand, called
 from tensortrail.rules.shared.sentences import one_line
 
 
@@ -196,11 +197,7 @@ def cast(weight):
                 continue
             event = moves[0]
             severity, confidence = weight(timeline, moves)
-            lacking = not_loaded(timeline, source.storage, event)
-            by = put_there(timeline, source.storage, event) if source.storage else None
-            why = f", put there by {doer(by)}" if by else ""
-            if lacking:
-                why = f"; the state dict loaded{where(lacking)} lacks it, and nothing else loads it"
+            why, key = _why(timeline, event, source)
             yield self.finding_in_run(
                 timeline,
                 event,
@@ -208,15 +205,26 @@ def cast(weight):
                 severity=severity,
                 confidence=confidence,
                 about=source.storage,
-                fixes=[_given_values(lacking) if lacking else _to_empty(timeline, event)],
+                fixes=[_given_values(key) if key else _to_empty(timeline, event)],
                 evidence={"attempts": str(len(moves))},
             )
 
 
-def _given_values(lacking: Event) -> Fix:
+def _why(timeline: Timeline, event: Event, source: Operand) -> tuple[str, str]:
+    """Why there is no data, and the key that a loaded state dict or file should have had."""
+    if lacking := not_loaded(timeline, source.storage, event):
+        why = f"; the state dict loaded{where(lacking)} lacks it, and nothing else loads it"
+        return why, str(lacking.facts["missing"])
+    file, key = lacking_file(timeline, source.storage, event)
+    if file:
+        return f"; {os.path.basename(file)}, which is loaded there, has no `{key}`", key
+    by = put_there(timeline, source.storage, event) if source.storage else None
+    return (f", put there by {doer(by)}" if by else ""), ""
+
+
+def _given_values(key: str) -> Fix:
     """`to_empty` of the whole module would throw away what was loaded."""
-    key = lacking.facts["missing"]
-    owner = str(key).rpartition(".")[0]
+    owner = key.rpartition(".")[0]
     itself = f"`get_submodule({owner!r})`" if owner else "the module"
     what = (
         f"give it values before the move: load a state dict with `{key}`, or call `to_empty` and "

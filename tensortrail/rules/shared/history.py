@@ -37,3 +37,21 @@ def not_loaded(timeline: Timeline, storage: Storage | None, until: Event) -> Eve
     """The load that should have given a weight its values, and did not have it."""
     history = timeline.history(storage, until) if storage else ()
     return next((each for each in reversed(history) if "missing" in each.facts), None)
+
+
+def lacking_file(timeline: Timeline, storage: Storage | None, until: Event) -> tuple[str, str]:
+    """The file that the line of the event has read weights from, and the key that it lacks for
+    this one; ("", "") where no file was read there, or one had it."""
+    if storage is None or not timeline.is_named(storage) or until.site is None:
+        return "", ""
+    name = timeline.name(storage)
+    read = [each for each in timeline.events(Did.LOAD) if _is_at(each, until)]
+    keys = {str(each.facts["key"]) for each in read if "key" in each.facts}
+    if not keys or any(f".{name}".endswith(f".{key}") for key in keys):
+        return "", ""
+    return str(read[-1].facts.get("path", "")), name.partition(".")[2]
+
+
+def _is_at(read: Event, until: Event) -> bool:
+    where = [(each.site.file, each.site.line) for each in (read, until) if each.site]
+    return where[:1] == where[1:] and read.process == until.process and read.time <= until.time

@@ -178,6 +178,30 @@ def test_a_module_whose_state_dict_lacked_a_weight_is_moved(tmp_path: Path) -> N
     runs_without_findings(tmp_path, program.replace("FILLED", filled), "DEV507")
 
 
+def test_a_file_that_lacks_a_weight_of_the_module(tmp_path: Path) -> None:
+    for library in ("accelerate", "safetensors"):
+        pytest.importorskip(library)
+    program = """\
+        import torch
+        from accelerate import init_empty_weights, load_checkpoint_and_dispatch
+        from safetensors.torch import save_file
+        state = {"0.weight": torch.ones(2, 2), "0.bias": torch.ones(2), "1.bias": torch.ones(2)}
+        save_file({**state, MORE}, folder + "/model.safetensors")
+        with init_empty_weights():
+            model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        path = folder + "/model.safetensors"
+        model = load_checkpoint_and_dispatch(model, path, device_map={"": "cpu"})  # flagged
+        """
+    seen = watched(tmp_path, program.replace("MORE", ""), "DEV507")
+    assert seen.only.message.endswith(
+        "is on meta; model.safetensors, which is loaded there, has no `1.weight`"
+    )
+    (fix,) = seen.only.fixes
+    assert "load a state dict with `1.weight`" in fix.description
+    mended = program.replace("MORE", "'1.weight': torch.ones(2, 2)")
+    runs_without_findings(tmp_path, mended, "DEV507")
+
+
 def test_a_tensor_without_data_is_moved_or_copied(tmp_path: Path) -> None:
     seen = watched(
         tmp_path,
