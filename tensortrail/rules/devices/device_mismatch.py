@@ -10,6 +10,9 @@ from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.lines import by_line, line_of
 from tensortrail.rules.shared.operands import Operand, called, operands
 
+_NAMED = 3
+"""Operands on one device that a message names."""
+
 
 class DeviceMismatch(Rule):
     """An operation was given tensors on different devices.
@@ -132,4 +135,12 @@ def _places(timeline: Timeline, given: Sequence[Operand]) -> Iterator[str]:
     for device in dict.fromkeys(each.device for each in given):
         names = list(dict.fromkeys(called(timeline, e) for e in given if e.device == device))
         verb = "is" if len(names) == 1 else "are"
-        yield f"{' and '.join(names)} {verb} on {device}"
+        yield f"{_few(names)} {verb} on {device}"
+
+
+def _few(names: list[str]) -> str:
+    """Those of layers with many arguments are not all named; what has a name of its own first."""
+    if len(names) <= _NAMED:
+        return " and ".join(names)
+    known = sorted(names, key=lambda name: not name.startswith("`"))[: _NAMED - 1]
+    return f"{', '.join(known)} and {len(names) - len(known)} more"
