@@ -43,21 +43,6 @@ class BestRoundNotCopied(Rule):
             """\
 def fit(model, optimizer, loader, measured):
     best, kept = 0.0, None
-    for batch in loader:
-        optimizer.zero_grad()
-        model(batch).backward()
-        optimizer.step()
-        score = measured(model)
-        if score > best:
-            best, kept = score, model.state_dict()
-    model.load_state_dict(kept)
-""",
-            lines=(9,),
-        ),
-        Bad(
-            """\
-def fit(model, optimizer, loader, measured):
-    best, kept = 0.0, None
     for _ in range(10):
         for batch in loader:
             optimizer.zero_grad()
@@ -148,6 +133,21 @@ class Trainer:
         self.model.load_state_dict(kept["model"])
 """,
             lines=(8,),
+        ),
+        Bad(
+            """\
+def fit(model, optimizer, loader, measured):
+    best, kept = 0.0, None
+    for batch in loader:
+        optimizer.zero_grad()
+        model(batch).backward()
+        optimizer.step()
+        score = measured(model)
+        if score > best:
+            best, kept = score, model.state_dict()
+    model.load_state_dict(kept)
+""",
+            lines=(9,),
         ),
     )
     good = (
