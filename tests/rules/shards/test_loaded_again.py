@@ -48,7 +48,18 @@ def test_what_has_the_same_prefix_is_worth_a_note(tmp_path: Path, more: str) -> 
     assert not finding.fixes
 
 
-def test_another_file_says_nothing(tmp_path: Path) -> None:
+def test_another_file_that_goes_into_the_wrapper_is_of_wrapped_models(tmp_path: Path) -> None:
     finding = found(tmp_path, '    model.load_state_dict(torch.load(path + ".old"))\n')
+    assert finding.severity is Severity.NOTE
+    assert not finding.fixes
+
+
+@pytest.mark.parametrize("more", [
+    '    other = build()\n    other.load_state_dict(torch.load(path + ".old"))\n',
+    '    state = torch.load(path + ".old")\n    return state\n',
+    '    model.load_state_dict(build().state_dict())\n',
+])  # fmt: skip
+def test_other_files_and_states_say_nothing(tmp_path: Path, more: str) -> None:
+    finding = found(tmp_path, more)
     assert finding.severity is Severity.WARNING
     assert len(finding.trail) == 1
