@@ -14,6 +14,7 @@ from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch.distributed.checkpoint"
+_LACKS = "Missing key in checkpoint"
 
 
 class Call(threading.local):
@@ -109,6 +110,10 @@ def _loading(recorder: Recorder, call: Call) -> Around:
             try:
                 result = original(*args, **kwargs)
                 planned = call.planned
+            except BaseException as error:  # CheckpointException is no Exception
+                if _LACKS in str(error):
+                    recorder.guarded(_refused, call.planned, call.path)
+                raise
             finally:
                 call.planned = None
             data = args[0] if args else kwargs.get("state_dict")
@@ -121,6 +126,10 @@ def _loading(recorder: Recorder, call: Call) -> Around:
 def _loaded(recorder: Recorder, data: Any, path: str, planned: Planned) -> None:
     note_loaded(recorder, planned.target or data, path, "dcp.load", False, planned.facts or None)
     planned.tell_missing(recorder, path)
+
+
+def _refused(recorder: Recorder, planned: Planned, path: str) -> None:
+    planned.tell_refused(recorder, path)
 
 
 def _planning(recorder: Recorder, call: Call) -> Around:

@@ -23,6 +23,8 @@ class Planned:
         self._meta: set[str] = set()
         self._missing: list[Any] = []
         self._left: list[torch.Tensor] = []
+        self._asked: list[str] = []
+        self._saved: list[str] = []
 
     def before(self, recorder: Recorder, state_dict: Any) -> None:
         """Tensors on meta are replaced by others: the module that had them keeps its own."""
@@ -33,6 +35,7 @@ class Planned:
     def after(self, recorder: Recorder, planner: Any) -> None:
         self.target = planner.original_state_dict
         saved = planner.metadata.state_dict_metadata
+        self._asked, self._saved = list(planner.state_dict), list(saved)
         for key, tensor in tensors_below(planner.state_dict):
             there = saved.get(key)
             if there is None:
@@ -55,3 +58,19 @@ class Planned:
         for entry in self._missing[:MOST_MISSING]:
             if entry is not None:
                 recorder.note(Did.HOOK, entry, op="dcp.load", facts=facts)
+
+    def tell_refused(self, recorder: Recorder, path: str) -> None:
+        """The load raised, and the checkpoint lacks some of what was asked for."""
+        lacks = sorted(set(self._asked).difference(self._saved))
+        if not lacks:
+            return
+        unused = sorted(set(self._saved).difference(self._asked))
+        facts = {
+            "said": "refused: not in the checkpoint",
+            "path": path,
+            "asked": len(self._asked),
+            "count": len(lacks),
+            "lacks": tuple(lacks[:MOST_MISSING]),
+            "unused": tuple(unused[:MOST_MISSING]),
+        }
+        recorder.note(Did.HOOK, op="dcp.load", facts=facts)
