@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.optimizers import model_behind
+from tensortrail.rules.shared.sentences import one_line
+
+_WITH_PARAMETERS = ("Linear", "Conv", "Embedding", "Norm", "LSTM", "GRU", "Parameter", "Sequential")
+
+
+class LayerWithoutOptimizer(Rule):
+    """A new layer is put into a model after the optimizer was made of its parameters.
+
+    ## What it does
+    Flags `model.fc = nn.Linear(...)`, `model.head[2] = nn.Sequential(...)` and
+    `model.scale = nn.Parameter(...)` where the same function made an optimizer of
+    `model.parameters()` before, goes on to make steps with it, and neither makes another one nor
+    gives it the new parameters by `add_param_group`. So is `setattr(model, name, ...)`.
+
+    ## Why is this bad?
+    An optimizer holds the parameters that the model had when it was made. It gets no gradients
+    for the layer that was replaced, and the new one stays as it was initialised. Nothing fails: the
+    loss goes down a little, as the rest is trained.
+
+    ## Fix safety
+    No fix is offered: the optimizer belongs behind the last line that changes the model.
+
+    ## References
+    - pytorch documentation, `torch.optim`: constructing an optimizer
+    """
+
+    code = "NEW312"
+    name = "layer-without-optimizer"
+    severity = Severity.ERROR
+    triggers = (("parameters(", "step("),)
+
+    bad = (
+        Bad(
+            """\
+import torch
+from torch import nn
+
+def tune(model, batches, n):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.fc = nn.Linear(512, n)
+    for x, y in batches:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+""",
+            lines=(6,),
+            instead="""\
+import torch
+from torch import nn
+
+def tune(model, batches, n):
+    model.fc = nn.Linear(512, n)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in batches:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+model = torch.hub.load("pytorch/vision", "resnet18")
+optimizer = torch.optim.AdamW([{"params": model.parameters(), "lr": 1e-3}])
+model.head[2] = nn.Sequential(nn.ReLU(), nn.Linear(8, 2))
+for x in range(3):
+    model(torch.ones(1, 8) * x).sum().backward()
+    optimizer.step()
+""",
+            lines=(6,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+from torch import nn
+
+def made_again(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    warm_up(model, optimizer)
+    model.fc = nn.Linear(8, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in batches:
+        model(x).sum().backward()
+        optimizer.step()
+
+def added(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.fc = nn.Linear(8, 2)
+    optimizer.add_param_group({"params": model.fc.parameters()})
+    for x in batches:
+        model(x).sum().backward()
+        optimizer.step()
+
+def without_parameters(model, batches, teacher):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.act = nn.ReLU()
+    model.loss = nn.CrossEntropyLoss()
+    teacher.fc = nn.Linear(8, 2)
+    for x in batches:
+        model(x).sum().backward()
+        optimizer.step()
+
+def after_the_training(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in batches:
+        model(x).sum().backward()
+        optimizer.step()
+    model.fc = nn.Identity()
+    model.fc = nn.Linear(8, 2)
+    return model
+
+def each_round(model, batches):
+    for n in range(2, 9):
+        model.fc = nn.Linear(8, n)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in batches:
+            model(x).sum().backward()
+            optimizer.step()
+
+def two(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.fc = nn.Linear(8, 2)
+    head = torch.optim.SGD(model.fc.parameters(), lr=0.01)
+    for x in batches:
+        model(x).sum().backward()
+        optimizer.step()
+        head.step()
+
+def frozen(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.fixed = nn.Linear(8, 2).requires_grad_(False)
+    for x in batches:
+        model(x).sum().backward()
+        optimizer.step()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for assign in module.nodes(ast.Assign):
+            made = assign.value
+            if not isinstance(made, ast.Call) or not _is_optimizer(module, made):
+                continue
+            model = model_behind(module, made)
+            for put, layer in _put_after(module, assign, model) if model else ():
+                if _trains_on(module, assign, put) and not _is_told(module, put, model):
+                    yield self._reported(module, made, put, layer, model)
+
+    def _reported(
+        self, module: Module, made: ast.Call, put: ast.AST, layer: ast.Call, model: str
+    ) -> Finding:
+        return self.finding(
+            module,
+            put,
+            f"the optimizer of line {made.lineno} has the parameters that `{model}` had then: this "
+            f"`{one_line(module, layer.func)}` is never trained",
+            trail=[
+                (made, f"takes the parameters of `{model}`"),
+                (put, "gives it others"),
+            ],
+        )
+
+
+def _is_optimizer(module: Module, made: ast.Call) -> bool:
+    return module.qualified(made.func).startswith("torch.optim.")
+
+
+def _put_after(
+    module: Module, assign: ast.Assign, model: str
+) -> Iterator[tuple[ast.AST, ast.Call]]:
+    """New layers that are put into the model: the statement, and what makes the layer."""
+    for later in module.later(assign, ast.Assign):
+        target, layer = later.targets[0], _layer(module, later.value)
+        if layer is not None and module.text(target).startswith((f"{model}.", f"{model}[")):
+            yield later, layer
+    for call in module.later(assign, ast.Call):
+        match call:
+            case ast.Call(func=ast.Name(id="setattr"), args=[owner, _, value]):
+                layer = _layer(module, value)
+                if layer is not None and module.text(owner) == model:
+                    yield call, layer
+
+
+def _layer(module: Module, value: ast.expr) -> ast.Call | None:
+    """What makes a layer with parameters, if the value is a new one."""
+    if not isinstance(value, ast.Call):
+        return None
+    name = module.qualified(value.func)
+    known = any(part in name.rpartition(".")[2] for part in _WITH_PARAMETERS)
+    return value if known and name.startswith("torch.nn.") else None
+
+
+def _trains_on(module: Module, assign: ast.Assign, put: ast.AST) -> bool:
+    """Steps are made with this optimizer behind the new layer, and it is neither made again nor
+    given more parameters."""
+    name = module.text(assign.targets[0])
+    if any(name in map(module.text, each.targets) for each in module.later(put, ast.Assign)):
+        return False
+    calls = {called(each) for each in module.later(put, ast.Call) if _is_on(module, each, name)}
+    return "step" in calls and "add_param_group" not in calls
+
+
+def _is_on(module: Module, call: ast.Call, name: str) -> bool:
+    owner = receiver(call)
+    return owner is not None and module.text(owner) == name
+
+
+def _is_told(module: Module, put: ast.AST, model: str) -> bool:
+    """Another optimizer, or whatever else, takes parameters of the model afterwards."""
+    return any(
+        model_behind(module, each).partition(".")[0] == model.partition(".")[0]
+        for each in module.later(put, ast.Call)
+        if given(each) and not _clips(each)
+    )
+
+
+def _clips(call: ast.Call) -> bool:
+    return called(call).startswith("clip_grad")
