@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.devices._batches import is_a_module, names_bound, without_counter
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import Module
 
@@ -115,7 +116,7 @@ def _takes_members(module: Module, scope: ast.AST, batch: str) -> ast.Call | Non
 
 
 def _is_an_object(module: Module, scope: ast.AST, name: str) -> bool:
-    if not _MOVE_IN_PLACE.isdisjoint(_imported(module)):
+    if not _MOVE_IN_PLACE.isdisjoint(imported_packages(module)):
         return True
     for node in module.nodes(ast.Attribute, scope):
         if isinstance(node.value, ast.Name) and node.value.id == name:
@@ -125,13 +126,6 @@ def _is_an_object(module: Module, scope: ast.AST, name: str) -> bool:
                 return True
     spread = (each.value for each in module.nodes(ast.keyword, scope) if each.arg is None)
     return any(isinstance(each, ast.Name) and each.id == name for each in spread)
-
-
-def _imported(module: Module) -> set[str]:
-    """The packages of the file's imports."""
-    whole = {each.name for node in module.nodes(ast.Import) for each in node.names}
-    parts = {node.module or "" for node in module.nodes(ast.ImportFrom)}
-    return {each.partition(".")[0] for each in whole | parts}
 
 
 def _takes_tensors(module: Module, call: ast.Call) -> bool:

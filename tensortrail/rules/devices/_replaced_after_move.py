@@ -8,14 +8,11 @@ from typing import NamedTuple
 
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
+from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.objects import called, given, receiver, root_of
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
-_WITH_PARAMETERS = (
-    "Linear", "Bilinear", "Conv", "Embedding", "Norm", "LSTM", "GRU", "RNN", "PReLU",
-    "MultiheadAttention", "Transformer",
-)  # fmt: skip
 _DEEPEST = 3
 """Functions that hand a model on to the one that puts a layer into it."""
 _MOVES = frozenset({"to", "cuda", "to_empty", "prepare", "xpu", "npu"})
@@ -125,7 +122,7 @@ def _is_new_on_default(module: Module, made: ast.Call) -> bool:
 def _has_parameters(module: Module, call: ast.Call) -> bool:
     owner, _, name = module.qualified(call.func).rpartition(".")
     if owner.startswith("torch.nn"):
-        return any(each in name for each in _WITH_PARAMETERS)
+        return any(each in name for each in WITH_PARAMETERS)
     if module.kind_of(call) is not Kind.MODULE:
         return False
     own = [each for each in module.nodes(ast.ClassDef) if each.name == name or each.name == owner]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules.devices._dropped import is_provoked
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.view import Module
 
 _QUESTION = re.compile(
@@ -135,10 +136,8 @@ def _is_move(module: Module, node: ast.Attribute) -> bool:
 
 
 def _imported(module: Module) -> set[str]:
-    whole = {each.name for node in module.nodes(ast.Import) for each in node.names}
-    parts = {node.module or "" for node in module.nodes(ast.ImportFrom)}
     names = {each.name for node in module.nodes(ast.ImportFrom) for each in node.names}
-    return {each.partition(".")[0] for each in whole | parts | names}
+    return imported_packages(module) | names
 
 
 def _is_stored_as_itself(module: Module, node: ast.Attribute) -> bool:

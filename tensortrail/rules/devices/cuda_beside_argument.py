@@ -19,6 +19,7 @@ from tensortrail.rules.devices._lying import (
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.devices._written import decided
 from tensortrail.rules.places import FunctionPlaces, Place, Where
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 
@@ -220,9 +221,7 @@ class CudaBesideArgument(Rule):
 
 def _is_for_gpus(module: Module) -> bool:
     """The file imports what only GPUs have, or insists on one."""
-    names = [alias.name for each in module.nodes(ast.Import) for alias in each.names]
-    names += [each.module or "" for each in module.nodes(ast.ImportFrom)]
-    if any(each.partition(".")[0] in _FOR_GPUS for each in names):
+    if not imported_packages(module).isdisjoint(_FOR_GPUS):
         return True
     return any("cuda" in module.text(each.test) for each in module.nodes(ast.Assert))
 

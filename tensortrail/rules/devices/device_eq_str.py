@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices._device_names_held import may_hold_a_name, names_a_device
 from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
 from tensortrail.rules.devices._only_moves import always_moves
+from tensortrail.rules.shared.imports import imports_torch
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
 _OR_TEXT = (Kind.DEVICE, Kind.DEVICE_STRING, Kind.OTHER)
@@ -272,7 +273,7 @@ def f(device: torch.device | str):
             return None  # an index is asked for too
         shown = module.text(device)
         if either:
-            if not _imports_torch(module):
+            if not imports_torch(module):
                 return None
             shown = f"torch.device({shown})"
         edit = module.replace(device, f"{shown}.type")
@@ -382,12 +383,4 @@ def _refuses_every_device(module: Module, node: ast.expr, device: ast.expr) -> b
     return any(
         call.args and module.text(call.args[0]) == shown and "device" in module.text(call.args[-1])
         for call in module.calls("isinstance", inside=around)
-    )
-
-
-def _imports_torch(module: Module) -> bool:
-    return any(
-        alias.name == "torch" and alias.asname is None
-        for node in module.nodes(ast.Import)
-        for alias in node.names
     )

@@ -16,6 +16,7 @@ from tensortrail.rules.devices._forms import (
     made_device,
     zero_for_none,
 )
+from tensortrail.rules.shared.imports import imports_torch
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 
@@ -255,7 +256,7 @@ def f(device: Union[str, torch.device]):
             return  # `"cuda:0".index(":")` is asked of a string
         shown = node.value.id
         edit = module.replace(node.value, f"torch.device({shown})")
-        can = _imports_torch(module)
+        can = imports_torch(module)
         yield self.finding(
             module,
             node,
@@ -389,11 +390,3 @@ def _only_moves(module: Module, compare: ast.Compare) -> bool:
         module.text(each).removesuffix(".device") for each in (compare.left, *compare.comparators)
     ]
     return any(f"{name}.to(" in module.text(apart[0]) for name in names)
-
-
-def _imports_torch(module: Module) -> bool:
-    return any(
-        alias.name == "torch" and alias.asname is None
-        for node in module.nodes(ast.Import)
-        for alias in node.names
-    )

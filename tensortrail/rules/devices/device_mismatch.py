@@ -9,6 +9,7 @@ from tensortrail.rules.devices.origins import Case, origin_of
 from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.lines import by_line, line_of
 from tensortrail.rules.shared.operands import Operand, called, operands
+from tensortrail.rules.shared.sentences import first_of
 
 _NAMED = 3
 """Operands on one device that a message names."""
@@ -134,13 +135,7 @@ def _others(given: Sequence[Operand], odd: Operand) -> list[str]:
 def _places(timeline: Timeline, given: Sequence[Operand]) -> Iterator[str]:
     for device in dict.fromkeys(each.device for each in given):
         names = list(dict.fromkeys(called(timeline, e) for e in given if e.device == device))
+        if len(names) > _NAMED:  # the same layer has many: those with a name of their own first
+            names.sort(key=lambda name: not name.startswith("`"))
         verb = "is" if len(names) == 1 else "are"
-        yield f"{_few(names)} {verb} on {device}"
-
-
-def _few(names: list[str]) -> str:
-    """Those of layers with many arguments are not all named; what has a name of its own first."""
-    if len(names) <= _NAMED:
-        return " and ".join(names)
-    known = sorted(names, key=lambda name: not name.startswith("`"))[: _NAMED - 1]
-    return f"{', '.join(known)} and {len(names) - len(known)} more"
+        yield f"{first_of(names, _NAMED)} {verb} on {device}"

@@ -15,6 +15,7 @@ from tensortrail.rules.devices._numpy_reads import (
 from tensortrail.rules.devices._told import names_a_gpu, told_device
 from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.operands import called, operands
@@ -344,7 +345,5 @@ def _by_cpu_in_run(timeline: Timeline, event: Event) -> Fix:
 
 def _is_of_another_library(module: Module) -> bool:
     """The file imports a library whose tensors give numpy a copy, and not torch."""
-    named = {each.name for node in module.nodes(ast.Import) for each in node.names}
-    named |= {node.module or "" for node in module.nodes(ast.ImportFrom)}
-    first = {each.partition(".")[0] for each in named}
-    return "torch" not in first and not first.isdisjoint(_OTHERS)
+    imported = imported_packages(module)
+    return "torch" not in imported and not imported.isdisjoint(_OTHERS)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import is_cuda_literal
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, keyword
 from tensortrail.rules.shared.sentences import one_line
@@ -144,7 +145,7 @@ def cpu_only():
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if in_tests(module) or _is_beside_others(module):
+        if in_tests(module) or not imported_packages(module).isdisjoint(_OTHER_LIBRARIES):
             return
         for assign in module.nodes(ast.Assign):
             if not _sets(module, assign) or _is_meant_for_others(module, assign):
@@ -166,12 +167,6 @@ def _sets(module: Module, assign: ast.Assign) -> bool:
         case [ast.Subscript(value=where, slice=ast.Constant(value=name))]:
             return name == _VARIABLE and module.qualified(where) == "os.environ"
     return False
-
-
-def _is_beside_others(module: Module) -> bool:
-    names = [each.name for node in module.nodes(ast.Import) for each in node.names]
-    names += [node.module or "" for node in module.nodes(ast.ImportFrom)]
-    return any(each.partition(".")[0] in _OTHER_LIBRARIES for each in names)
 
 
 def _is_meant_for_others(module: Module, assign: ast.Assign) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.optimizers import model_behind
 from tensortrail.rules.shared.sentences import one_line
 
-_WITH_PARAMETERS = ("Linear", "Conv", "Embedding", "Norm", "LSTM", "GRU", "Parameter", "Sequential")
+_PUT_IN = (*WITH_PARAMETERS, "Parameter", "Sequential")
 
 
 class LayerWithoutOptimizer(Rule):
@@ -202,7 +203,7 @@ def _layer(module: Module, value: ast.expr) -> ast.Call | None:
     if not isinstance(value, ast.Call):
         return None
     name = module.qualified(value.func)
-    known = any(part in name.rpartition(".")[2] for part in _WITH_PARAMETERS)
+    known = any(part in name.rpartition(".")[2] for part in _PUT_IN)
     return value if known and name.startswith("torch.nn.") else None
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.rules.offload._companions import MOVES, is_used_as_tensor, methods_of
 from tensortrail.rules.shared.objects import is_self
+from tensortrail.rules.shared.sentences import first_of
 from tensortrail.rules.view import FunctionNode, Module
 
 _EVERYTHING = ("__dict__", "vars(", "__slots__", "fields(", "super()._apply", "tree_map", "getattr")
@@ -27,9 +28,8 @@ class Left(NamedTuple):
     def stays(self) -> str:
         if len(self.names) == 1:
             return f"the tensor `self.{self.names[0]}` stays where it was"
-        shown = [f"`self.{each}`" for each in self.names[:_SHOWN]]
-        last = f"{len(self.names) - _SHOWN} more" if len(self.names) > _SHOWN else shown.pop()
-        return f"the tensors {', '.join(shown)} and {last} stay where they were"
+        shown = first_of([f"`self.{each}`" for each in self.names], _SHOWN)
+        return f"the tensors {shown} stay where they were"
 
 
 def left_by_move(module: Module, cls: ast.ClassDef) -> Iterator[Left]:

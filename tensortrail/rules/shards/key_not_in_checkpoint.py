@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.sentences import first_of
 
 _SHOWN = 2
 _PARTIAL = Setting(
@@ -62,7 +63,7 @@ class KeyNotInCheckpoint(Rule):
         lacks, unused = (_texts(event, name) for name in ("lacks", "unused"))
         asked, there = _other_name(lacks, unused)
         path, count = event.facts.get("path"), int(event.facts["count"])
-        told = f"{path} lacks {_few(lacks, count)}"
+        told = f"{path} lacks {first_of([f'`{key}`' for key in lacks], _SHOWN, count)}"
         fixes: list[Fix] = []
         settings: list[Setting] = []
         if asked != there:
@@ -86,12 +87,6 @@ class KeyNotInCheckpoint(Rule):
 def _texts(event: Event, name: str) -> list[str]:
     given = event.facts.get(name)
     return [str(each) for each in given] if isinstance(given, (list, tuple)) else []
-
-
-def _few(keys: Sequence[str], count: int) -> str:
-    shown = [f"`{key}`" for key in keys[:_SHOWN]]
-    more = count - len(shown)
-    return f"{', '.join(shown)} and {more} more" if more else " and ".join(shown)
 
 
 def _other_name(lacks: Sequence[str], unused: Sequence[str]) -> tuple[str, str]:

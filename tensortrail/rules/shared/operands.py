@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensortrail.findings import Site
+from tensortrail.rules.shared.sentences import first_of
 from tensortrail.rules.timeline import Event, Storage, Timeline
 
 
@@ -83,11 +84,8 @@ def part_of_weight(timeline: Timeline, optimizer: Mapping[str, Any], weight: Sto
 
 def named(timeline: Timeline, storages: Iterable[Storage], most: int = 3) -> str:
     """`a.weight`, `a.bias` and 4 more."""
-    names = list(dict.fromkeys(timeline.name(each) for each in storages))
-    told = [f"`{name}`" for name in names[:most]]
-    if len(names) > most:
-        return f"{', '.join(told)} and {len(names) - most} more"
-    return " and ".join(filter(None, (", ".join(told[:-1]), *told[-1:])))
+    names = dict.fromkeys(timeline.name(each) for each in storages)
+    return first_of([f"`{name}`" for name in names], most)
 
 
 def not_brought(hook: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 from tensortrail.rules.view import Module
 
@@ -25,3 +26,11 @@ def only_logs(statement: ast.stmt) -> bool:
     if isinstance(value, ast.Call):
         return bool(_LOG.search(ast.unparse(value.func)))
     return isinstance(statement, ast.Pass) or isinstance(value, ast.Constant)
+
+
+def first_of(names: Sequence[str], most: int, count: int = 0) -> str:
+    """`a`, `b` and 4 more: the names that are told of so many, or of a larger count."""
+    more = max(count, len(names)) - most
+    if more > 0:
+        return f"{', '.join(names[:most])} and {more} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
