@@ -34,7 +34,9 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--lines", type=Path, default=LINES)
     options = parser.parse_args()
-    rows = merge(load(options.file), [row for tree in options.trees for row in rows_of(tree)])
+    read = {tree.name for tree in options.trees}
+    now = [row for tree in options.trees for row in rows_of(tree)]
+    rows = merge(load(options.file), now, read)
     save(options.file, rows)
     lines = load_lines(options.lines) | {tree.name: lines_of(tree) for tree in options.trees}
     options.lines.write_text(json.dumps(lines, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -64,15 +66,16 @@ def row_of(tree: Path, finding: Finding) -> dict[str, Any]:
     }
 
 
-def merge(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What is found now, with the verdicts given before."""
+def merge(
+    before: list[dict[str, Any]], now: list[dict[str, Any]], read: set[str]
+) -> list[dict[str, Any]]:
+    """What is found now in the trees that were read, with the verdicts given before."""
     known = {key(row): row for row in before}
     for row in now:
         old = known.get(key(row))
         if old is not None:
             row["verdict"], row["reason"] = old["verdict"], old["reason"]
-    trees = {row["tree"] for row in now}
-    others = [row for row in before if row["tree"] not in trees]
+    others = [row for row in before if row["tree"] not in read]
     return sorted([*others, *now], key=lambda row: (row["tree"], row["path"], row["line"]))
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
+from tensortrail.rules import Bad, Good, Kind, Module, Rule, Value
 from tensortrail.rules.devices._device_names_held import may_hold_a_name, names_a_device
 from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
 from tensortrail.rules.devices._only_moves import always_moves
@@ -197,6 +197,19 @@ def f(device: torch.device | str):
         Good("def f(device):\n    return device == 'cuda'\n"),
         Good(
             """\
+class Timer:
+    def __init__(self, device=None):
+        if device is None:
+            self.device = "cuda:0"
+        else:
+            self.device = device
+
+    def starts(self):
+        return self.device == "cuda:0"
+"""
+        ),
+        Good(
+            """\
 import torch
 
 def f(device):
@@ -241,9 +254,7 @@ def f(device: torch.device | str):
     ) -> Iterator[Finding]:
         value = module.value_of(device)
         certain = is_device(module, device)
-        either = (
-            not certain and value.sure and value.may_be(Kind.DEVICE) and value.is_only(*_OR_TEXT)
-        )
+        either = not certain and value.is_only(*_OR_TEXT) and _is_told_a_device(module, value)
         either = either or _refuses_every_device(module, node, device)
         if not (certain or either) or _asked_as_a_device_too(module, node, device):
             return
@@ -278,6 +289,16 @@ def f(device: torch.device | str):
             shown = f"torch.device({shown})"
         edit = module.replace(device, f"{shown}.type")
         return module.fix("compare the type", Safety.UNSAFE, edit)
+
+
+def _is_told_a_device(module: Module, value: Value) -> bool:
+    """More than a parameter's name says that it may be one: where one branch stores a string and
+    another such a parameter, only the string is known."""
+    if not (value.sure and value.may_be(Kind.DEVICE)):
+        return False
+    stored = [module.value_of(each) for each in value.origins if isinstance(each, ast.expr)]
+    devices = [each for each in stored if each.may_be(Kind.DEVICE)]
+    return not devices or any(each.sure for each in devices)
 
 
 def _weight(module: Module, node: ast.expr, certain: bool) -> Severity:

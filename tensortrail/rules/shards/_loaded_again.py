@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules import Module
-from tensortrail.rules.shards._wrapped import PREFIXES, wrapped_by
+from tensortrail.rules.shards._wrapped import PREFIXES, cuts_keys, wrapped_by
 from tensortrail.rules.shared.objects import called, receiver
 
 _READERS = ("load", "load_file")
@@ -19,12 +19,24 @@ class Load(NamedTuple):
     """It goes into a wrapper whose keys have the same prefix."""
 
 
-def loads(module: Module, writer: ast.Call, prefix: str) -> Iterator[Load]:
-    """Every `load_state_dict` of what the writer's file holds."""
-    path = _path(module, writer)
+def loads(module: Module, writer: ast.Call, state_dict: ast.Call, prefix: str) -> Iterator[Load]:
+    """Every `load_state_dict` of what the writer's file holds of this state dict."""
+    path, key = _path(module, writer), _saved_under(module, state_dict)
     for call in module.calls("load_state_dict") if path else ():
-        if call.args and any(_path(module, each) == path for each in _readers(module, call)):
+        if not call.args or _is_of_another(call.args[0], key):
+            continue
+        if any(_path(module, each) == path for each in _readers(module, call)):
             yield Load(call, _prefix_of(module, call) == prefix)
+
+
+def is_read_without_prefix(module: Module, writer: ast.Call, prefix: str) -> bool:
+    """A function of this source that loads the file cuts the prefix off its keys."""
+    path = _path(module, writer)
+    return bool(path) and any(
+        _path(module, call) == path and cuts_keys(module, call, prefix)
+        for name in _READERS
+        for call in module.calls(name)
+    )
 
 
 def is_resumed(module: Module, wrapper: ast.expr, prefix: str) -> bool:
@@ -38,6 +50,20 @@ def is_resumed(module: Module, wrapper: ast.expr, prefix: str) -> bool:
         for call in module.calls("load_state_dict", inside=function)
         if (owner := receiver(call)) is not None
     )
+
+
+def _saved_under(module: Module, state_dict: ast.Call) -> str:
+    """`"model"` of `{"model": m.state_dict()}`."""
+    around = module.parent(state_dict)
+    if not isinstance(around, ast.Dict) or state_dict not in around.values:
+        return ""
+    key = around.keys[around.values.index(state_dict)]
+    return ast.unparse(key) if key is not None else ""
+
+
+def _is_of_another(given: ast.expr, key: str) -> bool:
+    """`checkpoint["optimizer"]`, where the state dict was saved under `"model"`."""
+    return bool(key) and isinstance(given, ast.Subscript) and ast.unparse(given.slice) != key
 
 
 def _path(module: Module, call: ast.Call) -> str:

@@ -64,3 +64,13 @@ def renames_keys(module: Module, call: ast.Call) -> bool:
     function = module.function_of(call)
     text = module.text(function) if function is not None else ""
     return any(word in text for word in _UNWRAPS)
+
+
+def cuts_keys(module: Module, call: ast.Call, prefix: str) -> bool:
+    """The function of the call renames keys, or cuts as much off them as the prefix is long."""
+    return renames_keys(module, call) or any(
+        isinstance(each.slice, ast.Slice)
+        and isinstance(each.slice.lower, ast.Constant)
+        and each.slice.lower.value == len(prefix)
+        for each in module.nodes(ast.Subscript, module.function_of(call))
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.shards._loaded_again import is_resumed, loads
+from tensortrail.rules.shards._loaded_again import is_read_without_prefix, is_resumed, loads
 from tensortrail.rules.shards._saved_wrapper import of_the_module
 from tensortrail.rules.shards._wrapped import PREFIXES, renames_keys, wrapped_by, writer_of
 from tensortrail.rules.shared.in_tests import in_tests
@@ -33,8 +33,9 @@ class WrapperPrefix(Rule):
     reports `torch.save(m.state_dict(), ...)`, `save_file(m.state_dict(), ...)` and the same in a
     dict or variable that is saved, where `m` was
     made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function and
-    nothing renames the keys: a note if the file is only loaded into such a wrapper there, or the
-    function goes on from another file that fits the wrapper.
+    nothing renames the keys: a note if the file is only loaded into such a wrapper there, if who
+    loads it cuts the prefix off, or if the function goes on from another file that fits the
+    wrapper.
 
     ## Why is this bad?
     The checkpoint can only be loaded into a module that is wrapped in the same way. With
@@ -152,9 +153,11 @@ def train(model, path):
             if made is None or owner is None or writer is None or renames_keys(module, call):
                 continue
             prefix = PREFIXES[module.qualified(made.func)]
-            again = list(loads(module, writer, prefix))
+            again = list(loads(module, writer, call, prefix))
             odd = next((each.call for each in again if not each.fits), None)
-            fits = odd is None and (bool(again) or is_resumed(module, owner, prefix))
+            fits = is_read_without_prefix(module, writer, prefix) or (
+                odd is None and (bool(again) or is_resumed(module, owner, prefix))
+            )
             yield self.finding(
                 module,
                 call,

@@ -48,6 +48,25 @@ def test_what_has_the_same_prefix_is_worth_a_note(tmp_path: Path, more: str) -> 
     assert not finding.fixes
 
 
+@pytest.mark.parametrize("more", [
+    "def infer(net, path):\n    state = torch.load(path)['model']\n"
+    "    net.load_state_dict({key[10:]: state[key] for key in state})\n",
+    "def infer(net, path):\n    kept = {}\n"
+    "    for key, value in torch.load(path)['model'].items():\n"
+    "        kept[key.removeprefix('_orig_mod.')] = value\n    net.load_state_dict(kept)\n",
+])  # fmt: skip
+def test_who_loads_it_may_cut_the_prefix_off(tmp_path: Path, more: str) -> None:
+    finding = found(tmp_path, more)
+    assert finding.severity is Severity.NOTE
+    assert not finding.fixes
+
+
+def test_the_optimizer_of_the_same_file_has_other_keys(tmp_path: Path) -> None:
+    both = '    state = torch.load(path)\n    model.load_state_dict(state["model"])\n'
+    both += '    optimizer.load_state_dict(state["optimizer"])\n'
+    assert found(tmp_path, both).severity is Severity.NOTE
+
+
 def test_another_file_that_goes_into_the_wrapper_is_of_wrapped_models(tmp_path: Path) -> None:
     finding = found(tmp_path, '    model.load_state_dict(torch.load(path + ".old"))\n')
     assert finding.severity is Severity.NOTE
