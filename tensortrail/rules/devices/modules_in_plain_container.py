@@ -29,7 +29,8 @@ class ModulesInPlainContainer(Rule):
     or a dict, and `self.layers.append(nn.Linear(n, n))` where `self.layers` is a list. The modules
     are made there, have parameters or buffers, and another method uses the container. A module
     that was made elsewhere and is put into a list is left alone: that is how one hides it on
-    purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`.
+    purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`,
+    or moves what it gives to one.
 
     ## Why is this bad?
     A module looks for others in its attributes only. Those in the list stay on the CPU when the
@@ -163,19 +164,25 @@ class Zoo:
             f"`self.{name}` is no container of modules: `.to()` leaves `{module.text(made.func)}` "
             "behind, no optimizer gets its parameters, and it is not saved",
             trail=[(made, "the module is made here")],
-            severity=Severity.NOTE if _moves_them_itself(module, holder, name) else None,
+            severity=Severity.NOTE if _knows_where_they_lie(module, holder, name) else None,
             fixes=[_wrapped(module, holder, made)],
         )
 
 
-def _moves_them_itself(module: Module, holder: ast.expr, name: str) -> bool:
-    """`self.blocks[0].to(x.device)` in the class: it knows that they are left behind."""
-    inside = module.class_of(holder)
-    return any(
-        isinstance(owner, ast.Subscript) and module.text(owner.value) == f"self.{name}"
-        for move in module.calls("to", "cuda", inside=inside)
-        if (owner := receiver(move)) is not None
-    )
+def _knows_where_they_lie(module: Module, holder: ast.expr, name: str) -> bool:
+    """`self.blocks[0].to(x.device)` in the class, or `self.blocks[0](x.to(self.device))`: it knows
+    that they are left behind."""
+    shown = f"self.{name}"
+    for move in module.calls("to", "cuda", "cpu", inside=module.class_of(holder)):
+        around = module.parent(move)
+        given_to = around.func if isinstance(around, ast.Call) and move in around.args else None
+        if _is_member(module, receiver(move), shown) or _is_member(module, given_to, shown):
+            return True
+    return False
+
+
+def _is_member(module: Module, node: ast.expr | None, container: str) -> bool:
+    return isinstance(node, ast.Subscript) and module.text(node.value) == container
 
 
 def _kept(module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr, ast.Call]]:

@@ -212,7 +212,12 @@ def test_files_that_are_mostly_of_the_cpu(body: str, expected: Severity) -> None
 
 @pytest.mark.parametrize(
     ("body", "expected"),
-    [("self.pools[0].to(x.device)", Severity.NOTE), ("self.other[0].to(x.device)", Severity.ERROR)],
+    [
+        ("self.pools[0].to(x.device)", Severity.NOTE),
+        ("self.other[0].to(x.device)", Severity.ERROR),
+        ("return self.pools[x.ndim](x.to(self.device)).to(x.device)", Severity.NOTE),
+        ("x = self.other[0](x.to(self.device))", Severity.ERROR),
+    ],
 )
 def test_a_class_may_move_what_it_hides(body: str, expected: Severity) -> None:
     source = f"""
