@@ -38,7 +38,8 @@ def _named_once(module: Module, _: ast.AST) -> dict[str, FunctionNode]:
 def matched(function: FunctionNode, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     """Each parameter that the call gives, with its argument; `self` of a method is none."""
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    bound = names[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute)
+    by_object = isinstance(call.func, ast.Attribute) or function.name == "__init__"
+    bound = names[:1] in (["self"], ["cls"]) and by_object
     yield from zip(names[bound:], call.args, strict=False)
     yield from ((each.arg, each.value) for each in call.keywords if each.arg is not None)
 

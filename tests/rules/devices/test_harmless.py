@@ -398,3 +398,43 @@ def picked(x, best, n, device):
     return {rows}
 """
     assert severity("DEV527", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "expected"),
+    [
+        ("device='cuda'", "net = Encoder(8, device)\n    net.to(device)", Severity.NOTE),
+        ("device='cuda'", "net = Encoder(8, device).to(device)", Severity.NOTE),
+        (
+            "device='cuda'",
+            "net = Encoder(8, device=device)\n    net.to('cuda:1')",
+            Severity.WARNING,
+        ),
+        ("device='cuda'", "net = Encoder(8)\n    net.to(device)", Severity.WARNING),
+        ("device='cuda'", "net = None", Severity.WARNING),
+        ("device=torch.device('cuda')", "net = None", Severity.WARNING),
+        ("device", "net = None", Severity.NOTE),
+        ("device=None", "net = None", Severity.NOTE),
+    ],
+)
+def test_who_makes_a_module_may_move_it_where_it_was_made(
+    given: str, made: str, expected: Severity
+) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self, n, {given}):
+        super().__init__()
+        self.device = device
+        self.embed = nn.Embedding(n, n)
+
+    def forward(self, ids):
+        return self.embed(ids + torch.arange(ids.shape[1], device=self.device))
+
+def build(device):
+    {made}
+    return net
+"""
+    assert severity("DEV514", source) is expected

@@ -1,0 +1,49 @@
+"""A class whose objects are moved, in the same file, to the device that they were given."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.rules import Module
+from tensortrail.rules.shared.functions import matched
+from tensortrail.rules.shared.objects import receiver
+from tensortrail.rules.view import FunctionNode
+
+
+def is_moved_where_made(module: Module, init: FunctionNode, parameter: str) -> bool:
+    """Every object that the file makes of the class is moved, and only to what it was given:
+    `net = Net(device)` and `net.to(device)`."""
+    cls = module.class_of(init)
+    made = list(module.calls(cls.name)) if cls is not None else []
+    return bool(made) and all(_goes_where_given(module, init, each, parameter) for each in made)
+
+
+def _goes_where_given(module: Module, init: FunctionNode, made: ast.Call, parameter: str) -> bool:
+    given = dict(matched(init, made)).get(parameter)
+    moves = list(_moves(module, made))
+    return (
+        given is not None
+        and bool(moves)
+        and all(
+            len(each.args) == 1 and module.text(each.args[0]) == module.text(given)
+            for each in moves
+        )
+    )
+
+
+def _moves(module: Module, made: ast.Call) -> Iterator[ast.Call]:
+    """`Net(device).to(device)`, or the moves of the name that it is bound to."""
+    up = module.parent(made)
+    around = module.parent(up) if isinstance(up, ast.Attribute) else None
+    if isinstance(up, ast.Attribute) and up.attr in ("to", "cuda", "cpu"):
+        if isinstance(around, ast.Call):
+            yield around
+        return
+    if not isinstance(up, ast.Assign):
+        return
+    names = {module.text(each) for each in up.targets}
+    for move in module.calls("to", "cuda", "cpu", inside=module.function_of(made)):
+        owner = receiver(move)
+        if owner is not None and module.text(owner) in names:
+            yield move
