@@ -66,10 +66,32 @@ def waits(module: Module, call: ast.Call, copy: ast.Call) -> bool:
 def early_reads(module: Module, copy: ast.Call) -> Iterator[ast.expr]:
     """Reads of the variable that the copy is assigned to, with no wait before them."""
     assign = module.parent(copy)
-    if not isinstance(assign, ast.Assign) or not isinstance(assign.targets[0], ast.Name):
+    if isinstance(assign, ast.Assign) and isinstance(assign.targets[0], ast.Name):
+        yield from _reads_of(module, copy, assign.targets[0].id)
+
+
+def early_reads_of_pinned(module: Module, copy: ast.Call) -> Iterator[ast.expr]:
+    """Reads of `host` behind `host.copy_(x, non_blocking=True)`, where `host` is pinned memory: a
+    copy to other memory of the CPU is done when the call returns."""
+    host = receiver(copy)
+    if not isinstance(host, ast.Name) or not is_true(keyword(copy, "non_blocking")):
         return
-    name = assign.targets[0].id
-    for node in module.later(assign, ast.expr):
+    sources = [module.placement_at(each).device for each in copy.args[:1]]
+    if "cpu" not in sources and _is_pinned(module, host):
+        yield from _reads_of(module, copy, host.id)
+
+
+def _is_pinned(module: Module, host: ast.Name) -> bool:
+    made = module.value_of(host).origins
+    return bool(made) and all(
+        isinstance(each, ast.Call)
+        and (called(each) == "pin_memory" or is_true(keyword(each, "pin_memory")))
+        for each in made
+    )
+
+
+def _reads_of(module: Module, copy: ast.Call, name: str) -> Iterator[ast.expr]:
+    for node in module.later(module.statement_of(copy), ast.expr):
         if isinstance(node, ast.Name) and node.id == name:
             if not isinstance(node.ctx, ast.Load):
                 return

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.copies._host_lists import early_reads_of_elements
 from tensortrail.rules.copies._host_reads import (
     early_reads,
+    early_reads_of_pinned,
     kept_keys,
     lookups,
     read_in,
@@ -28,8 +29,8 @@ class ReadBeforeSync(Rule):
     Follows copies from a device to pinned host memory with `non_blocking=True`. Reports a
     read of one on the CPU before any stream, event or device was waited for. Found in rehearsed
     runs (`tensortrail trace --rehearse`), where the copy is always done and the race is still
-    seen, and in code that reads the result of `.to("cpu", non_blocking=True)` itself, or elements
-    of a list or dict that it was put into.
+    seen, and in code that reads the result of `.to("cpu", non_blocking=True)` itself, elements
+    of a list or dict that it was put into, or pinned memory behind `copy_(x, non_blocking=True)`.
 
     ## Why is this bad?
     `non_blocking=True` only asks for the copy. Until the stream is waited for, the host sees
@@ -123,8 +124,38 @@ def fingerprints(state):
 """,
             lines=(6,),
         ),
+        Bad(
+            """\
+import torch
+
+def total(values):
+    host = torch.empty(values.shape, pin_memory=True)
+    host.copy_(values, non_blocking=True)
+    return host.numpy().sum()
+""",
+            lines=(6,),
+            instead="""\
+import torch
+
+def total(values):
+    host = torch.empty(values.shape, pin_memory=True)
+    host.copy_(values, non_blocking=True)
+    torch.cuda.synchronize()
+    return host.numpy().sum()
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def total(values):
+    host = torch.empty(values.shape)
+    host.copy_(values, non_blocking=True)
+    return host.numpy().sum()
+"""
+        ),
         Good(
             """\
 import torch
@@ -195,6 +226,9 @@ def upload(rows):
                     yield self._early(module, copy, read)
                 for read in early_reads_of_elements(module, copy):
                     yield self._early(module, copy, read)
+        for copy in module.calls("copy_"):
+            for read in early_reads_of_pinned(module, copy):
+                yield self._early(module, copy, read)
         for cls in module.nodes(ast.ClassDef):
             yield from self._kept(module, cls)
 

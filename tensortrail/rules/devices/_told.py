@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules.devices._accepted import parameters
+from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.places import Place, What, Where
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.tensor_origin import (
@@ -55,6 +56,9 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> ast.expr | None:
     if last == "cuda" and owner is not None:
         return call
     if module.qualified(call.func).startswith("torch."):
+        said = said_device(module, call)
+        if said is not None:
+            return said if may_be_a_gpu(module, said) else None
         known = last in SAME_DEVICE | JOINING | REDUCING
         return _any(module, given(call), depth) if known else None
     if owner is not None and last in _ONE_TENSOR and last != "forward":
