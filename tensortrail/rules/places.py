@@ -71,6 +71,8 @@ class What(str, Enum):
 
 KERNEL = "kernel"
 """The operation of a meeting in `kernel[grid](...)`: every tensor of it lies on one GPU."""
+MODEL = "model"
+"""The operation of a meeting with the parameters of a module whose code is not known."""
 MAYBE_SCALAR = -1
 """The rank of a tensor that may have no dimension."""
 

@@ -15,7 +15,7 @@ from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import member
 from tensortrail.analyzer.places.library import factories, names
 from tensortrail.analyzer.places.mappings import forget_entries, mapping
-from tensortrail.analyzer.places.modules import of_callee, of_module
+from tensortrail.analyzer.places.modules import of_callee, of_module, of_moved, run_by_torch
 from tensortrail.analyzer.places.operations import as_operand, combined, is_put_somewhere
 from tensortrail.analyzer.places.ranks import rank_of_fresh
 from tensortrail.rules.places import (
@@ -68,9 +68,8 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
         base = world_of.value(func, env)
         if base.what is What.MODULE:
             return of_module(world_of, called, base, env)
-        if is_put_somewhere(base):  # a module: nothing else is moved and then called
-            world_of.meetings.pass_on(node, called.operands, env)
-            return replace(UNKNOWN_HELD, places=base.places, moved=base.moved)
+        if is_put_somewhere(base):
+            return of_moved(world_of, called, base, env)
     if not is_local:
         result = of_callee(world_of, called, world_of.world.callee(node))
         if result is None and called.dotted:
@@ -137,6 +136,8 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return held
     if dotted.endswith(".from_pretrained") and is_of_library(dotted.rpartition(".")[0]):
         return _loaded(called)
+    if (run := run_by_torch(world_of, called, env)) is not None:
+        return run
     if dotted == "torch.device":
         evaluate = evaluator(world_of, env)
         return Held(What.DEVICE, places_on(called.node, called.node, evaluate, dotted))
@@ -372,6 +373,8 @@ def _of_self(world_of: Evaluating, called: Called, name: str, env: Environment) 
         held = world_of.world.attribute(world_of.cls, name)
     if held is not None and held.what is What.MODULE:
         return of_module(world_of, called, replace(held, path=f"self.{name}"), env)
+    if held is not None and is_put_somewhere(held):
+        return of_moved(world_of, called, replace(held, path=f"self.{name}"), env)
     if name in names("modules", "leaf_getters"):
         return Held(What.MODULE, frozenset({Place(Where.SELF)}), cls="leaf")
     callee = world_of.world.callee(called.node)

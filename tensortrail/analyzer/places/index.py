@@ -133,6 +133,11 @@ class PlacesOfFile:
             self._asked_as_modules = frozenset(map(ast.unparse, owners))
         return ast.unparse(node) in self._asked_as_modules
 
+    def is_called(self, node: ast.expr) -> bool:
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        text = ast.unparse(node)
+        return any(ast.unparse(each.func) == text for each in self._module.calls(name))
+
     def attribute(self, cls: ast.ClassDef, name: str) -> Held:
         key = (cls, name)
         if key not in self._attributes:

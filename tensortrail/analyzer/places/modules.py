@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tensortrail.analyzer.places.called import Called
 from tensortrail.analyzer.places.components import COMPONENT, computed_with
 from tensortrail.analyzer.places.elements import OUTPUT
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import member
-from tensortrail.analyzer.places.operations import as_operand, combined
+from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.operations import as_operand, combined, follows_a_device
 from tensortrail.analyzer.places.results import Callee, demands_of, result_of
-from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
+from tensortrail.rules.places import MODEL, UNKNOWN_HELD, Held, Place, What, Where
+
+_EXAMPLES = ("args", "example_inputs")
+"""How functions that run a module call what they run it on."""
 
 
 def of_callee(
@@ -24,6 +30,27 @@ def of_callee(
     for meeting in demands_of(callee, called.node, called.args, named):
         world_of.meetings.add(meeting)
     return result_of(callee, called.node, called.args, named)
+
+
+def of_moved(world_of: Evaluating, called: Called, moved: Held, env: Environment) -> Held:
+    """A module of which nothing is known but where it was moved: nothing else is moved and then
+    called."""
+    world_of.meetings.pass_on(called.node, called.operands, env)
+    _meet_what_was_moved(world_of, called, moved, env)
+    return replace(UNKNOWN_HELD, places=moved.places, moved=moved.moved)
+
+
+def _meet_what_was_moved(
+    world_of: Evaluating, called: Called, module: Held, env: Environment
+) -> None:
+    """What was made without a device is given to a module that was moved to one."""
+    if module.moved is None or not follows_a_device(module):
+        return
+    parameters = Held(What.TENSOR, module.places, path=module.path)
+    for number, each in enumerate(called.operands):
+        made = all(place.where is Where.DEFAULT for place in each.places)
+        if each.what is What.TENSOR and each.places and made and not each.may_be_scalar:
+            world_of.meetings.meet(called.node, MODEL, [parameters, each], env, False, number)
 
 
 def of_module(world_of: Evaluating, called: Called, module: Held, env: Environment) -> Held:
@@ -44,8 +71,10 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
         for number, held in enumerate(taken):
             given = member(held) if held.what is What.BOX else as_operand(held)
             world_of.meetings.meet(called.node, "module", [parameters, given], env, False, number)
-    elif module.cls and module.cls != "box":
-        callee = world_of.world.callee_of_module(module.cls)
+    elif module.cls != "box":
+        callee = world_of.world.callee_of_module(module.cls) if module.cls else None
+        if callee is None:
+            _meet_what_was_moved(world_of, called, module, env)
         result = of_callee(world_of, called, callee, module)
         if result is not None and (result.places or result.parts):
             return result
@@ -57,3 +86,17 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
     if where.where is Where.OF and module.cls != COMPONENT:
         return UNKNOWN_HELD
     return Held(What.TENSOR, module.places)
+
+
+def run_by_torch(world_of: Evaluating, called: Called, env: Environment) -> Held | None:
+    """What a module gives that a function of torch runs: `torch.jit.trace(net, x)`."""
+    once = called.dotted in names("runs", "once")
+    module = called.first
+    if not once and called.dotted not in names("runs", "checkpoints"):
+        return None
+    if module is None or module.what is not What.MODULE:
+        return UNKNOWN_HELD
+    given = called.args[1:2] if once else called.args[1:]
+    given += [called.named[each] for each in _EXAMPLES if each in called.named]
+    result = of_module(world_of, replace(called, args=given, named={}), module, env)
+    return UNKNOWN_HELD if once else result

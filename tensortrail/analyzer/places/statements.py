@@ -12,6 +12,8 @@ from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.expressions import Expressions
 from tensortrail.analyzer.places.first_needed import keep_what_was_made
 from tensortrail.analyzer.places.joins import join, join_environments, without_locals
+from tensortrail.analyzer.places.methods import MOVES
+from tensortrail.analyzer.places.operations import is_put_somewhere
 from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors
 from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.syntax.tree import SCOPES
@@ -114,6 +116,9 @@ class Inference(Expressions):
             return None
         elif isinstance(node, SCOPES):
             self._nested(node, env)
+        elif isinstance(node, ast.Expr):
+            self.value(node.value, env)
+            self._moved_in_place(node.value, env)
         elif not isinstance(node, ast.ClassDef):
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):
@@ -123,6 +128,19 @@ class Inference(Expressions):
     def _returned(self, held: Held) -> None:
         held = without_locals(held)
         self.returns = held if self.returns is None else join(self.returns, held)
+
+    def _moved_in_place(self, call: ast.expr, env: Environment) -> None:
+        """`net.cuda()` moves `net` itself if that is called somewhere: it is a module then."""
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return
+        owner, after = call.func.value, self.seen.get(call, UNKNOWN_HELD)
+        is_moved = call.func.attr in MOVES and is_put_somewhere(after)
+        if (
+            is_moved
+            and isinstance(owner, (ast.Name, ast.Attribute))
+            and self.world.is_called(owner)
+        ):
+            env.values[ast.unparse(owner)] = after
 
     def _nested(self, node: FunctionNode, env: Environment) -> None:
         inner = Inference(self.world, self.cls)

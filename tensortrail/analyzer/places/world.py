@@ -31,6 +31,9 @@ class World(Protocol):
     def is_asked_as_module(self, node: ast.expr) -> bool:
         """The file calls methods of it that only modules have."""
 
+    def is_called(self, node: ast.expr) -> bool:
+        """The file calls what the name or attribute stands for."""
+
     def is_kernel(self, node: ast.expr) -> bool:
         """What is launched as `kernel[grid](...)`: a function of Triton or Numba."""
 

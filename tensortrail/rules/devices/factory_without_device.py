@@ -21,9 +21,9 @@ from tensortrail.rules.devices._makers import (
     makers_and_callers,
 )
 from tensortrail.rules.devices._meant import is_certain, may_be_meant
-from tensortrail.rules.places import KERNEL, FunctionPlaces, Meeting, Place, Where
+from tensortrail.rules.places import KERNEL, MODEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.placeholders import is_placeholder
+from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -343,7 +343,7 @@ if __name__ == "__main__":
                 inner = module.function_of(meeting.node) or function
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
                 if found is not None and (
-                    is_module(module, function, found[0]) or _stands_for_nothing(module, found[0])
+                    is_module(module, function, found[0]) or stands_for_nothing(module, found[0])
                 ):
                     continue
                 if found is not None and found[0].by not in reported and found[0].by is not None:
@@ -360,22 +360,13 @@ if __name__ == "__main__":
         there: Place,
     ) -> Finding:
         assert made.by is not None
-        line = getattr(meeting.node, "lineno", 0)
-        severity = Severity.ERROR if there.where is Where.LITERAL else None
-        is_launched = meeting.operation == KERNEL
-        if not is_launched and may_be_meant(module, function, meeting, there):
-            severity = Severity.NOTE
-        if not is_launched and not is_certain(module, function, there):
-            severity = Severity.NOTE
-        elsewhere = module.gpu_made_default()
-        if elsewhere is not None:
-            severity = Severity.NOTE
+        line, elsewhere = getattr(meeting.node, "lineno", 0), module.gpu_made_default()
         return self.finding(
             module,
             made.by,
-            f"`{one_line(module, made.by)}` is on the default device, and line {line} takes it "
-            f"together with a tensor {described(there)}{unless(elsewhere)}",
-            severity=severity,
+            f"`{one_line(module, made.by)}` is on the default device, and line {line} "
+            f"{_takes(meeting)} {described(there)}{unless(elsewhere)}",
+            severity=Severity.NOTE if elsewhere else _weight(module, function, meeting, there),
             trail=(
                 (made.by, "made without a device"),
                 (meeting.node, f"meets a tensor {described(there)}"),
@@ -384,16 +375,19 @@ if __name__ == "__main__":
         )
 
 
-def _stands_for_nothing(module: Module, made: Place) -> bool:
-    """`torch.empty(0)` or `torch.tensor([0])` of one branch is there so that a name is bound."""
-    if not made.given or not isinstance(made.by, ast.Call):
-        return False
-    if isinstance(module.parent(made.by), ast.Attribute):
-        return False  # `torch.tensor([0.0]).repeat(n)` is a value of its own
-    return is_placeholder(module, made.by) or _holds_one_number(made.by)
+def _takes(meeting: Meeting) -> str:
+    if meeting.operation == MODEL:
+        return "gives it to a module"
+    return "takes it together with a tensor"
 
 
-def _holds_one_number(made: ast.Call) -> bool:
-    data = made.args[0] if len(made.args) == 1 else None
-    values = data.elts if isinstance(data, ast.List) else []
-    return len(values) == 1 and isinstance(values[0], ast.Constant)
+def _weight(
+    module: Module, function: FunctionNode, meeting: Meeting, there: Place
+) -> Severity | None:
+    """The code of a module that is not known may move what it is given."""
+    if meeting.operation != KERNEL and (
+        may_be_meant(module, function, meeting, there) or not is_certain(module, function, there)
+    ):
+        return Severity.NOTE
+    known = meeting.operation != MODEL
+    return Severity.ERROR if there.where is Where.LITERAL and known else None
