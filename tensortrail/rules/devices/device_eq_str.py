@@ -197,19 +197,6 @@ def f(device: torch.device | str):
         Good("def f(device):\n    return device == 'cuda'\n"),
         Good(
             """\
-class Timer:
-    def __init__(self, device=None):
-        if device is None:
-            self.device = "cuda:0"
-        else:
-            self.device = device
-
-    def starts(self):
-        return self.device == "cuda:0"
-"""
-        ),
-        Good(
-            """\
 import torch
 
 def f(device):

@@ -438,3 +438,25 @@ def build(device):
     return net
 """
     assert severity("DEV514", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("device", None), ("torch.device(device)", Severity.WARNING)]
+)
+def test_the_name_of_a_parameter_says_no_more_than_the_string_beside_it(
+    given: str, expected: Severity | None
+) -> None:
+    source = f"""
+import torch
+
+class Timer:
+    def __init__(self, device=None):
+        if device is None:
+            self.device = "cuda:0"
+        else:
+            self.device = {given}
+
+    def starts(self):
+        return self.device == "cuda:0"
+"""
+    assert severity("DEV501", source) is expected
