@@ -30,9 +30,9 @@ class Left(NamedTuple):
 
 def left_beside(module: Module, combined: Combined) -> Left | None:
     for name, model in (combined.models, combined.models[::-1]):
-        scope = _scope(module, combined.at, name)
-        made = _only_assignment(module, scope, name) if scope is not None else None
-        if scope is None or made is None or _may_be_moved(module, scope, name, combined.at):
+        scope = scope_of(module, combined.at, name)
+        made = only_assignment(module, scope, name) if scope is not None else None
+        if scope is None or made is None or may_be_moved(module, scope, name, combined.at):
             continue
         move = _move_of_the_other(module, scope, made, model)
         if move is not None:
@@ -50,7 +50,7 @@ def kept_beside(module: Module) -> Iterator[Left]:
             name = module.text(made.targets[0])
             for model in map(module.text, map(root_or_owner, given(call))):
                 move = _moved_only_after(module, made, model)
-                scope = _scope(module, made, name)
+                scope = scope_of(module, made, name)
                 used = _used(module, scope, name, users) if scope is not None else None
                 if move is not None and used is not None:
                     yield Left(made, name, model, move, used)
@@ -73,7 +73,7 @@ def _owner_text(module: Module, call: ast.Call) -> str:
     return module.text(owner) if owner is not None else ""
 
 
-def _scope(module: Module, node: ast.AST, name: str) -> ast.AST | None:
+def scope_of(module: Module, node: ast.AST, name: str) -> ast.AST | None:
     """The function around for a variable; for `self.target` the class, which is no module."""
     if not name.startswith("self."):
         return (outermost_function(module, node) or module.top) if name.isidentifier() else None
@@ -83,7 +83,7 @@ def _scope(module: Module, node: ast.AST, name: str) -> ast.AST | None:
     return cls
 
 
-def _only_assignment(module: Module, scope: ast.AST, name: str) -> ast.Assign | None:
+def only_assignment(module: Module, scope: ast.AST, name: str) -> ast.Assign | None:
     stores = [
         each
         for kind in (ast.Name, ast.Attribute)
@@ -100,19 +100,19 @@ def _move_of_the_other(
     text = module.text(made.value)
     if any(f".{each}(" in text for each in _MOVES) or "device" in text:
         return None
-    copies = [each for each in _calls(module, made.value) if called(each) in _COPIES]
+    copies = [each for each in calls_in(module, made.value) if called(each) in _COPIES]
     if copies:
         of_model = any(module.text(arg) == model for each in copies for arg in each.args)
         return _moved_only_after(module, made, model) if of_model else None
-    other = _only_assignment(module, scope, model)
+    other = only_assignment(module, scope, model)
     if other is None or not isinstance(made.value, ast.Call):
         return None
-    inner = _made(other.value)
+    inner = bare(other.value)
     same = isinstance(inner, ast.Call) and module.text(inner.func) == module.text(made.value.func)
     if not same or module.kind_of(made.value) is not Kind.MODULE:
         return None
-    at_once = [each for each in _calls(module, other.value) if called(each) in ("to", "cuda")]
-    moves = [*at_once, *_moves(module, module.calls("to", "cuda", inside=scope), model)]
+    at_once = [each for each in calls_in(module, other.value) if called(each) in ("to", "cuda")]
+    moves = [*at_once, *moves_of(module, module.calls("to", "cuda", inside=scope), model)]
     return next((each for each in moves if is_to_a_device(module, each)), None)
 
 
@@ -127,7 +127,7 @@ def _moved_only_after(module: Module, made: ast.Assign, model: str) -> ast.Call 
         return None
     later = (each for each in module.later(made, ast.Call) if called(each) in ("to", "cuda"))
     return next(
-        (each for each in _moves(module, later, model) if is_to_a_device(module, each)), None
+        (each for each in moves_of(module, later, model) if is_to_a_device(module, each)), None
     )
 
 
@@ -136,14 +136,14 @@ def _is_of(module: Module, call: ast.Call, model: str) -> bool:
     return _owner_text(module, call) == model or model in map(module.text, given(call))
 
 
-def _moves(module: Module, calls: Iterator[ast.Call], model: str) -> Iterator[ast.Call]:
+def moves_of(module: Module, calls: Iterator[ast.Call], model: str) -> Iterator[ast.Call]:
     for call in calls:
         owner = receiver(call)
-        if owner is not None and module.text(_made(owner)) == model:
+        if owner is not None and module.text(bare(owner)) == model:
             yield call
 
 
-def _made(node: ast.expr) -> ast.expr:
+def bare(node: ast.expr) -> ast.expr:
     """`Net()` of `Net().eval().to(device)`."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr not in ("to", "cuda", "eval", "train", "requires_grad_"):
@@ -152,12 +152,12 @@ def _made(node: ast.expr) -> ast.expr:
     return node
 
 
-def _calls(module: Module, node: ast.expr) -> Sequence[ast.Call]:
+def calls_in(module: Module, node: ast.expr) -> Sequence[ast.Call]:
     own = [node] if isinstance(node, ast.Call) else []
     return [*own, *module.nodes(ast.Call, node)]
 
 
-def _may_be_moved(module: Module, scope: ast.AST, name: str, combined: ast.Call) -> bool:
+def may_be_moved(module: Module, scope: ast.AST, name: str, combined: ast.Call) -> bool:
     """A move of it, or code that it is passed on to and that may move it."""
     if any(module.calls(*_BY_NAME, inside=scope)) and name.startswith("self."):
         return True

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._called_unmoved import Unmoved, called_unmoved
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+
+
+class ModelBesideMoved(Rule):
+    """Two models are made beside each other, and only one of them is moved.
+
+    ## What it does
+    Looks at models that a function or a constructor makes, where it moves one of them to a device:
+    `self.policy = Net(8).to(device)`, `actor.cuda()`. Reports another one that nothing moves, if
+    it is called with what was moved to a device, and something asks for its parameters or its
+    state dict, or it is known to be a module. Of attributes only those of plain objects are
+    looked at: a module moves the modules that it keeps.
+
+    Nothing is reported of a model that is passed to a function, put into a list or a tuple, or
+    given a device when it is made: these may move it.
+
+    ## Why is this bad?
+    The parameters of a new module are on the default device, which is the CPU. With everything on
+    the CPU it works; on a GPU the call stops with "Expected all tensors to be on the same device".
+
+    ## Fix safety
+    No fix is offered: the model that stays behind may be meant for the CPU, and then its inputs
+    are in the wrong place.
+
+    ## References
+    - pytorch documentation of `torch.nn.Module.to`
+    """
+
+    code = "DEV585"
+    name = "model-beside-moved"
+    since = "0.2.0"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = ((".to(", "state_dict"), (".to(", "parameters"), (".to(", "eval"), (".to(", "train"),
+                (".cuda(", "state_dict"), (".cuda(", "parameters"), (".cuda(", "eval"),
+                (".cuda(", "train"))  # fmt: skip
+    bad = (
+        Bad(
+            """\
+from nets import Net
+
+
+class Agent:
+    def __init__(self, size, device):
+        self.device = device
+        self.policy = Net(size).to(device)
+        self.target = Net(size)
+        self.target.load_state_dict(self.policy.state_dict())
+
+    def values(self, state):
+        return self.target(state.to(self.device))
+
+    def act(self, state):
+        return self.policy(state.to(self.device)).argmax(-1)
+""",
+            lines=(8,),
+            instead="""\
+from nets import Net
+
+
+class Agent:
+    def __init__(self, size, device):
+        self.device = device
+        self.policy = Net(size).to(device)
+        self.target = Net(size).to(device)
+        self.target.load_state_dict(self.policy.state_dict())
+
+    def values(self, state):
+        return self.target(state.to(self.device))
+
+    def act(self, state):
+        return self.policy(state.to(self.device)).argmax(-1)
+""",
+        ),
+        Bad(
+            """\
+import torch
+from nets import Critic, Generator
+
+
+def train(loader, device):
+    generator = Generator()
+    critic = Critic()
+    generator.to(device)
+    optimizers = [torch.optim.Adam(generator.parameters()), torch.optim.Adam(critic.parameters())]
+    for real in loader:
+        real = real.to(device)
+        noise = torch.randn(len(real), 100, device=device)
+        (critic(real) - critic(generator(noise))).mean().backward()
+        for each in optimizers:
+            each.step()
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+from nets import Net
+
+
+class Agent:
+    def __init__(self, size, device):
+        self.policy = Net(size).to(device)
+        self.target = Net(size)
+        self.target.load_state_dict(self.policy.state_dict())
+        for each in (self.target, self.critic):
+            each.to(device)
+
+    def values(self, state, device):
+        return self.target(state.to(device)), self.policy(state.to(device))
+"""
+        ),
+        Good(
+            """\
+import torch
+from nets import Critic, Generator, prepared
+
+
+def train(loader, device):
+    generator = Generator().to(device)
+    critic = Critic()
+    critic = prepared(critic, device)
+    optimizer = torch.optim.Adam([*generator.parameters(), *critic.parameters()])
+    for real in loader:
+        critic(real.to(device)).mean().backward()
+        optimizer.step()
+"""
+        ),
+        Good(
+            """\
+from nets import Loss, Net
+
+
+def step(size, batches, device):
+    net, loss = Net(size), Loss()
+    net.to(device)
+    for x, y in batches:
+        loss(net(x.to(device)), y.to(device)).backward()
+    return net.state_dict()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if not in_tests(module):
+            for each in called_unmoved(module):
+                yield self._reported(module, each)
+
+    def _reported(self, module: Module, left: Unmoved) -> Finding:
+        return self.finding(
+            module,
+            left.made,
+            f"nothing moves `{left.name}` before line {left.use.lineno} calls it with a tensor on "
+            f"`{module.text(left.device)}`: line {left.move.lineno} moves `{left.other}`, which is "
+            "made beside it",
+            trail=(
+                (left.made, "made, and never moved"),
+                (left.move, f"`{one_line(module, left.move)}` moves another one"),
+                (left.use, "called with what was moved"),
+            ),
+        )
