@@ -95,7 +95,7 @@ class Held:
     each: Held | None = None
     """What any member of a list or mapping is."""
     cls: str = ""
-    """For a module: its class, or "leaf", "box", "bare"."""
+    """For a module: its class, or "leaf", "box", "bare", or "weighted" of a loss with weights."""
     moved: ast.AST | None = None
     """The call that put it where it is, if it was somewhere else before."""
     was: frozenset[Place] = frozenset()

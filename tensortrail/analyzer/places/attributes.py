@@ -87,10 +87,23 @@ def _kept(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> Held:
     """A submodule, wherever it came from, goes along; one of a plain object stays if it was made
     there and no method moves it."""
     of_caller = any(each.where is Where.OF for each in held.places)
-    along = of_caller or file.is_module(cls) or held.cls != COMPONENT  # moved with others, or not
+    alone = held.cls == COMPONENT or (
+        held.cls == "weighted" and _is_only_called(file.tree, cls, name)
+    )
+    along = of_caller or file.is_module(cls) or not alone  # moved with others, or not
     if held.what is What.MODULE and (along or (held.places and _is_moved(file.tree, cls, name))):
         held = replace(held, places=frozenset({Place(Where.SELF)}))
     return replace(held, path=f"self.{name}", moved=None, was=frozenset())
+
+
+def _is_only_called(tree: Tree, cls: ast.ClassDef, name: str) -> bool:
+    """No method takes it otherwise than to call it: none moves it, by itself or in a loop."""
+    for node in tree.nodes(ast.Attribute, cls):
+        if node.attr == name and isinstance(node.ctx, ast.Load):
+            above = tree.parent(node)
+            if not isinstance(above, ast.Call) or above.func is not node:
+                return False
+    return True
 
 
 def _is_moved(tree: Tree, cls: ast.ClassDef, name: str) -> bool:

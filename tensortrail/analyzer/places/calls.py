@@ -289,7 +289,7 @@ def _of_torch_class(world_of: Evaluating, called: Called, env: Environment) -> H
         return Held(What.MODULE, made, cls="leaf" if last == "Sequential" else cls)
     weights = _weights(called) if cls == "bare" and not in_class else None
     if weights is not None:
-        return Held(What.MODULE, weights.places, cls="leaf")
+        return Held(What.MODULE, weights.places, cls="weighted")
     return Held(What.MODULE, made, cls=cls)
 
 

@@ -15,7 +15,7 @@ from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, forget_entries
 from tensortrail.analyzer.places.modules import of_module
-from tensortrail.analyzer.places.operations import combined
+from tensortrail.analyzer.places.operations import combined, is_put_somewhere
 from tensortrail.analyzer.places.ranks import rank_after
 from tensortrail.rules.places import (
     MAYBE_SCALAR,
@@ -47,7 +47,8 @@ def value_of_method(
         return NUMBER
     if name in MOVES:
         return moved(world_of, called, name, base, env)
-    if base.what is What.UNKNOWN and not is_of_tensors(name):
+    moved_tensor = is_put_somewhere(base) and name in names("only_tensors", "moved")
+    if base.what is What.UNKNOWN and not (moved_tensor or is_of_tensors(name)):
         return _of_unknown(called, name, base)
     return _of_tensor(world_of, called, name, base, env)
 

@@ -58,7 +58,7 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
     if module.cls == "bare":
         world_of.meetings.meet(called.node, "loss", called.operands, env, by_element=False)
         return combined(called.operands)
-    if module.cls == "leaf":
+    if module.cls in ("leaf", "weighted"):
         for number, each in enumerate(map(as_operand, called.operands)):
             parameters = Held(What.TENSOR, module.places, path=module.path)
             if each.what is What.TENSOR:

@@ -107,6 +107,80 @@ WRITTEN_BY_INDEX = """
     """
 
 
+NOISE_OF_A_GENERATOR = """
+    import torch
+    from torch import nn
+
+    def train(generator, critic, loader, device):
+        generator.to(device)
+        critic.to(device)
+        loss = nn.BCELoss()
+        ones = torch.ones(32, 1, device=device)
+        for real, _ in loader:
+            noise = torch.randn(32, 100{device})
+            loss(critic(generator(noise)), ones).backward()
+    """
+INPUT_OF_A_KEPT_MODEL = """
+    import torch
+
+    class Runner:
+        def __init__(self, model, device):
+            self.model = model.to(device)
+            self.device = device
+
+        def warm_up(self):
+            dummy = torch.zeros(1, 3, 224, 224{device})
+            return self.model(dummy)
+    """
+ACTIONS_OF_AN_AGENT = """
+    import random
+    import torch
+
+    class Agent:
+        def __init__(self, net):
+            self.device = torch.device("cuda")
+            self.net = net.to(self.device)
+
+        def learn(self, memory):
+            batch = random.sample(memory, 32)
+            states = torch.stack([each[0] for each in batch])
+            actions = torch.tensor([each[1] for each in batch]{device})
+            return self.net(states.to(self.device)).gather(1, actions.unsqueeze(1))
+    """
+LOSS_KEPT_BY_A_TRAINER = """
+    import torch
+    from torch import nn
+
+    class Trainer:
+        def __init__(self, model, weight, device):
+            self.device = device
+            self.model = model.to(device)
+            self.loss = nn.BCEWithLogitsLoss(pos_weight=torch.tensor([weight, 1.0]{device}))
+
+        def step(self, x, y):
+            return self.loss(self.model(x.to(self.device)), y.to(self.device))
+    """
+EXAMPLE_OF_AN_EXPORT = """
+    import torch
+    from torch import nn
+
+    def exported():
+        net = nn.Linear(4, 4).cuda().eval()
+        example = torch.randn(1, 4{device})
+        return torch.export.export(net, (example,))
+    """
+CHECKPOINTED = """
+    import torch
+    from torch import nn
+    from torch.utils.checkpoint import checkpoint
+
+    def run():
+        net = nn.Linear(4, 4).cuda()
+        start = torch.zeros(1, 4{device})
+        return checkpoint(net, start, use_reentrant=False)
+    """
+
+
 @pytest.mark.parametrize(
     ("program", "left", "mended", "code", "line"),
     [
@@ -117,6 +191,12 @@ WRITTEN_BY_INDEX = """
         (LOADED_BY_A_HELPER, {"moved": ""}, {"moved": ".to(model.device)"}, "DEV524", 14),
         (BACKWARD, {"device": ""}, {"device": ", device=x.device"}, "DEV521", 13),
         (WRITTEN_BY_INDEX, {"device": ""}, {"device": ", device=device"}, "DEV521", 6),
+        (NOISE_OF_A_GENERATOR, {"device": ""}, {"device": ", device=device"}, "DEV521", 11),
+        (INPUT_OF_A_KEPT_MODEL, {"device": ""}, {"device": ", device=self.device"}, "DEV521", 10),
+        (ACTIONS_OF_AN_AGENT, {"device": ""}, {"device": ", device=self.device"}, "DEV521", 13),
+        (LOSS_KEPT_BY_A_TRAINER, {"device": ""}, {"device": ", device=device"}, "DEV521", 9),
+        (EXAMPLE_OF_AN_EXPORT, {"device": ""}, {"device": ", device='cuda'"}, "DEV521", 7),
+        (CHECKPOINTED, {"device": ""}, {"device": ", device='cuda'"}, "DEV521", 8),
         (TABLE_OF_A_PLAIN_OBJECT, {"moved": ""}, {"moved": ".to(x.device)"}, "DEV521", 7),
     ],
 )
@@ -133,3 +213,15 @@ def reported(source: str) -> list[tuple[str, int]]:
     return [
         (each.code, each.site.line) for each in judge("p.py", text, rules, open_project()).findings
     ]
+
+
+def test_a_loss_may_be_moved_with_others() -> None:
+    program = textwrap.dedent(LOSS_KEPT_BY_A_TRAINER.format(device=""))
+    loop = "\n    def prepare(self):\n        for each in (self.model, self.loss):\n"
+    assert reported(program) != []
+    assert reported(program + loop + "            each.to(self.device)\n") == []
+
+
+def test_what_is_not_called_is_no_module() -> None:
+    program = textwrap.dedent(NOISE_OF_A_GENERATOR.format(device=""))
+    assert reported(program.replace("generator(noise)", "generator.like(noise)")) == []
