@@ -15,7 +15,7 @@ from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, forget_entries
 from tensortrail.analyzer.places.modules import of_module
-from tensortrail.analyzer.places.operations import combined, is_put_somewhere
+from tensortrail.analyzer.places.operations import combined, is_put_somewhere, written
 from tensortrail.analyzer.places.ranks import rank_after
 from tensortrail.rules.places import (
     MAYBE_SCALAR,
@@ -86,9 +86,10 @@ def _of_tensor(
     plain = name.rstrip("_")
     by_element = plain in names("meets", "by_element")
     if by_element or plain in names("meets", "strictly"):
-        operands = [tensor, *called.operands]
+        in_place = name.endswith("_")
+        operands = [written(tensor) if in_place else tensor, *called.operands]
         world_of.meetings.meet(called.node, plain, operands, env, by_element)
-        return tensor if name.endswith("_") else combined(operands)
+        return tensor if in_place else combined(operands)
     if name == "type_as":
         return replace(tensor, places=called.first.places if called.first else frozenset())
     if name in names("keeps", "reductions") or name in ("sort", "topk", "chunk", "split", "unbind"):

@@ -120,6 +120,11 @@ def as_operand(held: Held) -> Held:
     return replace(held, what=What.TENSOR) if is_put_somewhere(held) else held
 
 
+def written(held: Held) -> Held:
+    """What an operation writes to has to be where the others are, with a dimension or without."""
+    return replace(held, rank=None)
+
+
 def _takes_part(held: Held) -> bool:
     """A tensor, or an argument that may be one: its callers know."""
     return bool(held.places) and held.what in (What.TENSOR, What.UNKNOWN)

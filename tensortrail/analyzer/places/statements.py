@@ -13,7 +13,7 @@ from tensortrail.analyzer.places.expressions import Expressions
 from tensortrail.analyzer.places.first_needed import keep_what_was_made
 from tensortrail.analyzer.places.joins import join, join_environments, without_locals
 from tensortrail.analyzer.places.methods import MOVES
-from tensortrail.analyzer.places.operations import is_put_somewhere
+from tensortrail.analyzer.places.operations import is_put_somewhere, written
 from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors
 from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.syntax.tree import SCOPES
@@ -152,9 +152,10 @@ class Inference(Expressions):
         before, added = self.value(node.target, env), self.value(node.value, env)
         if before.what is What.BOX:
             return
-        after = self.operate(node.value, type(node.op).__name__, [before, added], env)
+        kept = before.what is What.TENSOR  # in place: the tensor stays where it is
+        target = written(before) if kept else before
+        after = self.operate(node.value, type(node.op).__name__, [target, added], env)
         if isinstance(node.target, ast.Name):
-            kept = before.what is What.TENSOR  # in place: the tensor stays where it is
             env.values[node.target.id] = before if kept else after
 
     # --- ways ----------------------------------------------------------------------------
