@@ -153,7 +153,8 @@ class Inference(Expressions):
         if before.what is What.BOX:
             return
         kept = before.what is What.TENSOR  # in place: the tensor stays where it is
-        target = written(before) if kept else before
+        whole = isinstance(node.target, (ast.Name, ast.Attribute))
+        target = written(before) if kept and whole else before
         after = self.operate(node.value, type(node.op).__name__, [target, added], env)
         if isinstance(node.target, ast.Name):
             env.values[node.target.id] = before if kept else after

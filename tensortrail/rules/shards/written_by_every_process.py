@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._every_process import Written, written_by_every_process
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+
+
+class WrittenByEveryProcess(Rule):
+    """Every process of a distributed run writes the same file.
+
+    ## What it does
+    Flags `torch.save` and `save_file` in a function in which all processes work together, as it
+    makes the process group, wraps a model in `DistributedDataParallel` or calls a collective, if
+    no condition before the save asks for the rank, and the name of the file holds nothing that
+    differs from process to process. A name that is an argument is left alone: the caller may give
+    each process its own.
+
+    ## Why is this bad?
+    The processes open one file at a time of their own, and each writes all of it. Where two write
+    at once the file is damaged, and it is only found when it is read: "PytorchStreamReader failed",
+    "unexpected EOF".
+
+    ## Fix safety
+    No fix is offered: what stands beside the save may have to be done by one process too. Put it
+    under `if torch.distributed.get_rank() == 0:`, and leave collectives, and the state dict of a
+    sharded model, out of that block.
+
+    ## References
+    - pytorch tutorial on DistributedDataParallel: save in one process, load in all
+    """
+
+    code = "SHD436"
+    name = "written-by-every-process"
+    since = "0.2.0"
+    severity = Severity.WARNING
+    confidence = Confidence.MEDIUM
+    triggers = (("distributed", "save"), ("DistributedDataParallel", "save"))
+    bad = (
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main(local, model, loader, epochs):
+    dist.init_process_group("nccl")
+    model = DDP(model.to(local), device_ids=[local])
+    for epoch in range(epochs):
+        for x in loader:
+            model(x.to(local)).sum().backward()
+        torch.save(model.module.state_dict(), f"epoch_{epoch}.pt")
+""",
+            lines=(11,),
+            instead="""\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main(local, model, loader, epochs):
+    dist.init_process_group("nccl")
+    model = DDP(model.to(local), device_ids=[local])
+    for epoch in range(epochs):
+        for x in loader:
+            model(x.to(local)).sum().backward()
+        if dist.get_rank() == 0:
+            torch.save(model.module.state_dict(), f"epoch_{epoch}.pt")
+""",
+        ),
+        Bad(
+            """\
+import os
+import torch
+import torch.distributed as dist
+
+def keep(model, args, step):
+    state = {"model": model.module.state_dict(), "step": step}
+    torch.save(state, os.path.join(args.output, "last.pt"))
+    dist.barrier()
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def keep(model, folder, rank):
+    torch.save(model.state_dict(), f"{folder}/model_{rank}.pt")
+    dist.barrier()
+"""
+        ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def keep(model, path):
+    torch.save(model.state_dict(), path)
+    dist.barrier()
+"""
+        ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def keep(model, args):
+    dist.barrier()
+    if dist.get_rank() != 0:
+        return
+    torch.save(model.state_dict(), args.output)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if not in_tests(module):
+            for each in written_by_every_process(module):
+                yield self._reported(module, each)
+
+    def _reported(self, module: Module, found: Written) -> Finding:
+        together = one_line(module, found.together.func)
+        return self.finding(
+            module,
+            found.call,
+            f"every process writes `{one_line(module, found.path)}`: nothing here asks for the "
+            f"rank, and all of them come to `{together}` in line {found.together.lineno}",
+            trail=[(found.together, "all processes come here"), (found.call, "and here")],
+        )
