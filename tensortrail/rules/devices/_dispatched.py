@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.objects import is_true, keyword
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
 _ENABLING = ("enable_model_cpu_offload", "enable_sequential_cpu_offload")
@@ -45,21 +47,24 @@ def _at_once(module: Module, placed: ast.Call) -> ast.Call | None:
     if not (isinstance(asked, ast.Attribute) and isinstance(call, ast.Call)):
         return None
     called = module.text(placed.func).rpartition(".")[2]
-    if called != "from_pretrained" or not _is_placed(placed):
+    if called != "from_pretrained" or not _is_placed(module, placed):
         return None
     return call if _is_move(module, call) and not _decided(module, call) else None
 
 
-def _is_placed(call: ast.Call) -> bool:
-    return _is_spread(call) or is_quantized(call)
+def _is_placed(module: Module, call: ast.Call) -> bool:
+    return _is_spread(call) or is_quantized(module, call)
 
 
-def is_quantized(call: ast.Call) -> bool:
-    """`load_in_8bit=`: such a model cannot be moved."""
+def is_quantized(module: Module, call: ast.Call) -> bool:
+    """`load_in_8bit=`, or a configuration that says so: such a model is not moved by hand."""
     for each in call.keywords:
         if each.arg == "load_in_8bit":
             never = isinstance(each.value, ast.Constant) and not each.value.value
             return not never
+        if each.arg == "quantization_config":
+            made = behind(module, each.value)
+            return isinstance(made, ast.Call) and is_true(keyword(made, "load_in_8bit"))
     return False
 
 
@@ -85,7 +90,7 @@ def _placed(module: Module, call: ast.Call) -> str:
     called = module.text(call.func).rpartition(".")[2]
     if called in _ENABLING and isinstance(call.func, ast.Attribute):
         return module.text(call.func.value)
-    if called == "from_pretrained" and _is_placed(call):
+    if called == "from_pretrained" and _is_placed(module, call):
         return _stored_as(module, call)
     if called in _PLACING and call.args and isinstance(call.args[0], ast.Name):
         return _stored_as(module, call) or call.args[0].id

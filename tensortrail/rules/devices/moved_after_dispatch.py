@@ -18,8 +18,8 @@ class MovedAfterDispatch(Rule):
 
     ## What it does
     In code, flags `model.to(device)` and `model.cuda()` after `from_pretrained` with
-    `device_map="auto"` or `load_in_8bit`, `dispatch_model`, `cpu_offload` or
-    `enable_model_cpu_offload()` of the same model in the same function.
+    `device_map="auto"` or `load_in_8bit`, alone or in its `quantization_config`, `dispatch_model`,
+    `cpu_offload` or `enable_model_cpu_offload()` of the same model in the same function.
 
     In a run, reports `.to()`, `.cuda()` and the like on a model, or on a part of one, whose weights
     have their places by a device map, by offloading hooks or by quantization: where the library
@@ -166,9 +166,9 @@ def load(cls, name, device):
                 moved.call,
                 f"the weights of `{moved.name}` already have their places: this move is refused if "
                 "any is offloaded, and otherwise undoes the map"
-                if not is_quantized(moved.placed)
+                if not is_quantized(module, moved.placed)
                 else f"the weights of `{moved.name}` are quantized, or may be: a model that was "
-                "loaded in 8 bit cannot be moved",
+                "loaded in 8 bit refuses `cuda()`, and `to()` before bitsandbytes 0.48",
                 severity=Severity.WARNING,
                 trail=[(moved.placed, "they are placed here")],
             )

@@ -460,3 +460,19 @@ class Timer:
         return self.device == "cuda:0"
 """
     assert severity("DEV501", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("bits", "expected"), [("load_in_8bit=True", Severity.WARNING), ("load_in_4bit=True", None)]
+)
+def test_a_configuration_says_how_a_model_is_quantized(
+    bits: str, expected: Severity | None
+) -> None:
+    source = f"""
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+config = BitsAndBytesConfig({bits})
+model = AutoModelForCausalLM.from_pretrained("opt", quantization_config=config)
+model.cuda()
+"""
+    assert severity("DEV509", source) is expected
