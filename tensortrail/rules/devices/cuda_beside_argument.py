@@ -21,6 +21,7 @@ from tensortrail.rules.devices._written import decided
 from tensortrail.rules.places import FunctionPlaces, Place, Where
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import FunctionNode
 
 _FOR_GPUS = ("triton", "cupy", "pycuda", "cuda", "flash_attn", "apex")
@@ -175,7 +176,9 @@ class CudaBesideArgument(Rule):
                 fixes=[_fix(module, put, f"{owner}.device")],
             )
         for function in outermost(module, _written(module)):
-            if not sets_up(function) and not _has_another_say(module, function):
+            if sets_up(function) or _has_another_say(module, function):
+                continue
+            if not _spreads_its_parts(module, function):
                 yield from self._meetings(module, function, reported)
 
     def _meetings(
@@ -239,6 +242,20 @@ def _has_another_say(module: Module, function: FunctionNode) -> bool:
     return any(
         module.qualified(call.func).startswith("torch.distributed.")
         for call in module.nodes(ast.Call, function)
+    )
+
+
+def _spreads_its_parts(module: Module, function: FunctionNode) -> bool:
+    """The class puts its own modules on GPUs that it numbers: what it calls them with has to go
+    where each of them is."""
+    cls = module.class_of(function)
+    moves = module.calls("to", "cuda", inside=cls) if cls is not None else ()
+    return any(
+        isinstance(said := next(iter(given(each)), None), ast.Constant)
+        and (isinstance(said.value, int) or ":" in str(said.value))
+        and (around := module.function_of(each)) is not None
+        and sets_up(around)
+        for each in moves
     )
 
 
