@@ -14,7 +14,7 @@ from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.joins import join, member, under
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, mapping_of, with_entry
-from tensortrail.analyzer.places.operations import Meetings, combined
+from tensortrail.analyzer.places.operations import Meetings, as_operand, combined
 from tensortrail.analyzer.places.world import World
 from tensortrail.rules.places import (
     NUMBER,
@@ -190,7 +190,7 @@ class Expressions:
         slices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         indices = self.values(slices, env)
         if base.what is What.TENSOR:
-            for index in indices:
+            for index in map(as_operand, indices):
                 if index.what is What.TENSOR:
                     self.meetings.index(node, base, index, env)
             rank = ranks.rank_of_part(base.rank, slices, indices)

@@ -29,7 +29,7 @@ class Globals:
             self._held = _inferred(world)
         held = self._held.get(name) or UNKNOWN_HELD
         if held.what is What.TENSOR and held.only is not None:
-            made = held.only.where in (Where.DEFAULT, Where.HOST)
+            made = held.only.where in (Where.DEFAULT, Where.HOST) and self._stays(world.tree, name)
             return held.at(Place(Where.STAYS, name, held.only.by)) if made else UNKNOWN_HELD
         if held.what is What.MODULE and held.only is not None:
             return (

@@ -182,11 +182,24 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
                 found.add(first.id)
         elif isinstance(first, (ast.List, ast.Tuple)) and world.qualified(call.func) in _JOINS:
             found |= {each.id for each in first.elts if isinstance(each, ast.Name)}
+        if world.qualified(call.func) in names("fresh", "shaped"):
+            found |= set(_whole_shapes(call))
         if isinstance(call.func, ast.Attribute) and _is_asked_as_a_tensor(call.func):
             owner = _made_of(call.func.value)
             if owner is not None:
                 found.add(owner.id)
     return found - doubtful
+
+
+def _whole_shapes(call: ast.Call) -> Iterator[str]:
+    """`x` of `torch.zeros(x.shape)` and of `torch.zeros(*x.shape)`: what is made beside it is a
+    tensor."""
+    for each in call.args:
+        shape = each.value if isinstance(each, ast.Starred) else each
+        if not isinstance(shape, ast.Attribute) or shape.attr != "shape":
+            continue
+        if isinstance(shape.value, ast.Name):
+            yield shape.value.id
 
 
 def _takes_a_tensor_first(dotted: str) -> bool:

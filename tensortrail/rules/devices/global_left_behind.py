@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._lying import certainly, described, follows, is_legal, unless
+from tensortrail.rules.devices._makers import made_without_device
+from tensortrail.rules.devices._meant import is_certain, may_be_meant
+from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.view import FunctionNode
+
+
+class GlobalLeftBehind(Rule):
+    """A tensor at the top of a file stays on the CPU, and a function takes it together with others.
+
+    ## What it does
+    Follows tensors that a file makes at its top without a device, `MEAN = torch.tensor([...])`,
+    into its functions. Reports an operation that takes one together with a tensor that was moved
+    to a device, or that lies with the parameters of a module. Where only the caller of a plain
+    function says where the other one is, it is a note. Nothing is reported if the file moves the
+    tensor anywhere, or binds its name again.
+
+    ## Why is this bad?
+    The file is imported before anything is moved, and no `.to()` of a module reaches its
+    variables. With everything on the CPU it works; on a GPU the operation stops with "Expected all
+    tensors to be on the same device".
+
+    ## Fix safety
+    No fix is offered: the tensor can be moved where it is used, `MEAN.to(x.device)`, which copies
+    it each time, or be kept as a buffer of a module.
+
+    ## References
+    - pytorch documentation of `torch.nn.Module.register_buffer`
+    """
+
+    code = "DEV586"
+    name = "global-left-behind"
+    since = "0.2.0"
+    severity = Severity.WARNING
+    confidence = Confidence.HIGH
+    triggers = ("torch",)
+    bad = (
+        Bad(
+            """\
+import torch
+
+DEVICE = torch.device("cuda")
+MEAN = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
+
+
+def normalized(images):
+    images = images.to(DEVICE)
+    return images - MEAN
+""",
+            lines=(9,),
+            instead="""\
+import torch
+
+DEVICE = torch.device("cuda")
+MEAN = torch.tensor([0.485, 0.456, 0.406], device=DEVICE).view(1, 3, 1, 1)
+
+
+def normalized(images):
+    images = images.to(DEVICE)
+    return images - MEAN
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+TABLE = torch.linspace(0, 1, 64)
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return self.layer(x) * TABLE
+""",
+            lines=(13,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+MEAN = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
+
+
+def normalized(images, device):
+    images = images.to(device)
+    return images - MEAN.to(device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+MEAN = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
+
+
+def normalized(images, device):
+    return (images - MEAN).to(device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+HALF = torch.tensor(0.5)
+
+
+def halved(images, device):
+    return images.to(device) * HALF
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        named = set(_made_at_the_top(module))
+        reported: set[str] = set()
+        for function in functions(module) if named else ():
+            if named.isdisjoint(each.id for each in module.nodes(ast.Name, function)):
+                continue
+            for meeting in module.places(function).meetings:
+                inner = module.function_of(meeting.node) or function
+                found = _left(module, inner, meeting)
+                if found is not None and found[0].subject in named - reported:
+                    reported.add(found[0].subject)
+                    yield self._reported(module, inner, meeting, *found)
+
+    def _reported(
+        self, module: Module, function: FunctionNode, meeting: Meeting, kept: Place, there: Place
+    ) -> Finding:
+        elsewhere = module.gpu_made_default()
+        meant = may_be_meant(module, function, meeting, there)
+        quiet = elsewhere or meant or not is_certain(module, function, there)
+        made = one_line(module, kept.by) if kept.by is not None else kept.subject
+        return self.finding(
+            module,
+            meeting.node,
+            f"`{kept.subject}` was made on the default device when the file was imported, and is "
+            f"taken together with a tensor {described(there)}{unless(elsewhere)}",
+            severity=Severity.NOTE if quiet else None,
+            trail=[(kept.by, f"`{made}` is given no device"), (meeting.node, "they meet here")],
+        )
+
+
+def _made_at_the_top(module: Module) -> Iterator[str]:
+    for call in made_without_device(module):
+        statement = module.statement_of(call)
+        if module.function_of(call) is None and isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            yield from (each.id for each in targets if isinstance(each, ast.Name))
+
+
+def _left(module: Module, function: FunctionNode, meeting: Meeting) -> tuple[Place, Place] | None:
+    for odd, other in meeting.pairs:
+        kept = certainly(odd, function, Where.STAYS)
+        if kept is None or kept.given or is_legal(meeting, odd):
+            continue
+        there = follows(module, function, other)
+        if there is not None:
+            return kept, there
+    return None
