@@ -1,0 +1,117 @@
+"""The keys that a source writes into its checkpoints, and those that it reads from them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.view import Module
+
+
+class Saved(NamedTuple):
+    call: ast.Call
+    path: str
+    keys: frozenset[str]
+
+
+class Read(NamedTuple):
+    node: ast.Subscript
+    key: str
+    path: str
+    load: ast.Call
+
+
+def saved_mappings(module: Module) -> list[Saved] | None:
+    """Every `torch.save` of a mapping, with its keys; None if those of one are not known."""
+    found: list[Saved] = []
+    for call in module.calls("save"):
+        if module.qualified(call.func) != "torch.save":
+            continue
+        what, path = module.argument(call, 0, "obj"), module.argument(call, 1, "f")
+        if what is None or path is None:
+            return None
+        if _is_state_dict(module, what):
+            continue
+        keys = _keys(module, what)
+        if keys is None:
+            return None
+        found.append(Saved(call, module.text(path), keys))
+    return found
+
+
+def keys_read(module: Module) -> Iterator[Read]:
+    """`state["model"]` of `state = torch.load(path)`, where nothing asks whether it is there."""
+    for item in module.nodes(ast.Subscript):
+        key = item.slice.value if isinstance(item.slice, ast.Constant) else None
+        if not isinstance(key, str) or not isinstance(item.ctx, ast.Load):
+            continue
+        load = _loaded(module, item.value)
+        path = module.argument(load, 0, "f") if load is not None else None
+        if load is None or path is None or _is_asked_for(module, item, key):
+            continue
+        yield Read(item, key, module.text(path), load)
+
+
+def _loaded(module: Module, node: ast.expr) -> ast.Call | None:
+    if isinstance(node, ast.Name):
+        origins = module.value_of(node).origins
+        node = origins[0] if len(origins) == 1 and isinstance(origins[0], ast.expr) else node
+    is_load = isinstance(node, ast.Call) and module.qualified(node.func) == "torch.load"
+    return node if isinstance(node, ast.Call) and is_load else None
+
+
+def _is_asked_for(module: Module, item: ast.Subscript, key: str) -> bool:
+    """A condition names the key, or an error of its absence is caught."""
+    if any(key in module.text(guard.test) for guard in module.guards_of(item)):
+        return True
+    return any(isinstance(up, (ast.Try, ast.IfExp)) for up in module.ancestors(item))
+
+
+def _is_state_dict(module: Module, what: ast.expr) -> bool:
+    """The state dict of a model alone, whose keys are names of parameters."""
+    made = [each for each in module.value_of(what).origins if isinstance(each, ast.expr)]
+    parts = [what] if isinstance(what, ast.Call) else made
+    return bool(parts) and all(
+        isinstance(each, ast.Call) and called(each) == "state_dict" for each in parts
+    )
+
+
+def _keys(module: Module, what: ast.expr) -> frozenset[str] | None:
+    """The keys of `{"model": ...}`, of `dict(model=...)`, and of a variable that holds one and is
+    added to in the same function."""
+    if isinstance(what, ast.Name):
+        origins = module.value_of(what).origins
+        made = origins[0] if len(origins) == 1 else None
+        keys = _keys(module, made) if isinstance(made, (ast.Dict, ast.Call)) else None
+        added = _added(module, what) if keys is not None else None
+        return keys | added if keys is not None and added is not None else None
+    if isinstance(what, ast.Dict):
+        given = [each.value if isinstance(each, ast.Constant) else None for each in what.keys]
+        texts = frozenset(each for each in given if isinstance(each, str))
+        return texts if len(texts) == len(given) else None
+    if isinstance(what, ast.Call) and called(what) == "dict" and not what.args:
+        names = [each.arg for each in what.keywords]
+        return None if None in names else frozenset(each for each in names if each)
+    return None
+
+
+def _added(module: Module, name: ast.Name) -> frozenset[str] | None:
+    """Keys that are stored into the variable; None if any may be."""
+    found: set[str] = set()
+    function = module.function_of(name)
+    for item in module.nodes(ast.Subscript, function):
+        if isinstance(item.ctx, ast.Store) and module.text(item.value) == name.id:
+            if not isinstance(item.slice, ast.Constant):
+                return None
+            found.add(str(item.slice.value))
+    for call in module.nodes(ast.Call, function):
+        owner = receiver(call)
+        changes = called(call) in ("update", "setdefault") and owner is not None
+        passed = any(isinstance(each, ast.Name) and each.id == name.id for each in call.args)
+        if (changes and owner is not None and module.text(owner) == name.id) or (
+            passed and module.qualified(call.func) != "torch.save" and called(call) != "print"
+        ):
+            return None
+    return frozenset(found)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._keys_of_files import Read, Saved, keys_read, saved_mappings
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import first_of, one_line
+
+
+class KeyNeverSaved(Rule):
+    """A checkpoint is asked for a key that the file which writes it never saves.
+
+    ## What it does
+    Compares the keys of every `torch.save({"model": ...}, path)` of a file with the keys that it
+    reads of what `torch.load(path)` gave. Flags `state["scaler"]` if the two share keys, and are
+    written with the same path or in the same class, and no save of the file has this one.
+
+    Nothing is reported if the keys of any save in the file are not known, if a condition names the
+    key (`if "scaler" in state:`), or if an error is caught.
+
+    ## Why is this bad?
+    The save works, and so does training, for hours. The first resumption stops with a `KeyError`,
+    and what it asks for is in no file.
+
+    ## Fix safety
+    No fix is offered: the key may be misspelled on either side, or its value was never saved.
+
+    ## References
+    - pytorch tutorial on saving and loading a general checkpoint
+    """
+
+    code = "SHD437"
+    name = "key-never-saved"
+    since = "0.2.0"
+    severity = Severity.WARNING
+    confidence = Confidence.HIGH
+    triggers = (("torch", "save(", "load("),)
+    bad = (
+        Bad(
+            """\
+import torch
+
+def save(model, optimizer, path):
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+
+def resume(model, optimizer, scaler, path):
+    state = torch.load(path, map_location="cpu")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    scaler.load_state_dict(state["scaler"])
+""",
+            lines=(10,),
+            instead="""\
+import torch
+
+def save(model, optimizer, scaler, path):
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    state["scaler"] = scaler.state_dict()
+    torch.save(state, path)
+
+def resume(model, optimizer, scaler, path):
+    state = torch.load(path, map_location="cpu")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    scaler.load_state_dict(state["scaler"])
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Trainer:
+    def keep(self, epoch):
+        torch.save({"net": self.net.state_dict(), "epoch": epoch}, self.folder / "last.pt")
+
+    def go_on(self, file):
+        state = torch.load(file, map_location="cpu")
+        self.net.load_state_dict(state["model"])
+        self.epoch = state["epoch"]
+""",
+            lines=(9,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def save(model, path):
+    torch.save({"model": model.state_dict(), "epoch": 3}, path)
+
+def resume(model, scaler, path):
+    state = torch.load(path, map_location="cpu")
+    model.load_state_dict(state["model"])
+    if "scaler" in state:
+        scaler.load_state_dict(state["scaler"])
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def save(model, path, extra):
+    torch.save({"model": model.state_dict(), **extra}, path)
+
+def resume(model, scaler, path):
+    state = torch.load(path, map_location="cpu")
+    model.load_state_dict(state["model"])
+    scaler.load_state_dict(state["scaler"])
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def save(model, path):
+    torch.save({"model": model.state_dict(), "epoch": 3}, path)
+
+def pretrained(model, url):
+    state = torch.load(url, map_location="cpu")
+    model.load_state_dict(state["model"])
+    return state["args"]
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        saved = saved_mappings(module)
+        if not saved:
+            return
+        known = frozenset().union(*(each.keys for each in saved))
+        reads = list(keys_read(module))
+        shared = {each.load for each in reads if each.key in known}
+        for read in reads:
+            of_same = next((each for each in saved if _is_of(module, read, each)), None)
+            if read.key not in known and read.load in shared and of_same is not None:
+                yield self._reported(module, read, of_same)
+
+    def _reported(self, module: Module, read: Read, saved: Saved) -> Finding:
+        has = first_of([f'"{each}"' for each in sorted(saved.keys)], 8)
+        return self.finding(
+            module,
+            read.node,
+            f"no save of this file has the key `{one_line(module, read.node.slice)}`: line "
+            f"{saved.call.lineno} writes {has}",
+            trail=[(saved.call, "written here"), (read.load, "and loaded here")],
+        )
+
+
+def _is_of(module: Module, read: Read, saved: Saved) -> bool:
+    """The save writes what is read, by the name of the file or by the class of both."""
+    cls = module.class_of(read.load)
+    return read.path == saved.path or (cls is not None and module.class_of(saved.call) is cls)
