@@ -35,15 +35,22 @@ class Written(NamedTuple):
 
 
 def written_by_every_process(module: Module) -> Iterator[Written]:
-    functions: dict[ast.AST, ast.Call] = {}
-    for each in _together(module):
-        functions.setdefault(module.function_of(each) or module.top, each)
-    for call, path, what in _writers(module) if functions else ():
-        together = functions.get(module.function_of(call) or module.top)
+    shared = list(_together(module))
+    for call, path, what in _writers(module) if shared else ():
+        together = next((each for each in shared if _goes_with(module, each, call)), None)
         if together is None or _is_of_some(module, call) or _OWN.search(module.text(what)):
             continue
         if _is_the_same(module, path):
             yield Written(call, path, together)
+
+
+def _goes_with(module: Module, together: ast.Call, call: ast.Call) -> bool:
+    """Whoever comes to the save comes to the other call: it is under no other condition."""
+    if module.function_of(together) is not module.function_of(call):
+        return False
+    here = {(module.text(each.test), each.holds) for each in module.guards_of(call)}
+    there = {(module.text(each.test), each.holds) for each in module.guards_of(together)}
+    return there <= here
 
 
 def _writers(module: Module) -> Iterator[tuple[ast.Call, ast.expr, ast.expr]]:

@@ -90,6 +90,18 @@ def keep(model, args, step):
 import torch
 import torch.distributed as dist
 
+def keep(pred, alone, model):
+    if not alone:
+        dist.barrier()
+    if alone:
+        torch.save(pred, "pred.pt")
+"""
+        ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
 def keep(model, folder, rank):
     torch.save(model.state_dict(), f"{folder}/model_{rank}.pt")
     dist.barrier()
