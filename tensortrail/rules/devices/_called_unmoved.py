@@ -60,10 +60,22 @@ def _beside_moved(module: Module) -> Iterator[tuple[ast.Assign, str, ast.Call, s
         if not other:
             continue
         seen.add(function)
+        named = module.once(_called_names, module.top)
         for assign in module.nodes(ast.Assign, function):
-            target = assign.targets[0]
-            if _is_made_unmoved(module, assign) and module.text(target) != other:
-                yield assign, module.text(target), move, other
+            target = module.text(assign.targets[0])
+            if target in named and target != other and _is_made_unmoved(module, assign):
+                yield assign, target, move, other
+
+
+def _called_names(module: Module, _: ast.AST) -> frozenset[str]:
+    """Variables and attributes that the file calls."""
+    funcs = (each.func for each in module.nodes(ast.Call))
+    return frozenset(
+        module.text(each)
+        for each in funcs
+        if isinstance(each, ast.Name)
+        or (isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name))
+    )
 
 
 def _moved_model(module: Module, move: ast.Call) -> str:
@@ -80,6 +92,8 @@ def _moved_model(module: Module, move: ast.Call) -> str:
     if not isinstance(owner, (ast.Name, ast.Attribute)):
         return ""
     name = module.text(owner)
+    if name not in module.once(_called_names, module.top):
+        return ""
     scope = scope_of(module, move, name)
     return name if scope is not None and _is_model(module, scope, name) else ""
 
