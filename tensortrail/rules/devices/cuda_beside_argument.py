@@ -114,7 +114,7 @@ class CudaBesideArgument(Rule):
             lines=(7,),
             fixed="import torch\nfrom torch import nn\n\n\nclass Noisy(nn.Module):\n"
             "    def forward(self, mean, spread):\n"
-            "        noise = torch.randn(mean.shape).to(mean.device)\n"
+            "        noise = torch.randn(mean.shape).to(spread.device)\n"
             "        return mean + spread.exp() * noise\n",
         ),
     )

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, is_true, keyword, name_of, receiver
+from tensortrail.rules.shared.objects import called, is_false, is_true, keyword, name_of, receiver
+from tensortrail.rules.shared.on_meta import class_emptied
 
 _INTERNALS = ("_non_persistent_buffers_set", "_parameters", "_buffers", "_modules")
 _WRITES = ("add", "update", "discard", "remove", "pop", "clear", "setdefault")
@@ -22,8 +23,9 @@ class BufferNotRestored(Rule):
       and changed in place under it, which changes the module;
     - a routine that copies buffers from `named_buffers()` into another module, and registers all
       of them as persistent without a look at `_non_persistent_buffers_set`;
-    - a model that has values is sent to meta and back with `to_empty`, and then only a state dict
-      is loaded.
+    - a model that has values is sent to meta and back with `to_empty`, or a class of this file with
+      such a buffer is made on meta and gets memory by `to_empty`, and then only a state dict is
+      loaded.
 
     ## Why is this bad?
     A state dict has no buffers with `persistent=False`. After `to("meta")` and `to_empty` they hold
@@ -42,7 +44,8 @@ class BufferNotRestored(Rule):
     name = "buffer-not-restored"
     since = "0.2.0"
     severity = Severity.ERROR
-    triggers = (*_INTERNALS[:3], ("named_buffers", "register_buffer"), ("to_empty", "meta"))
+    triggers = (*_INTERNALS[:3], ("named_buffers", "register_buffer"), ("to_empty", "meta"),
+                ("to_empty", "persistent"))  # fmt: skip
 
     bad = (
         Bad(
@@ -82,8 +85,47 @@ def reload(model, weights, quantize):
 """,
             lines=(6,),
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Rotary(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.layer = nn.Linear(size, size)
+        self.register_buffer("rates", 1.0 / torch.arange(1, size), persistent=False)
+
+def load(path):
+    with torch.device("meta"):
+        net = Rotary(8)
+    net.to_empty(device="cuda")
+    net.load_state_dict(torch.load(path, map_location="cuda"))
+    return net
+""",
+            lines=(13,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Rotary(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.layer = nn.Linear(size, size)
+        self.register_buffer("rates", 1.0 / torch.arange(1, size), persistent=True)
+
+def load(path):
+    with torch.device("meta"):
+        net = Rotary(8)
+    net.to_empty(device="cuda")
+    net.load_state_dict(torch.load(path, map_location="cuda"))
+    return net
+"""
+        ),
         Good(
             """\
 def materialise(source, target, device):
@@ -171,12 +213,16 @@ def reload(model, weights):
     def _emptied(self, module: Module) -> Iterator[Finding]:
         for call in module.calls("to_empty"):
             owner = receiver(call)
-            function = module.function_of(call)
-            if owner is None or function is None:
+            if owner is None:
                 continue
+            lost = _never_computed(module, call)
             sent = _sent_to_meta(module, call, name_of(module, owner))
             after = [called(each) for each in module.later(call, ast.Call)]
-            if sent is None or "load_state_dict" not in after or _computes_again(after):
+            if "load_state_dict" not in after or _computes_again(after):
+                continue
+            if lost is not None:
+                yield self._uncomputed(module, call, lost)
+            if sent is None:
                 continue
             yield self.finding(
                 module,
@@ -187,6 +233,32 @@ def reload(model, weights):
                 confidence=Confidence.MEDIUM,
                 trail=[(sent, "the values are given up here")],
             )
+
+    def _uncomputed(self, module: Module, emptied: ast.Call, buffer: ast.Call) -> Finding:
+        return self.finding(
+            module,
+            emptied,
+            f"`{module.text(emptied.func)}` gives uninitialised memory to "
+            f"`{module.text(buffer.args[0])}` too, which line {buffer.lineno} computes while the "
+            "model is on meta, and no state dict has",
+            trail=[(buffer, "a buffer that is not saved"), (emptied, "its values are gone here")],
+        )
+
+
+def _never_computed(module: Module, emptied: ast.Call) -> ast.Call | None:
+    """The first buffer with `persistent=False` of a class whose object was made on meta."""
+    found = class_emptied(module, emptied)
+    if found is None or any(_computes_again([f.name]) for f in _methods(found[0])):
+        return None
+    for call in module.calls("register_buffer", inside=found[0]):
+        if is_false(keyword(call, "persistent")) and len(call.args) > 1:
+            return call
+    return None
+
+
+def _methods(cls: ast.ClassDef) -> list[ast.FunctionDef]:
+    own = ("__init__", "reset_parameters")
+    return [e for e in cls.body if isinstance(e, ast.FunctionDef) and e.name not in own[:1]]
 
 
 def _changes(module: Module) -> Iterator[tuple[ast.AST, ast.Name]]:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shards._keys_of_files import Read, Saved, keys_read, saved_mappings
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.sentences import first_of, one_line
 
 
@@ -14,8 +16,9 @@ class KeyNeverSaved(Rule):
 
     ## What it does
     Compares the keys of every `torch.save({"model": ...}, path)` of a file with the keys that it
-    reads of what `torch.load(path)` gave. Flags `state["scaler"]` if the two share keys, and are
-    written with the same path or in the same class, and no save of the file has this one.
+    reads of what `torch.load(path)` gave. Flags `state["scaler"]` if no save of the file has this
+    key, and one of them shares keys with what is read: it writes the same path, or is made by a
+    method of the same class of the same attributes.
 
     Nothing is reported if the keys of any save in the file are not known, if a condition names the
     key (`if "scaler" in state:`), or if an error is caught.
@@ -152,6 +155,16 @@ def pretrained(model, url):
 
 
 def _is_of(module: Module, read: Read, saved: Saved) -> bool:
-    """The save writes what is read, by the name of the file or by the class of both."""
+    """The save writes what is read, by the name of the file, or as both are methods of a class
+    that concern the same attributes."""
+    if read.path == saved.path:
+        return True
     cls = module.class_of(read.load)
-    return read.path == saved.path or (cls is not None and module.class_of(saved.call) is cls)
+    if cls is None or module.class_of(saved.call) is not cls:
+        return False
+    return bool(_own(module, saved.call) & _own(module, module.function_of(read.load) or cls))
+
+
+def _own(module: Module, node: ast.AST) -> set[str]:
+    """The attributes of `self` that stand in it."""
+    return {e.attr for e in module.nodes(ast.Attribute, node) if is_self(e.value)}

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, keyword, unpacks
+from tensortrail.rules.shared.on_meta import meta_context
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 
@@ -132,7 +133,7 @@ def typed(make, weight, device, wide):
         if in_tests(module):
             return
         for made in module.nodes(ast.Assign):
-            context = _meta_context(module, made)
+            context = meta_context(module, made)
             name = _bound(made)
             if context is None or not name:
                 continue
@@ -153,21 +154,6 @@ def typed(make, weight, device, wide):
             ],
             fixes=[_assigned(module, call) if loads else None],
         )
-
-
-def _meta_context(module: Module, made: ast.Assign) -> ast.expr | None:
-    """The `with` under which all that is made lies on meta."""
-    for context in module.contexts_of(made):
-        if not isinstance(context, ast.Call):
-            continue
-        name = module.qualified(context.func)
-        first = context.args[0] if context.args else keyword(context, "device")
-        on_meta = first is not None and module.value_of(first).constant == "meta"
-        if name.rpartition(".")[2] == "init_empty_weights":
-            return context
-        if on_meta and name in ("torch.device", "accelerate.init_on_device"):
-            return context
-    return None
 
 
 def _bound(made: ast.Assign) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._replaced import replaces_parameters
-from tensortrail.rules.shards._tied_in_class import replaced_in_class
+from tensortrail.rules.shards._tied_in_class import is_tie, replaced_in_class
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, within
+from tensortrail.rules.shared.on_meta import class_emptied
 
 _TIES = re.compile(r"(^|_)(re)?tie(_|$|d)|retie", re.IGNORECASE)
 
@@ -21,7 +22,8 @@ class TiesLost(Rule):
     Finds three shapes in code that gives a model new parameters:
 
     - `model.tie_weights()`, and then a load that exchanges the parameters (`assign=True`,
-      `load_checkpoint_in_model`, `to_empty`), with no tie after it;
+      `load_checkpoint_in_model`, `to_empty`), with no tie after it; and `to_empty` of a model that
+      was made on meta, whose class ties weights in its constructor;
     - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name.
       The loop gives a shared parameter once, under its first name;
     - `self.embed = ...` in a class that ties `self.head.weight = self.embed.weight` in another
@@ -111,6 +113,46 @@ class Speaker(nn.Module):
         self.tie()
 """,
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Tied(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.embed = nn.Embedding(size, 8)
+        self.head = nn.Linear(8, size, bias=False)
+        self.head.weight = self.embed.weight
+
+def load(path):
+    with torch.device("meta"):
+        model = Tied(100)
+    model.to_empty(device="cuda")
+    model.load_state_dict(torch.load(path, map_location="cuda"))
+    return model
+""",
+            lines=(14,),
+            instead="""\
+import torch
+from torch import nn
+
+class Tied(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.embed = nn.Embedding(size, 8)
+        self.head = nn.Linear(8, size, bias=False)
+        self.head.weight = self.embed.weight
+
+def load(path):
+    with torch.device("meta"):
+        model = Tied(100)
+    model.to_empty(device="cuda")
+    model.head.weight = model.embed.weight
+    model.load_state_dict(torch.load(path, map_location="cuda"))
+    return model
+""",
+        ),
     )
     good = (
         Good(
@@ -181,6 +223,7 @@ def convert(model, make):
     def check(self, module: Module) -> Iterator[Finding]:
         if not in_tests(module):
             yield from self._tied_too_early(module)
+            yield from self._tied_on_meta(module)
             yield from self._one_by_one(module)
             yield from self._in_class(module)
 
@@ -210,6 +253,23 @@ def convert(model, make):
                     f"{again}",
                     severity=Severity.NOTE if _ties_by_itself(call) else self.severity,
                     trail=[(tie, "tied here, too early")],
+                )
+
+    def _tied_on_meta(self, module: Module) -> Iterator[Finding]:
+        for call in module.calls("to_empty"):
+            found = class_emptied(module, call)
+            ties = module.nodes(ast.Assign, found[0]) if found is not None else ()
+            tie = next((each for each in ties if is_tie(module, each)), None)
+            if found is None or tie is None or _tied_after(module, call):
+                continue
+            if not _tied_by_hand(module, call, tie):
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{found[0].name}` ties `{module.text(tie.targets[0])}` to "
+                    f"`{module.text(tie.value)}` when it is made, and on the way from meta each "
+                    "name gets a parameter of its own: the tie has to be made again after this",
+                    trail=[(tie, "tied here, on meta"), (found[1], "made on meta")],
                 )
 
     def _one_by_one(self, module: Module) -> Iterator[Finding]:
@@ -256,6 +316,14 @@ def _tied_before(module: Module, call: ast.Call, owner: str) -> ast.Call | None:
 def _tied_after(module: Module, node: ast.AST) -> bool:
     inside = module.nodes(ast.Call, node)
     return any(_TIES.search(called(each)) for each in (*inside, *module.later(node, ast.Call)))
+
+
+def _tied_by_hand(module: Module, emptied: ast.Call, tie: ast.Assign) -> bool:
+    """`model.head.weight = model.embed.weight` behind it, as the class has it of `self`."""
+    owner = receiver(emptied)
+    ends = {module.text(each).removeprefix("self") for each in (tie.targets[0], tie.value)}
+    names = {f"{module.text(owner)}{each}" for each in ends} if owner is not None else set()
+    return any(module.text(e.targets[0]) in names for e in module.later(emptied, ast.Assign))
 
 
 def _named_parameters_of(module: Module, loop: ast.For) -> str | None:

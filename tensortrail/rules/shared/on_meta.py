@@ -1,0 +1,39 @@
+"""Models that are made on meta, and the classes that they are of."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.shared.objects import called, keyword, receiver
+from tensortrail.rules.view import Module
+
+
+def meta_context(module: Module, made: ast.Assign) -> ast.expr | None:
+    """The `with` under which all that is made lies on meta."""
+    for context in module.contexts_of(made):
+        if not isinstance(context, ast.Call):
+            continue
+        name = module.qualified(context.func)
+        first = context.args[0] if context.args else keyword(context, "device")
+        on_meta = first is not None and module.value_of(first).constant == "meta"
+        if name.rpartition(".")[2] == "init_empty_weights":
+            return context
+        if on_meta and name in ("torch.device", "accelerate.init_on_device"):
+            return context
+    return None
+
+
+def class_emptied(module: Module, emptied: ast.Call) -> tuple[ast.ClassDef, ast.Assign] | None:
+    """The class of this file whose object was made on meta and gets memory by `to_empty`, if no
+    call of its own stands in between; and where it was made."""
+    owner = receiver(emptied)
+    name = module.text(owner) if owner is not None else ""
+    for before in module.earlier(emptied, ast.Assign):
+        if name in map(module.text, before.targets):
+            made = before.value
+            if not isinstance(made, ast.Call) or meta_context(module, before) is None:
+                return None
+            classes = (each for each in module.nodes(ast.ClassDef) if each.name == called(made))
+            cls = next(classes, None)
+            return (cls, before) if cls is not None else None
+    return None
