@@ -132,6 +132,13 @@ class Module(Protocol):
         """The arguments that are pickled for other processes: by `all_gather_object` and the like,
         or by a function of the project that passes them on to it."""
 
+    def states_written(self, call: ast.Call) -> Sequence[ast.expr]:
+        """The arguments whose state dict a function of the project writes into a file, with the
+        keys that it has."""
+
+    def states_loaded(self, call: ast.Call) -> Sequence[ast.expr]:
+        """The arguments that a function of the project gives a state dict, as it is."""
+
     def passed_in_project(self, call: ast.Call, keyword: str) -> int:
         """How many calls in the package pass the keyword to what has the same name: about as many
         at least as `calls_in_project` gives, and cheap to ask. 0 for functions of torch."""

@@ -32,10 +32,19 @@ class AsksForSignatures:
         sent = sent_by(call, cast("ProjectFile", self).qualified(call.func))
         if sent is not None:
             return (sent,)
-        callee = self._signature(call)
-        given = dict(zip(callee.parameters, call.args, strict=False))
+        return self._given_as(call, self._signature(call).sent)
+
+    def states_written(self, call: ast.Call) -> tuple[ast.expr, ...]:
+        return self._given_as(call, self._signature(call).written)
+
+    def states_loaded(self, call: ast.Call) -> tuple[ast.expr, ...]:
+        return self._given_as(call, self._signature(call).loaded)
+
+    def _given_as(self, call: ast.Call, names: frozenset[str]) -> tuple[ast.expr, ...]:
+        """The arguments that the call gives for these parameters."""
+        given = dict(zip(self._signature(call).parameters, call.args, strict=False))
         given.update({each.arg: each.value for each in call.keywords if each.arg is not None})
-        return tuple(value for name, value in given.items() if name in callee.sent)
+        return tuple(value for name, value in given.items() if name in names)
 
     @cached_property
     def _signatures(self) -> dict[ast.Call, Signature]:

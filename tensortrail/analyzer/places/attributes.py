@@ -68,8 +68,10 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
         found = held if found is None else join(found, held)
     if found is None or found.what is What.NONE:
         return UNKNOWN_HELD
+    if found.what is What.OBJECT:
+        return replace(found, path=f"self.{name}")
     if not file.is_module(cls):
-        return _without_arguments(found)
+        return _of_object(file.tree, cls, found, name)
     if name in file.tree.once(moved_by_the_class, cls) or _is_set_outside(stores):
         return Held(found.what, rank=found.rank)
     return _stays(found, name, stores[0][1])
@@ -290,8 +292,27 @@ def _stays(held: Held, name: str, store: ast.expr) -> Held:
     return Held(held.what, rank=held.rank, path=f"self.{name}", cls=held.cls)
 
 
-def _without_arguments(held: Held) -> Held:
+def _of_object(tree: Tree, cls: ast.ClassDef, held: Held, name: str) -> Held:
     """What a plain object keeps: places that refer to arguments of its constructor are lost."""
-    if held.what is What.BOX or any(each.where in (Where.OF, Where.LOCAL) for each in held.places):
+    lost = held.what is What.BOX or _may_be_moved(tree, cls, name)
+    if lost or any(each.where in (Where.OF, Where.LOCAL) for each in held.places):
         return Held(held.what, rank=held.rank)
+    made = {Where.DEFAULT, Where.HOST}
+    if held.what is What.TENSOR and all(each.where in made for each in held.places):
+        places = frozenset(replace(each, subject=name) for each in held.places)
+        return replace(held, places=places)
     return held
+
+
+def _may_be_moved(tree: Tree, cls: ast.ClassDef, name: str) -> bool:
+    """A method of the class moves it, by its name or with everything else that is kept."""
+    return name in tree.once(moved_by_the_class, cls) or tree.once(_sets_any_name, cls)
+
+
+def _sets_any_name(tree: Tree, cls: ast.ClassDef) -> bool:
+    """`setattr(self, name, value)` and `self.__dict__` may stand for every attribute."""
+    by_name = any(
+        isinstance(each.func, ast.Name) and each.func.id in ("setattr", "vars")
+        for each in tree.nodes(ast.Call, cls)
+    )
+    return by_name or any(each.attr == "__dict__" for each in tree.nodes(ast.Attribute, cls))

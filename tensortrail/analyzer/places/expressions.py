@@ -14,6 +14,7 @@ from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.joins import join, member, under
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, mapping_of, with_entry
+from tensortrail.analyzer.places.objects import attribute_of_object
 from tensortrail.analyzer.places.operations import Meetings, combined
 from tensortrail.analyzer.places.world import World
 from tensortrail.rules.places import (
@@ -76,6 +77,8 @@ class Expressions:
             return base if kept else UNKNOWN_HELD
         if base.what is What.MODULE:
             return self._of_module(node.attr, base)
+        if base.what is What.OBJECT:
+            return attribute_of_object(self.world, base, node.attr)
         if base.what is What.BOX:
             in_mapping = node.attr in names("mappings", "attributes")
             return member(base) if in_mapping else UNKNOWN_HELD

@@ -45,7 +45,7 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
             given = member(held) if held.what is What.BOX else as_operand(held)
             world_of.meetings.meet(called.node, "module", [parameters, given], env, False, number)
     elif module.cls and module.cls != "box":
-        callee = world_of.world.callee_of_module(module.cls)
+        callee = world_of.world.callee_of(module.cls, "forward")
         result = of_callee(world_of, called, callee, module)
         if result is not None and (result.places or result.parts):
             return result
