@@ -125,4 +125,5 @@ def _runs_before(
 ) -> bool:
     """`__init__` calls the method, and only before it makes the optimizer."""
     calls = list(module.calls(method.name, inside=start))
-    return bool(calls) and all(each.lineno < made.lineno for each in calls)
+    begins = made.lineno, made.col_offset
+    return bool(calls) and all((each.lineno, each.col_offset) < begins for each in calls)
