@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules.devices._batch_meetings import meetings
 from tensortrail.rules.devices._batches import Batch, OnDevice
 from tensortrail.rules.shared.objects import called, receiver, root_of
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
 _JOINS = ("torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack")
@@ -20,7 +21,7 @@ def meeting_of_lists(module: Module, batch: Batch, there: OnDevice, name: str) -
     if function is None:
         return None
     appended = list(_appended(module, batch))
-    left = {kept for kept, value in appended if _is_left(module, value, name)}
+    left = {kept for kept, value in appended if _is_left(module, behind(module, value), name)}
     on_device = {kept for kept, value in appended if there.holds(value)} - left
     if not left or not on_device:
         return None
