@@ -285,11 +285,20 @@ def _stays(held: Held, name: str, store: ast.expr) -> Held:
     made = {Where.DEFAULT, Where.HOST, Where.STAYS}
     if held.what is What.DEVICE:
         return UNKNOWN_HELD
+    if _is_computed_of_weights(held, store):
+        held = held.at(Place(Where.DEFAULT, by=store))
     if held.places and all(each.where in made for each in held.places):
         by = next((each.by for each in held.places if each.by is not None), store)
         place = Place(Where.STAYS, name, by)
         return replace(held, places=frozenset({place}), path=f"self.{name}", moved=None)
     return Held(held.what, rank=held.rank, path=f"self.{name}", cls=held.cls)
+
+
+def _is_computed_of_weights(held: Held, store: ast.expr) -> bool:
+    """Made of parameters or buffers while the module is set up: a tensor of its own, which lies
+    where they lay then."""
+    own = held.what is What.TENSOR and not held.path and held.only is not None
+    return own and held.only is not None and held.only == Place(Where.SELF)
 
 
 def _of_object(tree: Tree, cls: ast.ClassDef, held: Held, name: str) -> Held:

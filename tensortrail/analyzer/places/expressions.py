@@ -279,7 +279,9 @@ class Expressions:
         if base.what is What.TENSOR:
             for index in by:
                 self.meetings.index(target, base, index, env)
-            advanced = any(not index.may_be_scalar for index in by)
+            advanced = any(not index.may_be_scalar for index in by) or any(
+                self.seen[each].what is What.BOX for each in slices
+            )
             if advanced and not _is_one_number(held):  # a slice is copied from anywhere
                 self.meetings.meet(target, "write by index", [base, held], env, by_element=True)
         if base.what is What.BOX and isinstance(target.value, ast.Name):
@@ -310,6 +312,10 @@ def _joined(found: Sequence[Held]) -> Held | None:
 def _part(held: Held, index: int, count: int) -> Held:
     if held.parts is not None and not held.keys and len(held.parts) == count:
         return held.parts[index]
+    if held.what is What.UNKNOWN and held.path and held.places:  # `x, y = batch`
+        path = f"{held.path}[{index}]"
+        if all(each.where is Where.OF for each in held.places):
+            return Held(What.UNKNOWN, frozenset({Place(Where.OF, path)}), path=path)
     return element_of(held)
 
 
