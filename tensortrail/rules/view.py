@@ -111,6 +111,11 @@ class Module(Protocol):
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
         """By definition node or qualified name; other files of the project are read if needed."""
 
+    def about(self, dotted: str, question: Callable[[Module, ast.AST], A]) -> A | None:
+        """`question(file, node)` about the class or function of the project that has this name,
+        asked of the file it stands in; None if there is none. The question is a function at the
+        top of a file, and what it gives has no nodes in it: answers are kept."""
+
     def function_facts(self, call: ast.Call) -> FunctionFacts | None:
         """What the called function does to its arguments, when it is known."""
 

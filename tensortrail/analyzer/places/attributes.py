@@ -14,7 +14,7 @@ from tensortrail.analyzer.places.by_name import (
 )
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.joins import join
-from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.library import factories, names
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many
@@ -88,11 +88,24 @@ def _is_kept_by_the_module(held: Held) -> bool:
 def _kept(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> Held:
     """A submodule, wherever it came from, goes along; one of a plain object stays if it was made
     there and no method moves it."""
+    if _is_loss_with_weights(file, cls, held, name):
+        return replace(held, path=f"self.{name}")
     of_caller = any(each.where is Where.OF for each in held.places)
     along = of_caller or file.is_module(cls) or held.cls != COMPONENT  # moved with others, or not
     if held.what is What.MODULE and (along or (held.places and _is_moved(file.tree, cls, name))):
         held = replace(held, places=frozenset({Place(Where.SELF)}))
     return replace(held, path=f"self.{name}", moved=None, was=frozenset())
+
+
+def _is_loss_with_weights(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> bool:
+    """`self.loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0]))` of a plain class, whose
+    methods move neither: nothing else has the weights."""
+    made = held.only.by if held.only is not None and held.only.where is Where.DEFAULT else None
+    func = made.func if isinstance(made, ast.Call) else None
+    last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    is_tensor = last in {each.rpartition(".")[2] for each in factories()}
+    plain = not cls.bases and not file.is_module(cls)
+    return is_tensor and plain and not _is_moved(file.tree, cls, name)
 
 
 def _is_moved(tree: Tree, cls: ast.ClassDef, name: str) -> bool:
