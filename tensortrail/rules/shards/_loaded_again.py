@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules import Module
-from tensortrail.rules.shards._wrapped import PREFIXES, wrapped_by
+from tensortrail.rules.shards._wrapped import prefix_by, wrapped_by
 from tensortrail.rules.shared.objects import called, receiver
 
 _READERS = ("load", "load_file")
@@ -73,4 +73,4 @@ def _prefix_of(module: Module, call: ast.Call) -> str:
 def prefix_of(module: Module, model: ast.expr) -> str:
     """What stands before the keys of the model, if it is a wrapper."""
     made = wrapped_by(module, model)
-    return PREFIXES[module.qualified(made.func)] if made is not None else ""
+    return prefix_by(module, made) if made is not None else ""

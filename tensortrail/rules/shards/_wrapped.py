@@ -30,6 +30,23 @@ def wrapped_by(module: Module, node: ast.expr) -> ast.Call | None:
     return made[0] if made and len(made) == len(origins) else None
 
 
+def prefix_by(module: Module, made: ast.Call) -> str:
+    """What the wrapper puts before the keys."""
+    return PREFIXES.get(module.qualified(made.func), "module.")
+
+
+def is_prepared(module: Module, call: ast.Call) -> bool:
+    """`accelerator.prepare(model)` wraps the model in a run of several processes."""
+    owner = receiver(call) if called(call) == "prepare" else None
+    if owner is None:
+        return False
+    made = list(module.value_of(owner).origins)
+    return any(
+        isinstance(each, ast.Call) and module.qualified(each.func).endswith(".Accelerator")
+        for each in made
+    )
+
+
 def _kept_by_class(module: Module, attribute: ast.Attribute) -> ast.Call | None:
     """The wrapper that one method of the class stores there, last and under no condition."""
     cls = module.class_of(attribute)
@@ -38,6 +55,8 @@ def _kept_by_class(module: Module, attribute: ast.Attribute) -> ast.Call | None:
     if len({module.function_of(each) for each in stores}) != 1 or module.guards_of(stores[-1]):
         return None
     statement = module.parent(stores[-1])
+    if isinstance(statement, ast.Tuple):  # `self.model, self.optimizer = accelerator.prepare(...)`
+        statement = module.parent(statement)
     value = statement.value if isinstance(statement, ast.Assign) else None
     if isinstance(value, ast.Name):
         return wrapped_by(module, value)
@@ -47,7 +66,7 @@ def _kept_by_class(module: Module, attribute: ast.Attribute) -> ast.Call | None:
 def _wrapper(module: Module, node: ast.AST) -> ast.Call | None:
     """`torch.compile(net)` of `torch.compile(net).to("cuda").train()`."""
     while isinstance(node, ast.Call):
-        if module.qualified(node.func) in PREFIXES:
+        if module.qualified(node.func) in PREFIXES or is_prepared(module, node):
             return node
         owner = receiver(node)
         if owner is None or called(node) not in _ITSELF:

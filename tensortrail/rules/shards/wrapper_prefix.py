@@ -8,7 +8,14 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._loaded_again import Load, is_resumed, loads, loads_by_helper
 from tensortrail.rules.shards._saved_wrapper import of_the_module
-from tensortrail.rules.shards._wrapped import PREFIXES, renames_keys, wrapped_by, writer_of
+from tensortrail.rules.shards._wrapped import (
+    PREFIXES,
+    is_prepared,
+    prefix_by,
+    renames_keys,
+    wrapped_by,
+    writer_of,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.objects import called, given, receiver
@@ -33,7 +40,8 @@ class WrapperPrefix(Rule):
     reports `torch.save(m.state_dict(), ...)`, `save_file(m.state_dict(), ...)` and the same in a
     dict or variable that is saved, where `m` was
     made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function, or is
-    an attribute in which the class keeps such a wrapper, and nothing renames the keys. So is a
+    what accelerate's `prepare` gave, which wraps it in a run of several processes, or is an
+    attribute in which the class keeps such a wrapper, and nothing renames the keys. So is a
     function of the project, also of another file, that is given the wrapper and writes its state
     dict. It is a note if the file is only loaded into such a wrapper there, or the function or
     class goes on from another file that fits the wrapper.
@@ -58,7 +66,7 @@ class WrapperPrefix(Rule):
     name = "wrapper-prefix"
     since = "0.2.0"
     severity = Severity.ERROR
-    triggers = (("torch", "compile"), ("torch", "DataParallel"))
+    triggers = (("torch", "compile"), ("torch", "DataParallel"), ("Accelerator", "prepare"))
 
     bad = (
         Bad(
@@ -120,6 +128,60 @@ model.fit()
 torch.save({"model": model._orig_mod.state_dict(), "step": 3}, "model.pt")
 """,
         ),
+        Bad(
+            """\
+import torch
+
+class Trainer:
+    def __init__(self, net):
+        self.model = torch.compile(net)
+
+    def save(self, path):
+        state = {"model": self.model.state_dict(), "epoch": 3}
+        torch.save(state, path)
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+
+class Trainer:
+    def __init__(self, net):
+        self.model = torch.compile(net)
+
+    def save(self, path):
+        state = {"model": self.model._orig_mod.state_dict(), "epoch": 3}
+        torch.save(state, path)
+""",
+        ),
+        Bad(
+            """\
+from torch.nn.parallel import DistributedDataParallel
+
+from files import save_checkpoint
+
+def train(net, optimizer, rank):
+    model = DistributedDataParallel(net, device_ids=[rank])
+    save_checkpoint(model, optimizer, "last.pt")
+""",
+            lines=(7,),
+            files={
+                "files.py": """\
+import torch
+
+def save_checkpoint(model, optimizer, path):
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+"""
+            },
+            fixed="""\
+from torch.nn.parallel import DistributedDataParallel
+
+from files import save_checkpoint
+
+def train(net, optimizer, rank):
+    model = DistributedDataParallel(net, device_ids=[rank])
+    save_checkpoint(model.module, optimizer, "last.pt")
+""",
+        ),
     )
     good = (
         Good(
@@ -131,6 +193,26 @@ def train(model, path):
     wrapped = DDP(model)
     torch.save(wrapped.module.state_dict(), path)
 """
+        ),
+        Good(
+            """\
+from torch.nn.parallel import DistributedDataParallel
+
+from files import save_checkpoint
+
+def train(net, optimizer, rank):
+    model = DistributedDataParallel(net, device_ids=[rank])
+    save_checkpoint(model, optimizer, "last.pt")
+""",
+            files={
+                "files.py": """\
+import torch
+
+def save_checkpoint(model, optimizer, path):
+    inner = model.module if hasattr(model, "module") else model
+    torch.save({"model": inner.state_dict(), "optimizer": optimizer.state_dict()}, path)
+"""
+            },
         ),
         Good(
             """\
@@ -153,9 +235,9 @@ def train(model, path):
             writer = writer_of(module, call)
             if made is None or owner is None or writer is None or renames_keys(module, call):
                 continue
-            prefix = PREFIXES[module.qualified(made.func)]
+            prefix = prefix_by(module, made)
             yield self._written(module, call, owner, made, list(loads(module, writer, prefix)))
-        if next(module.calls(*PREFIXES), None) is not None:
+        if next(module.calls(*PREFIXES, "prepare"), None) is not None:
             yield from self._by_helpers(module)
 
     def _by_helpers(self, module: Module) -> Iterator[Finding]:
@@ -166,7 +248,7 @@ def train(model, path):
             for owner in wrapped:
                 made = wrapped_by(module, owner)
                 if owner in written and made is not None and not renames_keys(module, call):
-                    prefix = PREFIXES[module.qualified(made.func)]
+                    prefix = prefix_by(module, made)
                     again = list(loads_by_helper(module, prefix))
                     yield self._written(module, call, owner, made, again)
 
@@ -178,14 +260,16 @@ def train(model, path):
         made: ast.Call,
         again: Sequence[Load],
     ) -> Finding:
-        prefix = PREFIXES[module.qualified(made.func)]
+        prefix = prefix_by(module, made)
         odd = next((each.call for each in again if not each.fits), None)
         fits = odd is None and (bool(again) or is_resumed(module, owner, prefix))
+        fits = fits or (odd is None and is_prepared(module, made))  # not with one process
         which = "this state dict" if called(call) == "state_dict" else "what is written here"
+        where = "in a run of several processes, " if is_prepared(module, made) else ""
         return self.finding(
             module,
             call,
-            f"every key of {which} begins with `{prefix}`: a model that is not "
+            f"{where}every key of {which} begins with `{prefix}`: a model that is not "
             "wrapped the same way finds none of its weights",
             severity=Severity.NOTE if fits else Severity.WARNING,
             trail=[(made, "wrapped here"), (odd, "loaded here into what is not wrapped so")],
