@@ -312,7 +312,7 @@ def _joined(found: Sequence[Held]) -> Held | None:
 def _part(held: Held, index: int, count: int) -> Held:
     if held.parts is not None and not held.keys and len(held.parts) == count:
         return held.parts[index]
-    if held.what is What.UNKNOWN and held.path and held.places:  # `x, y = batch`
+    if held.what is What.UNKNOWN and held.path.isidentifier() and held.places:  # `x, y = batch`
         path = f"{held.path}[{index}]"
         if all(each.where is Where.OF for each in held.places):
             return Held(What.UNKNOWN, frozenset({Place(Where.OF, path)}), path=path)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tensortrail.analyzer.places.components import COMPONENT, says_model
-from tensortrail.analyzer.places.library import factories, names
+from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.world import World
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import NUMBER, Held, Place, What, Where
@@ -169,7 +169,6 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
     for asked in world.tree.nodes(ast.Attribute, function):
         if asked.attr in attributes and isinstance(asked.value, ast.Name):
             found.add(asked.value.id)
-    found |= set(_modelled_on(function, world))
     for cut in world.tree.nodes(ast.Subscript, function):
         if isinstance(cut.value, ast.Name) and _cuts_dimensions(cut.slice):
             found.add(cut.value.id)
@@ -188,17 +187,6 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
             if owner is not None:
                 found.add(owner.id)
     return found - doubtful
-
-
-def _modelled_on(function: FunctionNode, world: World) -> Iterator[str]:
-    """`x` of `torch.zeros(3, dtype=x.dtype)`: torch takes the type and the device of a tensor."""
-    for asked in world.tree.nodes(ast.keyword, function):
-        value, call = asked.value, world.tree.parent(asked)
-        if asked.arg not in ("dtype", "device") or not isinstance(value, ast.Attribute):
-            continue
-        same = value.attr == asked.arg and isinstance(value.value, ast.Name)
-        if same and isinstance(call, ast.Call) and world.qualified(call.func) in factories():
-            yield ast.unparse(value.value)
 
 
 def _takes_a_tensor_first(dotted: str) -> bool:
