@@ -131,7 +131,8 @@ class Module(Protocol):
         """Parameters of the called function or constructor that have no default."""
 
     def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
-        """Parameters of the called function or constructor whose default is a GPU, as written."""
+        """Parameters of the called function or constructor whose default is a GPU, as written, or
+        "auto"."""
 
     def sent_to_processes(self, call: ast.Call) -> Sequence[ast.expr]:
         """The arguments that are pickled for other processes: by `all_gather_object` and the like,

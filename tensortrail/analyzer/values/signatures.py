@@ -87,11 +87,11 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
 
 
 def _is_gpu(default: ast.expr) -> bool:
-    """`"cuda:0"`, `torch.device("cuda")`."""
+    """`"cuda:0"`, `torch.device("cuda")`, or `"auto"`, which is one where there is one."""
     if isinstance(default, ast.Call) and ast.unparse(default.func).endswith("device"):
         default = default.args[0] if default.args else default
     said = default.value if isinstance(default, ast.Constant) else None
-    return isinstance(said, str) and said.partition(":")[0] == "cuda"
+    return isinstance(said, str) and said.partition(":")[0] in ("cuda", "auto")
 
 
 def _with_chosen_default(function: FunctionNode) -> Iterator[str]:
