@@ -194,7 +194,7 @@ class Expressions:
         indices = self.values(slices, env)
         if base.what is What.TENSOR:
             for index in indices:
-                if index.what is What.TENSOR:
+                if index.what in (What.TENSOR, What.UNKNOWN):  # of an argument callers know
                     self.meetings.index(node, base, index, env)
             rank = ranks.rank_of_part(base.rank, slices, indices)
             return replace(base, rank=rank, path="")

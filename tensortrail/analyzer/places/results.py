@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tensortrail.analyzer.places.operations import as_operand
+from tensortrail.analyzer.places.operations import INDEX, as_operand
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import (
     ON_CPU_UNLESS_ASKED,
@@ -68,6 +68,8 @@ def demands_of(
         if (passed or (kept and roots)) and all(_is_plain(each) for each in sides):
             taken = operands if kept else arguments
             left, right = (_translated(each, taken, call, callee) for each in sides)
+            if meeting.operation == INDEX and right.may_be_scalar:
+                continue  # a number
             yield Meeting(call, meeting.operation, left, right, meeting.by_element)
 
 

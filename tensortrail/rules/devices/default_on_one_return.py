@@ -156,7 +156,9 @@ def dropped(self, x: torch.Tensor = None, shape=None):
                 found = _on_one_path(function, node, held) or _on_the_default(held, other)
                 if found is None or _is_chosen(module, node) or found[0] in reported:
                     continue
-                if _has_none_of(module, node, found[2]) or is_placeholder(module, found[0]):
+                if _has_none_of(module, node, found[2]):
+                    continue
+                if len(held.places) > 2 and is_placeholder(module, found[0]):
                     continue
                 reported.add(found[0])
                 yield self._reported(module, function, places, node, held, *found)
