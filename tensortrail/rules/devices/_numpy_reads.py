@@ -32,7 +32,7 @@ def read_by_numpy(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
 def _appended(module: Module, join: ast.Call) -> Sequence[ast.expr]:
     """What was put into the list that `np.concatenate(rows)` takes."""
     rows, function = module.argument(join, 0, "arrays"), module.function_of(join)
-    if not isinstance(rows, ast.Name) or function is None:
+    if not isinstance(rows, ast.Name):
         return ()
     adding = module.calls("append", "extend", "insert", inside=function)
     adds = [each for each in adding if _is_of(module, each, rows.id)]

@@ -10,9 +10,12 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.shared.sentences import one_line
 
-_PLACES = re.compile(r"device|cuda|gpu|cpu|\.to\(|prepare\(|dispatch|meta\b", re.IGNORECASE)
+_PLACES = re.compile(
+    r"device|cuda|gpu|cpu|map_location|\.to\(|prepare\(|dispatch|meta\b", re.IGNORECASE
+)
 _MOVERS = frozenset({"to", "cuda", "prepare", "to_empty", "xpu", "npu", "dispatch_model"})
 
 
@@ -124,7 +127,7 @@ def of_tensors(x, y, given, device):
             return
         for choice in module.nodes(ast.If):
             found = _made_apart(module, choice)
-            if found is not None and not _PLACES.search(module.text(choice.test)):
+            if found is not None and not _PLACES.search(text_behind(module, choice.test)):
                 yield self._reported(module, found)
 
     def _reported(self, module: Module, found: _Apart) -> Finding:
@@ -154,7 +157,7 @@ def _made_apart(module: Module, choice: ast.If) -> _Apart | None:
         made, left = _models(module, moving), _models(module, other)
         for name in made.keys() & left.keys():
             move = _move(module, moving, made[name], name)
-            if move is None or _speaks_of_places(module, other):
+            if move is None or _speaks_of_places(module, other, move):
                 continue
             if _is_used(module, choice, name) and not _is_moved_later(module, choice, name):
                 return _Apart(name, left[name], move)
@@ -204,8 +207,13 @@ def _makes_a_model(module: Module, node: ast.expr) -> bool:
     return called(node) == "from_pretrained" or (facts is not None and facts.is_module)
 
 
-def _speaks_of_places(module: Module, branch: Sequence[ast.stmt]) -> bool:
-    return any(_PLACES.search(module.text(each)) for each in branch)
+def _speaks_of_places(module: Module, branch: Sequence[ast.stmt], move: ast.Call) -> bool:
+    """By a word, or by the device that the other branch moves to."""
+    named = {each.id for each in ast.walk(move) if isinstance(each, ast.Name)}
+    named -= {each.id for each in ast.walk(move.func) if isinstance(each, ast.Name)}
+    words = {each.id for one in branch for each in ast.walk(one) if isinstance(each, ast.Name)}
+    by_name = named & words - {"torch"}
+    return bool(by_name) or any(_PLACES.search(module.text(each)) for each in branch)
 
 
 def _is_used(module: Module, choice: ast.If, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules import Module
-from tensortrail.rules.shared.objects import called, is_self, receiver, root_of
+from tensortrail.rules.shared.objects import called, given, is_self, receiver, root_of
 from tensortrail.rules.state_files import UNWRAPS, WRITERS
 
 PREFIXES = {
@@ -106,7 +106,7 @@ def _is_nested(value: ast.expr, call: ast.Call) -> bool:
 def _is_given(writer: ast.Call, name: str) -> bool:
     return any(
         isinstance(each, ast.Name) and each.id == name
-        for argument in writer.args
+        for argument in given(writer)
         for each in ast.walk(argument)
     )
 

@@ -46,7 +46,19 @@ def _is_quiet(module: Module, function: FunctionNode) -> bool:
         return True
     if any(module.calls(*_BACK, inside=function)) or any(module.calls("set_grad_enabled")):
         return True
-    return any(_is_off(module, call) for call in module.calls(function.name))
+    return _is_called_off(module, function)
+
+
+def _is_called_off(module: Module, function: FunctionNode, depth: int = 3) -> bool:
+    """A caller in the file, or a caller of one, turns gradients off."""
+    for call in module.calls(function.name):
+        caller = module.function_of(call)
+        if _is_off(module, call):
+            return True
+        further = depth and caller is not None and caller is not function
+        if caller is not None and further and _is_called_off(module, caller, depth - 1):
+            return True
+    return False
 
 
 def _is_off(module: Module, node: ast.AST) -> bool:

@@ -37,7 +37,7 @@ class OutputsKeepGraph(Rule):
     name = "outputs-keep-graph"
     severity = Severity.WARNING
     needs_callers = True
-    triggers = (("eval()", "for ", "torch"),)
+    triggers = ((".eval", "for ", "torch"),)
 
     bad = (
         Bad(
