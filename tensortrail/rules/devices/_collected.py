@@ -21,7 +21,11 @@ def meeting_of_lists(module: Module, batch: Batch, there: OnDevice, name: str) -
     if function is None:
         return None
     appended = list(_appended(module, batch))
-    left = {kept for kept, value in appended if _is_left(module, behind(module, value), name)}
+    left = {
+        kept
+        for kept, value in appended
+        if any(_is_left(module, each, name) for each in (value, behind(module, value)))
+    }
     on_device = {kept for kept, value in appended if there.holds(value)} - left
     if not left or not on_device:
         return None

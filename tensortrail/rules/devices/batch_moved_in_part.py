@@ -203,7 +203,7 @@ def accuracy(net, loader, device):
     found, wanted = [], []
     for x, y in loader:
         found.append(net(x.to(device)).argmax(1))
-        wanted.append(y.view(-1))
+        wanted.append(y)
     wanted = torch.cat(wanted)
     return (torch.cat(found) == wanted).float().mean()
 """,
@@ -217,7 +217,7 @@ def accuracy(net, loader, device):
     found, wanted = [], []
     for x, y in loader:
         found.append(net(x.to(device)).argmax(1).cpu())
-        wanted.append(y.view(-1))
+        wanted.append(y)
     wanted = torch.cat(wanted)
     return (torch.cat(found) == wanted).float().mean()
 """,
