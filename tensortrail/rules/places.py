@@ -25,6 +25,8 @@ class Where(str, Enum):
     """On the CPU because a library function always answers there."""
     LITERAL = "literal"
     """On a device written out in the code: `subject` is "cpu", "cuda"."""
+    KEPT = "kept"
+    """With a plain object of another file, where its class made it: `subject` is its name there."""
     META = "meta"
     DEVICE = "device"
     """On a device that is a value: `subject` is its expression."""
@@ -34,7 +36,7 @@ class Where(str, Enum):
     """Not known on one of the paths that led here."""
 
 
-ON_CPU_UNLESS_ASKED = frozenset({Where.DEFAULT, Where.HOST, Where.STAYS})
+ON_CPU_UNLESS_ASKED = frozenset({Where.DEFAULT, Where.HOST, Where.STAYS, Where.KEPT})
 """Places that do not follow the caller's device."""
 
 
@@ -63,6 +65,8 @@ class What(str, Enum):
     DEVICE = "device"
     """A device or its name; `places` is where a tensor put on it would be."""
     MODULE = "module"
+    OBJECT = "object"
+    """An object of a class of the project that is no module."""
     BOX = "box"
     """A tuple, list or mapping."""
     SELF = "self"
@@ -95,7 +99,10 @@ class Held:
     each: Held | None = None
     """What any member of a list or mapping is."""
     cls: str = ""
-    """For a module: its class, or "leaf", "box", "bare", or "weighted" of a loss with weights."""
+    """For a module: its class, or "leaf", "box", "bare", or "weighted" of a loss with weights; for
+    an object: its class."""
+    made: ast.AST | None = None
+    """For an object: the call that made it, unless something may have moved what it keeps."""
     moved: ast.AST | None = None
     """The call that put it where it is, if it was somewhere else before."""
     was: frozenset[Place] = frozenset()

@@ -111,6 +111,11 @@ class Module(Protocol):
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
         """By definition node or qualified name; other files of the project are read if needed."""
 
+    def about(self, dotted: str, question: Callable[[Module, ast.AST], A]) -> A | None:
+        """`question(file, node)` about the class or function of the project that has this name,
+        asked of the file it stands in; None if there is none. The question is a function at the
+        top of a file, and what it gives has no nodes in it: answers are kept."""
+
     def function_facts(self, call: ast.Call) -> FunctionFacts | None:
         """What the called function does to its arguments, when it is known."""
 
@@ -126,11 +131,19 @@ class Module(Protocol):
         """Parameters of the called function or constructor that have no default."""
 
     def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
-        """Parameters of the called function or constructor whose default is a GPU, as written."""
+        """Parameters of the called function or constructor whose default is a GPU, as written, or
+        "auto"."""
 
     def sent_to_processes(self, call: ast.Call) -> Sequence[ast.expr]:
         """The arguments that are pickled for other processes: by `all_gather_object` and the like,
         or by a function of the project that passes them on to it."""
+
+    def states_written(self, call: ast.Call) -> Sequence[ast.expr]:
+        """The arguments whose state dict a function of the project writes into a file, with the
+        keys that it has."""
+
+    def states_loaded(self, call: ast.Call) -> Sequence[ast.expr]:
+        """The arguments that a function of the project gives a state dict, as it is."""
 
     def passed_in_project(self, call: ast.Call, keyword: str) -> int:
         """How many calls in the package pass the keyword to what has the same name: about as many

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import cached_property
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.values import returned, signatures
 from tensortrail.analyzer.values.sent import sent_by
 from tensortrail.analyzer.values.signatures import Signature
 from tensortrail.rules.words import Kind
+
+A = TypeVar("A")
 
 
 class AsksForSignatures:
@@ -28,14 +31,30 @@ class AsksForSignatures:
     def needed_by(self, call: ast.Call) -> frozenset[str]:
         return self._signature(call).needed
 
+    def about(self, dotted: str, question: Callable[[Any, ast.AST], A]) -> A | None:
+        file = cast("ProjectFile", self)
+        node = file.definition_named(file.local_name(dotted))
+        if node is not None:
+            return question(file, node)
+        return file.project.about(file, dotted, question) if "." in dotted else None
+
     def sent_to_processes(self, call: ast.Call) -> tuple[ast.expr, ...]:
         sent = sent_by(call, cast("ProjectFile", self).qualified(call.func))
         if sent is not None:
             return (sent,)
-        callee = self._signature(call)
-        given = dict(zip(callee.parameters, call.args, strict=False))
+        return self._given_as(call, self._signature(call).sent)
+
+    def states_written(self, call: ast.Call) -> tuple[ast.expr, ...]:
+        return self._given_as(call, self._signature(call).written)
+
+    def states_loaded(self, call: ast.Call) -> tuple[ast.expr, ...]:
+        return self._given_as(call, self._signature(call).loaded)
+
+    def _given_as(self, call: ast.Call, names: frozenset[str]) -> tuple[ast.expr, ...]:
+        """The arguments that the call gives for these parameters."""
+        given = dict(zip(self._signature(call).parameters, call.args, strict=False))
         given.update({each.arg: each.value for each in call.keywords if each.arg is not None})
-        return tuple(value for name, value in given.items() if name in callee.sent)
+        return tuple(value for name, value in given.items() if name in names)
 
     @cached_property
     def _signatures(self) -> dict[ast.Call, Signature]:

@@ -15,6 +15,7 @@ WORDS = (
     (Where.SELF, "self", "where the parameters and buffers of the module lie"),
     (Where.STAYS, "stays(x)", "where it was made: `.to()` does not move it"),
     (Where.DEFAULT, "default", "on the default device: it was made without `device`"),
+    (Where.KEPT, "kept(x)", "with an object of another file, where its class made it"),
     (Where.HOST, "host", "on the CPU, where the library function always answers"),
     (Where.LITERAL, "literal(d)", "on the device d, which the code writes out"),
     (Where.DEVICE, "device(d)", "on the device that the value d names"),

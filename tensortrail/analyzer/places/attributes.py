@@ -68,8 +68,10 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
         found = held if found is None else join(found, held)
     if found is None or found.what is What.NONE:
         return UNKNOWN_HELD
+    if found.what is What.OBJECT:
+        return replace(found, path=f"self.{name}")
     if not file.is_module(cls):
-        return _without_arguments(found)
+        return _of_object(file.tree, cls, found, name)
     if name in file.tree.once(moved_by_the_class, cls) or _is_set_outside(stores):
         return Held(found.what, rank=found.rank)
     return _stays(found, name, stores[0][1])
@@ -86,14 +88,20 @@ def _is_kept_by_the_module(held: Held) -> bool:
 def _kept(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> Held:
     """A submodule, wherever it came from, goes along; one of a plain object stays if it was made
     there and no method moves it."""
+    if _is_loss_with_weights(file, cls, held, name):
+        return replace(held, path=f"self.{name}")
     of_caller = any(each.where is Where.OF for each in held.places)
-    alone = held.cls == COMPONENT or (
-        held.cls == "weighted" and _is_only_called(file.tree, cls, name)
-    )
-    along = of_caller or file.is_module(cls) or not alone  # moved with others, or not
+    along = of_caller or file.is_module(cls) or held.cls != COMPONENT  # moved with others, or not
     if held.what is What.MODULE and (along or (held.places and _is_moved(file.tree, cls, name))):
         held = replace(held, places=frozenset({Place(Where.SELF)}))
     return replace(held, path=f"self.{name}", moved=None, was=frozenset())
+
+
+def _is_loss_with_weights(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> bool:
+    """`self.loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0]))` of a plain class, whose
+    methods only call it: nothing moves it, and nothing else has the weights."""
+    plain = not cls.bases and not file.is_module(cls)
+    return held.cls == "weighted" and plain and _is_only_called(file.tree, cls, name)
 
 
 def _is_only_called(tree: Tree, cls: ast.ClassDef, name: str) -> bool:
@@ -296,6 +304,8 @@ def _stays(held: Held, name: str, store: ast.expr) -> Held:
     made = {Where.DEFAULT, Where.HOST, Where.STAYS}
     if held.what is What.DEVICE:
         return UNKNOWN_HELD
+    if _is_computed_of_weights(held, store):
+        held = held.at(Place(Where.DEFAULT, by=store))
     if held.places and all(each.where in made for each in held.places):
         by = next((each.by for each in held.places if each.by is not None), store)
         place = Place(Where.STAYS, name, by)
@@ -303,8 +313,34 @@ def _stays(held: Held, name: str, store: ast.expr) -> Held:
     return Held(held.what, rank=held.rank, path=f"self.{name}", cls=held.cls)
 
 
-def _without_arguments(held: Held) -> Held:
+def _is_computed_of_weights(held: Held, store: ast.expr) -> bool:
+    """Made of parameters or buffers while the module is set up: a tensor of its own, which lies
+    where they lay then."""
+    own = held.what is What.TENSOR and not held.path and held.only is not None
+    return own and held.only is not None and held.only == Place(Where.SELF)
+
+
+def _of_object(tree: Tree, cls: ast.ClassDef, held: Held, name: str) -> Held:
     """What a plain object keeps: places that refer to arguments of its constructor are lost."""
-    if held.what is What.BOX or any(each.where in (Where.OF, Where.LOCAL) for each in held.places):
+    lost = held.what is What.BOX or _may_be_moved(tree, cls, name)
+    if lost or any(each.where in (Where.OF, Where.LOCAL) for each in held.places):
         return Held(held.what, rank=held.rank)
+    made = {Where.DEFAULT, Where.HOST}
+    if held.what is What.TENSOR and all(each.where in made for each in held.places):
+        places = frozenset(replace(each, subject=name) for each in held.places)
+        return replace(held, places=places)
     return held
+
+
+def _may_be_moved(tree: Tree, cls: ast.ClassDef, name: str) -> bool:
+    """A method of the class moves it, by its name or with everything else that is kept."""
+    return name in tree.once(moved_by_the_class, cls) or tree.once(_sets_any_name, cls)
+
+
+def _sets_any_name(tree: Tree, cls: ast.ClassDef) -> bool:
+    """`setattr(self, name, value)` and `self.__dict__` may stand for every attribute."""
+    by_name = any(
+        isinstance(each.func, ast.Name) and each.func.id in ("setattr", "vars")
+        for each in tree.nodes(ast.Call, cls)
+    )
+    return by_name or any(each.attr == "__dict__" for each in tree.nodes(ast.Attribute, cls))

@@ -16,6 +16,7 @@ from tensortrail.analyzer.places.joins import member
 from tensortrail.analyzer.places.library import factories, names
 from tensortrail.analyzer.places.mappings import forget_entries, mapping
 from tensortrail.analyzer.places.modules import of_callee, of_module, of_moved, run_by_torch
+from tensortrail.analyzer.places.objects import method_of_object
 from tensortrail.analyzer.places.operations import as_operand, combined, is_put_somewhere
 from tensortrail.analyzer.places.ranks import rank_of_fresh
 from tensortrail.rules.places import (
@@ -58,6 +59,8 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
         base = world_of.value(func.value, env)
         if base.what is What.SELF:
             return _of_self(world_of, called, func.attr, env)
+        if base.what is What.OBJECT:
+            return _of_object(world_of, called, func.attr, base, env)
         if base.what is not What.UNKNOWN or base.places or func.attr in methods.MOVES:
             return methods.value_of_method(world_of, called, func.attr, base, env)
         if base.path.startswith("self."):  # an object of the project, which is no module
@@ -68,6 +71,8 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
         base = world_of.value(func, env)
         if base.what is What.MODULE:
             return of_module(world_of, called, base, env)
+        if base.what is What.OBJECT:
+            return _of_object(world_of, called, "__call__", base, env)
         if is_put_somewhere(base):
             return of_moved(world_of, called, base, env)
     if not is_local:
@@ -75,12 +80,23 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
         if result is None and called.dotted:
             result = world_of.world.made(node, called.dotted)
             if result is not None and (_is_told_where(called) or env.ambient is not None):
-                result = replace(result, places=frozenset())
+                result = replace(result, places=frozenset(), made=None)
         if result is not None:
             return result
     elif isinstance(func, ast.Name):
         world_of.meetings.pass_on(node, called.operands, env)
     forget_entries(node.args, env)
+    return _of_unknown_module(world_of, called)
+
+
+def _of_object(
+    world_of: Evaluating, called: Called, name: str, owner: Held, env: Environment
+) -> Held:
+    result = method_of_object(world_of, called, owner, name, env)
+    if result is not None:
+        return result
+    world_of.meetings.pass_on(called.node, called.operands, env)
+    forget_entries(called.node.args, env)
     return _of_unknown_module(world_of, called)
 
 

@@ -57,7 +57,7 @@ def _narrow_instance(test: ast.Call, holds: bool, env: Environment) -> None:
     held = env.values.get(name)
     if called not in ("isinstance", "torch.is_tensor") or held is None:
         return
-    if held.what in (What.SELF, What.MODULE):
+    if held.what in (What.SELF, What.MODULE, What.OBJECT):
         return
     of_tensor = called == "torch.is_tensor" or _names_tensor(test.args[-1])
     only_tensor = called == "torch.is_tensor" or not isinstance(test.args[-1], ast.Tuple)

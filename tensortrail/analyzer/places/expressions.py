@@ -14,6 +14,7 @@ from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.joins import join, member, under
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, mapping_of, with_entry
+from tensortrail.analyzer.places.objects import attribute_of_object
 from tensortrail.analyzer.places.operations import Meetings, as_operand, combined
 from tensortrail.analyzer.places.world import World
 from tensortrail.rules.places import (
@@ -76,6 +77,8 @@ class Expressions:
             return base if kept else UNKNOWN_HELD
         if base.what is What.MODULE:
             return self._of_module(node.attr, base)
+        if base.what is What.OBJECT:
+            return attribute_of_object(self.world, base, node.attr)
         if base.what is What.BOX:
             in_mapping = node.attr in names("mappings", "attributes")
             return member(base) if in_mapping else UNKNOWN_HELD
@@ -191,7 +194,7 @@ class Expressions:
         indices = self.values(slices, env)
         if base.what is What.TENSOR:
             for index in map(as_operand, indices):
-                if index.what is What.TENSOR:
+                if index.what in (What.TENSOR, What.UNKNOWN):  # of an argument callers know
                     self.meetings.index(node, base, index, env)
             rank = ranks.rank_of_part(base.rank, slices, indices)
             return replace(base, rank=rank, path="")
@@ -276,7 +279,9 @@ class Expressions:
         if base.what is What.TENSOR:
             for index in by:
                 self.meetings.index(target, base, index, env)
-            advanced = any(not index.may_be_scalar for index in by)
+            advanced = any(not index.may_be_scalar for index in by) or any(
+                self.seen[each].what is What.BOX for each in slices
+            )
             if advanced and not _is_one_number(held):  # a slice is copied from anywhere
                 self.meetings.meet(target, "write by index", [base, held], env, by_element=True)
         if base.what is What.BOX and isinstance(target.value, ast.Name):
@@ -307,6 +312,10 @@ def _joined(found: Sequence[Held]) -> Held | None:
 def _part(held: Held, index: int, count: int) -> Held:
     if held.parts is not None and not held.keys and len(held.parts) == count:
         return held.parts[index]
+    if held.what is What.UNKNOWN and held.path.isidentifier() and held.places:  # `x, y = batch`
+        path = f"{held.path}[{index}]"
+        if all(each.where is Where.OF for each in held.places):
+            return Held(What.UNKNOWN, frozenset({Place(Where.OF, path)}), path=path)
     return element_of(held)
 
 

@@ -35,6 +35,8 @@ class Globals:
             return (
                 held if held.only.where in _TOLD and self._stays(world.tree, name) else UNKNOWN_HELD
             )
+        if held.what is What.OBJECT:
+            return held if self._stays(world.tree, name) else UNKNOWN_HELD
         return held if held.what in (What.NUMBER, What.DEVICE) else UNKNOWN_HELD
 
     def _stays(self, tree: Tree, name: str) -> bool:

@@ -16,6 +16,7 @@ from tensortrail.analyzer.places.statements import Inference
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import ClassFacts
 
 _DEEPEST = 6
 """Functions that are inferred because others asked about them, one inside the other."""
@@ -169,11 +170,11 @@ class PlacesOfFile:
             return None
         return self._as_callee(self._callee(call))
 
-    def callee_of_module(self, cls: str) -> Callee | None:
+    def callee_of(self, cls: str, method: str) -> Callee | None:
         found = self._definition(cls)
         if found is None or not isinstance(found[1], ast.ClassDef):
             return None
-        return self._as_callee(found[0].places_of_file.method(found[1], "forward"))
+        return self._as_callee(found[0].places_of_file.method(found[1], method))
 
     def _as_callee(self, found: tuple[ProjectFile, FunctionNode] | None) -> Callee | None:
         if found is None:
@@ -252,13 +253,22 @@ class PlacesOfFile:
         if not last[:1].isupper():
             return None
         facts = self._module.class_facts(dotted)
-        if facts is None or not facts.is_module:
+        if facts is None:
             return None
+        if not facts.is_module:
+            return self._object(call, facts)
         cls = self.tree.class_of(call)
         is_part = cls is not None and (bool(cls.bases) or self.is_module(cls))
         made = Place(Where.SELF) if is_part else Place(Where.DEFAULT, by=call)
         known = is_part or not (self.sets_default_device or self._puts_itself(dotted))
         return Held(What.MODULE, frozenset({made} if known else ()), cls=facts.name)
+
+    def _object(self, call: ast.Call, facts: ClassFacts) -> Held | None:
+        """An object of a plain class of the project, all of whose bases are known."""
+        if not facts.complete or facts.is_wrapper or self._definition(facts.name) is None:
+            return None
+        made = None if self.sets_default_device else call
+        return Held(What.OBJECT, cls=facts.name, made=made)
 
     def _puts_itself(self, dotted: str) -> bool:
         """The class asks for a device, or moves something, while an object is set up."""

@@ -42,6 +42,7 @@ def join(one: Held, other: Held) -> Held:
         keys=one.keys if parts is not None else (),
         each=join(member(one), member(other)) if unlike_boxes else None,
         cls=one.cls if one.cls == other.cls else "",
+        made=one.made if one.made is other.made else None,
         moved=one.moved or other.moved,
         was=one.was | other.was,
     )

@@ -50,8 +50,10 @@ def with_entry(box: Held, key: ast.expr, held: Held) -> Held | None:
 
 
 def forget_entries(given: Sequence[ast.expr], env: Environment) -> None:
-    """Code that is not known may move the members of what it is given."""
+    """Code that is not known may move what it is given keeps."""
     for each in given:
         held = env.values.get(each.id) if isinstance(each, ast.Name) else None
+        if isinstance(each, ast.Name) and held is not None and held.what is What.OBJECT:
+            env.values[each.id] = replace(held, made=None)
         if isinstance(each, ast.Name) and held is not None and held.keys:
             env.values[each.id] = replace(held, parts=None, keys=())

@@ -72,7 +72,7 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
             given = member(held) if held.what is What.BOX else as_operand(held)
             world_of.meetings.meet(called.node, "module", [parameters, given], env, False, number)
     elif module.cls != "box":
-        callee = world_of.world.callee_of_module(module.cls) if module.cls else None
+        callee = world_of.world.callee_of(module.cls, "forward") if module.cls else None
         if callee is None:
             _meet_what_was_moved(world_of, called, module, env)
         result = of_callee(world_of, called, callee, module)

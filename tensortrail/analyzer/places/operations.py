@@ -137,7 +137,8 @@ def combined(operands: Sequence[Held]) -> Held:
     if not tensors:
         unknown = [each for each in operands if each.what is What.UNKNOWN]
         if not unknown:
-            return NUMBER
+            is_object = any(each.what is What.OBJECT for each in operands)
+            return UNKNOWN_HELD if is_object else NUMBER
         beside = {each.places for each in unknown}
         one = unknown[0] if len(beside) == 1 else UNKNOWN_HELD
         return replace(one, path="") if one.places else UNKNOWN_HELD

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tensortrail.analyzer.places.operations import INDEX, as_operand
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import (
     ON_CPU_UNLESS_ASKED,
@@ -55,15 +56,20 @@ def demands_of(
     """What meets inside of the function because of what is passed to it."""
     arguments = _arguments(callee, given, named)
     doubtful = {name for name, held in arguments.items() if _stays_behind(held)}
-    if not doubtful:
+    operands = {name: as_operand(held) for name, held in arguments.items()}
+    of_object = _is_known_object(arguments.get("self"))
+    if not doubtful and not of_object:
         return
     for meeting in callee.inferred().meetings:
         sides = [meeting.left, meeting.right]
-        roots = [_roots(each) for each in sides]
-        if not doubtful & (roots[0] | roots[1]) or _depends(meeting, doubtful):
-            continue
-        if all(_is_plain(each) for each in sides):
-            left, right = (_translated(each, arguments, call, callee) for each in sides)
+        roots = _roots(sides[0]) | _roots(sides[1])
+        passed = bool(doubtful & roots) and not _depends(meeting, doubtful)
+        kept = of_object and not meeting.conditions and any(map(_is_kept, sides))
+        if (passed or (kept and roots)) and all(_is_plain(each) for each in sides):
+            taken = operands if kept else arguments
+            left, right = (_translated(each, taken, call, callee) for each in sides)
+            if meeting.operation == INDEX and right.may_be_scalar:
+                continue  # a number
             yield Meeting(call, meeting.operation, left, right, meeting.by_element)
 
 
@@ -99,6 +105,16 @@ def _chooses_a_device(function: FunctionNode) -> bool:
 
 def _stays_behind(held: Held) -> bool:
     return any(each.where in ON_CPU_UNLESS_ASKED for each in held.places)
+
+
+def _is_known_object(held: Held | None) -> bool:
+    return held is not None and held.made is not None
+
+
+def _is_kept(held: Held) -> bool:
+    """A plain object keeps it where its class made it."""
+    only = held.only
+    return only is not None and only.where in (Where.DEFAULT, Where.HOST) and bool(only.subject)
 
 
 def _roots(held: Held) -> set[str]:
@@ -174,6 +190,15 @@ def _translate(
         elif place.where is Where.DEVICE and not _is_parameter(callee, root):
             yield Place(Where.DEVICE, f"{root} of {ast.unparse(call.func)}", call, given)
         return
+    owner = arguments.get("self")
+    if owner is not None and owner.what is What.OBJECT:
+        kept = place.where in (Where.DEFAULT, Where.HOST) and bool(place.subject)
+        if place.where is Where.SELF or (kept and owner.made is None):
+            yield Place(Where.UNKNOWN)
+            return
+        if kept and callee.foreign:
+            yield Place(Where.KEPT, place.subject, owner.made, given)
+            return
     if place.where is Where.SELF and "self" in arguments:
         for each in arguments["self"].places:  # the object lies where its owner has put it
             own = each.where is Where.SELF

@@ -40,11 +40,11 @@ class World(Protocol):
     def callee(self, call: ast.Call) -> Callee | None:
         """The function of the project that a call runs, if it is known."""
 
-    def callee_of_module(self, cls: str) -> Callee | None:
-        """What runs when a module of that class is called."""
+    def callee_of(self, cls: str, method: str) -> Callee | None:
+        """The method of a class of the project."""
 
     def attribute_of(self, cls: str, name: str) -> Held:
-        """What a module of that class keeps under a name."""
+        """What an object of that class keeps under a name."""
 
     def made(self, call: ast.Call, dotted: str) -> Held | None:
         """What calling a class of the project gives: a module, or something else."""

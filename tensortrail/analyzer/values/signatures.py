@@ -11,6 +11,7 @@ from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.functions import params_of
 from tensortrail.analyzer.values.sent import sent_parameters
+from tensortrail.analyzer.values.state_files import loaded_states, written_states
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import TENSORS
@@ -35,6 +36,10 @@ class Signature(NamedTuple):
     """Those without a default, unless a decorator may pass them."""
     sent: frozenset[str] = frozenset()
     """Those that are pickled for other processes as they are given."""
+    written: frozenset[str] = frozenset()
+    """Those whose state dict it writes into a file."""
+    loaded: frozenset[str] = frozenset()
+    """Those that it gives a state dict."""
 
 
 UNKNOWN = Signature()
@@ -70,15 +75,23 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
     plain = all(ast.unparse(each).endswith(_PLAIN) for each in node.decorator_list)
     needed = frozenset(names) - optional if plain else frozenset()
     chosen = frozenset(_with_chosen_default(node))
-    return Signature(names, chosen, frozenset(of_gpu), needed, sent_parameters(file, node))
+    return Signature(
+        names,
+        chosen,
+        frozenset(of_gpu),
+        needed,
+        sent_parameters(file, node),
+        written_states(file, node),
+        loaded_states(file, node),
+    )
 
 
 def _is_gpu(default: ast.expr) -> bool:
-    """`"cuda:0"`, `torch.device("cuda")`."""
+    """`"cuda:0"`, `torch.device("cuda")`, or `"auto"`, which is one where there is one."""
     if isinstance(default, ast.Call) and ast.unparse(default.func).endswith("device"):
         default = default.args[0] if default.args else default
     said = default.value if isinstance(default, ast.Constant) else None
-    return isinstance(said, str) and said.partition(":")[0] == "cuda"
+    return isinstance(said, str) and said.partition(":")[0] in ("cuda", "auto")
 
 
 def _with_chosen_default(function: FunctionNode) -> Iterator[str]:

@@ -4,7 +4,7 @@ from these."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensortrail.rules.devices._at_hand import said_device
@@ -135,9 +135,18 @@ def _bound(assign: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
 class OnDevice:
     """Which expressions of a round lie on the device, as they are computed from moved parts."""
 
-    def __init__(self, module: Module, scope: ast.AST) -> None:
+    def __init__(
+        self,
+        module: Module,
+        scope: ast.AST,
+        filled: Collection[str] = (),
+        since: tuple[int, int] = (0, 0),
+    ) -> None:
+        """`filled` are lists whose members are on the device, from that position on."""
         self._module = module
-        self._at: dict[str, list[tuple[tuple[int, int], bool]]] = {}
+        self._at: dict[str, list[tuple[tuple[int, int], bool]]] = {
+            name: [(since, True)] for name in filled
+        }
         for assign in module.nodes(ast.Assign, scope):
             at = (assign.lineno, assign.col_offset)
             for name, value in _bound(assign):
@@ -147,8 +156,8 @@ class OnDevice:
         if isinstance(node, ast.Name):
             here = self._module.statement_of(node)
             before = (here.lineno, here.col_offset)
-            known = [there for at, there in self._at.get(node.id, ()) if at < before]
-            return bool(known) and known[-1]
+            known = [each for each in self._at.get(node.id, ()) if each[0] < before]
+            return bool(known) and max(known, key=lambda each: each[0])[1]
         if isinstance(node, ast.Attribute):
             return node.attr not in _NO_TENSOR and self.holds(node.value)
         if isinstance(node, ast.Subscript):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.rules.devices._told import may_be_a_gpu, told_device
 from tensortrail.rules.shared.objects import called, keyword, receiver
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
 _FACTORIES = tuple(f"torch.{each}" for each in "rand randn randint randperm normal".split())
@@ -49,8 +50,14 @@ def _made(module: Module, generator: ast.expr) -> list[ast.Call]:
     """The calls that made it, on every path; nothing if one of them is not known."""
     named = isinstance(generator, (ast.Name, ast.Attribute))
     origins = module.value_of(generator).origins if named else (generator,)
-    made = [_maker(module, each) for each in origins]
+    if isinstance(generator, ast.Attribute):  # None until a method has made it
+        origins = tuple(each for each in origins if not _is_unset(each))
+    made = [_maker(module, behind(module, each)) for each in origins]
     return [each for each in made if each is not None] if None not in made else []
+
+
+def _is_unset(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _maker(module: Module, node: ast.expr | None) -> ast.Call | None:

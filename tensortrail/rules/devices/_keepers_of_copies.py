@@ -18,17 +18,25 @@ _SETS_UP = "__init__"
 def keepers(module: Module) -> Iterator[tuple[ast.ClassDef, frozenset[str]]]:
     """With the names of the methods that take the copies and the parameters together."""
     for cls in module.nodes(ast.ClassDef):
-        methods = [each for each in cls.body if isinstance(each, ast.FunctionDef)]
-        start = next((each for each in methods if each.name == _SETS_UP), None)
-        facts = module.class_facts(cls)
-        if start is None or _PLACES.search(module.text(cls)) or facts is None or facts.is_module:
-            continue
-        beginning = [start, *(each for each in methods if _is_called(module, start, each.name))]
-        kept = {name for each in beginning for name in _copied(module, each)}
-        users = [each for each in methods if each not in beginning]
-        names = frozenset(each.name for each in users if _combines(module, each, kept))
-        if kept and names:
+        names = users_of_copies(module, cls)
+        if names:
             yield cls, names
+
+
+def users_of_copies(module: Module, cls: ast.AST) -> frozenset[str]:
+    """The methods of a class that copies parameters while it is set up, and moves nothing, which
+    take the copies and the parameters together."""
+    if not isinstance(cls, ast.ClassDef) or _PLACES.search(module.text(cls)):
+        return frozenset()
+    methods = [each for each in cls.body if isinstance(each, ast.FunctionDef)]
+    start = next((each for each in methods if each.name == _SETS_UP), None)
+    facts = module.class_facts(cls)
+    if start is None or facts is None or facts.is_module:
+        return frozenset()
+    beginning = [start, *(each for each in methods if _is_called(module, start, each.name))]
+    kept = {name for each in beginning for name in _copied(module, each)}
+    users = [each for each in methods if each not in beginning] if kept else []
+    return frozenset(each.name for each in users if _combines(module, each, kept))
 
 
 def _is_called(module: Module, start: FunctionNode, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.devices._combined_models import Combined
-from tensortrail.rules.devices._keepers_of_copies import keepers
+from tensortrail.rules.devices._keepers_of_copies import keepers, users_of_copies
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import Module
@@ -44,16 +44,38 @@ def kept_beside(module: Module) -> Iterator[Left]:
     """`average = Average(model)`, whose class has copied the parameters before they are moved."""
     for cls, users in keepers(module):
         for call in module.calls(cls.name):
-            made = module.parent(call)
-            if not isinstance(made, ast.Assign) or made.value is not call:
-                continue
-            name = module.text(made.targets[0])
-            for model in map(module.text, map(root_or_owner, given(call))):
-                move = _moved_only_after(module, made, model)
-                scope = scope_of(module, made, name)
-                used = _used(module, scope, name, users) if scope is not None else None
-                if move is not None and used is not None:
-                    yield Left(made, name, model, move, used)
+            yield from _kept_by(module, call, users)
+    if any(module.calls("parameters", "named_parameters")):  # it trains
+        for made in module.nodes(ast.Assign):
+            if isinstance(made.value, ast.Call):
+                yield from _kept_elsewhere(module, made, made.value)
+
+
+def _kept_elsewhere(module: Module, made: ast.Assign, call: ast.Call) -> Iterator[Left]:
+    """The same of a class of another file."""
+    dotted = module.qualified(call.func)
+    models = map(module.text, map(root_or_owner, given(call)))
+    if _is_class_elsewhere(dotted) and any(_moved_only_after(module, made, x) for x in models):
+        yield from _kept_by(module, call, module.about(dotted, users_of_copies) or frozenset())
+
+
+def _is_class_elsewhere(dotted: str) -> bool:
+    """By the way it is written, a class that the file imports from the project."""
+    first, last = dotted.partition(".")[0], dotted.rpartition(".")[2]
+    return last[:1].isupper() and "." in dotted and first not in ("torch", "self", "cls")
+
+
+def _kept_by(module: Module, call: ast.Call, users: frozenset[str]) -> Iterator[Left]:
+    made = module.parent(call)
+    if not isinstance(made, ast.Assign) or made.value is not call or not users:
+        return
+    name = module.text(made.targets[0])
+    for model in map(module.text, map(root_or_owner, given(call))):
+        move = _moved_only_after(module, made, model)
+        scope = scope_of(module, made, name)
+        used = _used(module, scope, name, users) if scope is not None else None
+        if move is not None and used is not None:
+            yield Left(made, name, model, move, used)
 
 
 def root_or_owner(node: ast.expr) -> ast.expr:

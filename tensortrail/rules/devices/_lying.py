@@ -38,6 +38,7 @@ _SETS_UP = frozenset(
     "__init__ __new__ __post_init__ __init_subclass__ reset_parameters _reset_parameters "
     "init_weights _init_weights initialize_weights setup build post_init".split()
 )
+_NEW = frozenset("new_zeros new_ones new_empty new_full new_tensor".split())
 FORWARD = frozenset({"forward"})
 _RUN_BY_AUTOGRAD = frozenset({"forward", "backward"})
 _ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|meta|nccl|backend", re.IGNORECASE)
@@ -213,9 +214,10 @@ def _is_forward(module: Module, function: FunctionNode) -> bool:
 
 
 def _asks_for_the_device(module: Module, function: FunctionNode, subject: str) -> bool:
-    """The function puts something else on the device of the same argument."""
+    """The function puts something else on the device of the same argument: by `x.device`, or by
+    `x.new_zeros(n)`."""
     return any(
-        node.attr == "device"
+        (node.attr == "device" or node.attr in _NEW)
         and ast.unparse(node.value) == subject
         and isinstance(module.parent(node), (ast.keyword, ast.Call, ast.Assign))
         for node in module.nodes(ast.Attribute, function)

@@ -70,9 +70,27 @@ def makers_and_callers(module: Module, made: Iterable[ast.AST]) -> Iterator[Func
 
 
 def _users(module: Module, maker: FunctionNode) -> Iterator[FunctionNode]:
-    """Other methods of a plain class whose objects are set up here: what these keep stays."""
+    """What works with objects of a plain class that are set up here: its other methods, functions
+    that make one, and those of a class that keeps one. What such an object keeps stays."""
     cls = module.parent(maker)
     facts = module.class_facts(cls) if isinstance(cls, ast.ClassDef) else None
     if facts is None or facts.is_module or not isinstance(cls, ast.ClassDef):
         return
     yield from (each for each in cls.body if isinstance(each, ast.FunctionDef))
+    for call in module.calls(cls.name):
+        yield from outermost(module, [call])
+        yield from users_of_objects(module, call)
+
+
+def users_of_objects(module: Module, made: ast.Call) -> Iterator[FunctionNode]:
+    """The methods of a class that keeps the object which the call makes while it is set up, and
+    the functions of a file that makes it at its top."""
+    function, owner = module.function_of(made), module.class_of(made)
+    if function is not None and owner is not None and sets_up(function):
+        yield from (each for each in owner.body if isinstance(each, ast.FunctionDef))
+    if function is None and owner is None:
+        yield from (each for each in module.nodes(ast.FunctionDef) if _is_outermost(module, each))
+
+
+def _is_outermost(module: Module, function: FunctionNode) -> bool:
+    return module.function_of(function) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensortrail.rules.places import What
 from tensortrail.rules.shared.objects import called, receiver
@@ -13,6 +13,7 @@ from tensortrail.rules.words import Kind
 
 _DEPTH = 8
 _ARRAYS = ("numpy.array", "numpy.asarray", "numpy.ascontiguousarray")
+_JOINS = tuple(f"numpy.{each}" for each in ("concatenate", "stack", "vstack", "hstack"))
 _PLOTS = tuple(
     f"matplotlib.pyplot.{each}" for each in ("plot", "scatter", "hist", "imshow", "bar", "semilogy")
 )
@@ -24,6 +25,24 @@ def read_by_numpy(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
         yield from ((call, each) for each in call.args[:1])
     for call in module.calls(*_PLOTS):
         yield from ((call, each) for each in call.args)
+    for call in module.calls(*_JOINS):
+        yield from ((call, each) for each in _appended(module, call))
+
+
+def _appended(module: Module, join: ast.Call) -> Sequence[ast.expr]:
+    """What was put into the list that `np.concatenate(rows)` takes."""
+    rows, function = module.argument(join, 0, "arrays"), module.function_of(join)
+    if not isinstance(rows, ast.Name):
+        return ()
+    adding = module.calls("append", "extend", "insert", inside=function)
+    adds = [each for each in adding if _is_of(module, each, rows.id)]
+    only = all(called(each) == "append" and len(each.args) == 1 for each in adds)
+    return [each.args[0] for each in adds][:1] if only and len(adds) == 1 else ()
+
+
+def _is_of(module: Module, call: ast.Call, name: str) -> bool:
+    owner = receiver(call)
+    return isinstance(owner, ast.Name) and owner.id == name
 
 
 def is_surely_a_tensor(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:

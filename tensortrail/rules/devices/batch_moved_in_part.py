@@ -13,6 +13,7 @@ from tensortrail.rules.devices._batch_meetings import (
 )
 from tensortrail.rules.devices._batches import Batch, OnDevice, batches
 from tensortrail.rules.devices._batches_by_key import Member, members_left
+from tensortrail.rules.devices._collected import meeting_of_lists
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, root_of
 
@@ -23,7 +24,8 @@ class BatchMovedInPart(Rule):
     ## What it does
     Looks at names that a loop gets together, as in `for x, y in loader`, of which some are moved to
     a device in the loop and one is not. Reports an operation, a loss of torch or a module that
-    takes the part that was not moved together with what was computed from a moved one. The same of
+    takes the part that was not moved together with what was computed from a moved one, also after
+    the loop, where both were collected in lists and joined by `torch.cat`. The same of
     a mapping that a comprehension moves, `{k: v.to(device) for k, v in batch.items()}`, and a
     member that is taken out of it before, or of the mapping as it was.
 
@@ -191,6 +193,35 @@ def accuracy(net, loader):
     return right
 """,
         ),
+        Bad(
+            """\
+import torch
+
+@torch.no_grad()
+def accuracy(net, loader, device):
+    net.to(device).eval()
+    found, wanted = [], []
+    for x, y in loader:
+        found.append(net(x.to(device)).argmax(1))
+        wanted.append(y)
+    wanted = torch.cat(wanted)
+    return (torch.cat(found) == wanted).float().mean()
+""",
+            lines=(11,),
+            instead="""\
+import torch
+
+@torch.no_grad()
+def accuracy(net, loader, device):
+    net.to(device).eval()
+    found, wanted = [], []
+    for x, y in loader:
+        found.append(net(x.to(device)).argmax(1).cpu())
+        wanted.append(y)
+    wanted = torch.cat(wanted)
+    return (torch.cat(found) == wanted).float().mean()
+""",
+        ),
     )
     good = (
         Good(
@@ -305,6 +336,7 @@ def train(model, loader):
             there = OnDevice(module, batch.scope)
             for name in batch.left:
                 meeting = _first_meeting(module, batch, there, name)
+                meeting = meeting or meeting_of_lists(module, batch, there, name)
                 if meeting is not None:
                     yield self._reported(module, batch, name, meeting)
         for member in members_left(module):

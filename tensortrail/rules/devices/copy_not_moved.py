@@ -19,7 +19,8 @@ class CopyNotMoved(Rule):
     does: `for p, q in zip(average.parameters(), model.parameters())` in the same function, or in
     one of the file that is given both. Reports the one that is never moved, if the other one is,
     and if it is a copy that was made before the move, or was made by the same class. So is an
-    object whose class copies the parameters when it is made, and is used after the model moved.
+    object whose class, also of another file of the project, copies the parameters when it is made,
+    and is used after the model moved.
 
     Nothing is reported if the copy is passed on to code that may move it, if the parameters
     are moved where they meet, and in modules, whose `to` moves both.
@@ -127,6 +128,35 @@ def train(build, device):
         average.update()
 """,
             lines=(16,),
+        ),
+        Bad(
+            """\
+from averages import Average
+
+
+def train(build, device):
+    model = build()
+    average = Average(model)
+    model.to(device)
+    list(model.parameters())
+    for _ in range(3):
+        average.update(model)
+""",
+            lines=(6,),
+            files={
+                "averages.py": """\
+import copy
+
+
+class Average:
+    def __init__(self, model):
+        self.module = copy.deepcopy(model)
+
+    def update(self, model):
+        for ours, theirs in zip(self.module.parameters(), model.parameters()):
+            ours.lerp_(theirs, 0.01)
+"""
+            },
         ),
     )
     good = (

@@ -17,6 +17,7 @@ from tensortrail.rules.devices._makers import FACTORIES, made_without_device, ou
 from tensortrail.rules.devices._meant import names_a_device
 from tensortrail.rules.places import FunctionPlaces, Held, Place, What, Where, opposite
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
 _ABOUT_DEVICES = re.compile(r"device|cuda|gpu|cpu|meta|offload|fake|trac", re.IGNORECASE)
@@ -157,6 +158,8 @@ def dropped(self, x: torch.Tensor = None, shape=None):
                     continue
                 if _has_none_of(module, node, found[2]):
                     continue
+                if len(held.places) > 2 and is_placeholder(module, found[0]):
+                    continue
                 reported.add(found[0])
                 yield self._reported(module, function, places, node, held, *found)
 
@@ -265,11 +268,13 @@ def _on_the_default(
 def _on_one_path(
     function: FunctionNode, node: ast.expr, held: Held
 ) -> tuple[ast.AST, ast.AST, Place] | None:
-    """The same for a name that was bound on two paths."""
-    if held.what is not What.TENSOR or len(held.places) != 2:
+    """The same for a name that was bound on two paths, or made anew under several conditions."""
+    elsewhere = [each for each in held.in_order if each.where is not Where.DEFAULT]
+    if held.what is not What.TENSOR or len(elsewhere) != 1:
         return None
-    for place, instead in (held.in_order, held.in_order[::-1]):
-        if place.where is not Where.DEFAULT or place.by is None:
+    instead = elsewhere[0]
+    for place in held.in_order:
+        if place is instead or place.by is None:
             continue
         apart = bool(place.given) and instead.given == opposite(place.given)
         if f"{instead.subject} is None" in (place.given, instead.given):

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepts
-from tensortrail.rules.devices._at_hand import device_parameter, is_cuda_literal
+from tensortrail.rules.devices._at_hand import device_parameter, devices_said, is_cuda_literal
 from tensortrail.rules.devices._customs import may_be_given_anything, named
+from tensortrail.rules.devices._lying import sets_up
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
@@ -19,9 +20,10 @@ class GpuByDefaultAtACall(Rule):
     """A call leaves out `device`, whose default is a GPU, where the caller has another at hand.
 
     ## What it does
-    Flags a call of a function or class of the project that has `device="cuda"` as a default and is
-    not given one, in a function that has a `device` of its own: a parameter, or a variable that is
-    no GPU by its text. A branch that asks for CUDA is not flagged, nor are tests.
+    Flags a call of a function or class of the project that has `device="cuda"` or `device="auto"`
+    as a default and is not given one, in a function that has a `device` of its own: a parameter, a
+    variable that is no GPU by its text, or the `self.device` of its class. A branch that asks for
+    CUDA is not flagged, nor are tests.
 
     ## Why is this bad?
     Whoever asks for the CPU, or for the second GPU, gets the first one at this call: it stops where
@@ -93,6 +95,39 @@ def main(args, model, data):
     return one_epoch(model, data, device=device)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+class Extractor:
+    def __init__(self, sizes, device="auto"):
+        self.net = torch.nn.Linear(*sizes).to(choose(device))
+
+class Policy(torch.nn.Module):
+    @property
+    def device(self):
+        return next(self.parameters()).device
+
+    def add_extractor(self, sizes):
+        self.extractor = Extractor(sizes)
+""",
+            lines=(13,),
+            fixed="""\
+import torch
+
+class Extractor:
+    def __init__(self, sizes, device="auto"):
+        self.net = torch.nn.Linear(*sizes).to(choose(device))
+
+class Policy(torch.nn.Module):
+    @property
+    def device(self):
+        return next(self.parameters()).device
+
+    def add_extractor(self, sizes):
+        self.extractor = Extractor(sizes, device=self.device)
+""",
+        ),
     )
     good = (
         Good(
@@ -141,10 +176,11 @@ def train(model, data, device):
         for function in functions(module):
             parameter = device_parameter(module, function)
             bound = [] if parameter is not None else _bound(module, function)
-            for call in module.nodes(ast.Call, function) if parameter or bound else ():
+            own = "" if parameter or bound else _own_device(module, function)
+            for call in module.nodes(ast.Call, function) if parameter or bound or own else ():
                 if module.function_of(call) is not function or not _takes_gpu(module, call):
                     continue
-                at_hand = parameter.arg if parameter else _known(module, bound, call)
+                at_hand = parameter.arg if parameter else own or _known(module, bound, call)
                 if at_hand:
                     yield self._found(module, call, at_hand)
 
@@ -169,6 +205,20 @@ def _takes_gpu(module: Module, call: ast.Call) -> bool:
     return "device" in module.gpu_defaults_of(call) and not any(
         guard.mentions("cuda", "gpu", "device") for guard in module.guards_of(call)
     )
+
+
+def _own_device(module: Module, function: FunctionNode) -> str:
+    """`self.device`, if the class has it as a property, or puts something there."""
+    cls = module.parent(function)
+    if not isinstance(cls, ast.ClassDef) or sets_up(function):
+        return ""
+    facts = module.class_facts(cls)
+    is_property = facts is not None and "device" in facts.methods
+    return "self.device" if is_property or module.once(_said_by_class, cls) else ""
+
+
+def _said_by_class(module: Module, cls: ast.ClassDef) -> bool:
+    return any(module.text(said) == "self.device" for _, said in devices_said(module, cls))
 
 
 def _bound(module: Module, function: FunctionNode) -> list[ast.Assign]:

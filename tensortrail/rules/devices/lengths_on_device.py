@@ -150,17 +150,28 @@ def _together(
     there = of_lengths.only if of_lengths is not None else None
     if of_lengths is None or there is None or there.given:
         return None
-    sure = of_lengths.what is What.TENSOR
+    sure = of_lengths.what is What.TENSOR or _is_asked_as_tensor(module, function, lengths)
     if there.where is Where.OF:
         root = _root(there.subject)
         if of_rows is not None and of_rows.places:
             beside = of_rows.only
             along = beside is not None and beside.where is Where.OF
             same = along and beside is not None and _root(beside.subject) == root
+            same = same or (along and _is_batch(module, function, root))
             return there if sure and same and of_lengths.path != root else None
         return there if _is_batch(module, function, root) else None
     on_gpu = there.where is Where.LITERAL and there.subject != "cpu"
     return there if sure and (on_gpu or there.where in (Where.SELF, Where.DEVICE)) else None
+
+
+def _is_asked_as_tensor(module: Module, function: FunctionNode, lengths: ast.expr) -> bool:
+    """The function calls `batch["lengths"].max()` or the like."""
+    shown = module.text(lengths)
+    return any(
+        module.text(each.value) == shown and isinstance(module.parent(each), ast.Call)
+        for name in ("max", "min", "sum", "sort", "unsqueeze")
+        for each in module.members(name, inside=function)
+    )
 
 
 def _root(subject: str) -> str:

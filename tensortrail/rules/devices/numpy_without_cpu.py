@@ -35,7 +35,8 @@ class NumpyWithoutCpu(Rule):
     ## What it does
     Flags `.numpy()` on a tensor that was put on a GPU, or on a device that a value names, or that
     a model computed of one that was, as in `model(x.to(device)).detach().numpy()`; also where
-    `np.array`, `np.asarray` or a plot of matplotlib reads it. A note is given for an argument or
+    `np.array`, `np.asarray` or a plot of matplotlib reads it, or `np.concatenate` a list of
+    them. A note is given for an argument or
     the output of a submodule, in a file that handles devices. All of this only where no
     condition asks for the device, and nothing brings the tensor to the CPU.
     `.cpu()`, `.to("cpu")`, `numpy(force=True)` and what was made by `torch.from_numpy` are not
@@ -61,7 +62,13 @@ class NumpyWithoutCpu(Rule):
     name = "numpy-without-cpu"
     since = "0.2.0"
     severity = Severity.WARNING
-    triggers = (".numpy(", (".to(", "numpy", "array("), (".to(", "matplotlib"))
+    triggers = (
+        ".numpy(",
+        (".to(", "numpy", "array("),
+        (".to(", "numpy", "concatenate("),
+        (".to(", "numpy", "stack("),
+        (".to(", "matplotlib"),
+    )
 
     bad = (
         Bad(
@@ -168,6 +175,29 @@ from torch import nn
 def scores(model: nn.Module, x, device):
     out = model(x.to(device))
     return np.array(out.softmax(-1).cpu())
+""",
+        ),
+        Bad(
+            """\
+import numpy as np
+from torch import nn
+
+def scores(model: nn.Module, loader, device):
+    found = []
+    for x in loader:
+        found.append(model(x.to(device)).detach())
+    return np.concatenate(found)
+""",
+            lines=(8,),
+            fixed="""\
+import numpy as np
+from torch import nn
+
+def scores(model: nn.Module, loader, device):
+    found = []
+    for x in loader:
+        found.append(model(x.to(device)).detach().cpu())
+    return np.concatenate(found)
 """,
         ),
     )

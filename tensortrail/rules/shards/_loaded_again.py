@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules import Module
-from tensortrail.rules.shards._wrapped import PREFIXES, cuts_keys, wrapped_by
+from tensortrail.rules.shards._wrapped import cuts_keys, prefix_by, wrapped_by
 from tensortrail.rules.shared.objects import called, receiver
 
 _READERS = ("load", "load_file")
@@ -40,16 +40,25 @@ def is_read_without_prefix(module: Module, writer: ast.Call, prefix: str) -> boo
 
 
 def is_resumed(module: Module, wrapper: ast.expr, prefix: str) -> bool:
-    """The function loads a file into the same wrapper: its files are of wrapped models."""
-    shown, function = module.text(wrapper), module.function_of(wrapper)
+    """The function, or class, loads a file into the same wrapper: its files are of wrapped
+    models."""
+    shown, kept = module.text(wrapper), isinstance(wrapper, ast.Attribute)
+    scope = module.class_of(wrapper) if kept else module.function_of(wrapper)
     return any(
         call.args
         and module.text(owner) == shown
         and next(_readers(module, call), None) is not None
         and _prefix_of(module, call) == prefix
-        for call in module.calls("load_state_dict", inside=function)
+        for call in module.calls("load_state_dict", inside=scope)
         if (owner := receiver(call)) is not None
     )
+
+
+def loads_by_helper(module: Module, prefix: str) -> Iterator[Load]:
+    """Every call of a function of the project that loads a state dict into what it is given."""
+    for call in module.nodes(ast.Call):
+        for each in module.states_loaded(call):
+            yield Load(call, prefix_of(module, each) == prefix)
 
 
 def _saved_under(module: Module, state_dict: ast.Call) -> str:
@@ -84,5 +93,10 @@ def _readers(module: Module, call: ast.Call) -> Iterator[ast.Call]:
 
 def _prefix_of(module: Module, call: ast.Call) -> str:
     owner = receiver(call)
-    made = wrapped_by(module, owner) if isinstance(owner, ast.Name) else None
-    return PREFIXES[module.qualified(made.func)] if made is not None else ""
+    return prefix_of(module, owner) if owner is not None else ""
+
+
+def prefix_of(module: Module, model: ast.expr) -> str:
+    """What stands before the keys of the model, if it is a wrapper."""
+    made = wrapped_by(module, model)
+    return prefix_by(module, made) if made is not None else ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules import Module
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, given, is_self, receiver, root_of
+from tensortrail.rules.state_files import UNWRAPS, WRITERS
 
 PREFIXES = {
     "torch.compile": "_orig_mod.",
@@ -16,21 +17,56 @@ PREFIXES = {
 }
 _ITSELF = ("to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "requires_grad_")
 """Methods of a module that give it back."""
-_WRITERS = ("save", "save_file", "safe_save_file", "save_model")
-_UNWRAPS = ("unwrap", "extract_model", "removeprefix", "replace", "consume_prefix", "_orig_mod")
 
 
-def wrapped_by(module: Module, name: ast.Name) -> ast.Call | None:
+def wrapped_by(module: Module, node: ast.expr) -> ast.Call | None:
     """The call that made the wrapper, if it is one on every path."""
-    origins = module.value_of(name).origins
+    if isinstance(node, ast.Attribute) and is_self(node.value):
+        return _kept_by_class(module, node)
+    if not isinstance(node, ast.Name):
+        return None
+    origins = module.value_of(node).origins
     made = [wrapper for each in origins if (wrapper := _wrapper(module, each)) is not None]
     return made[0] if made and len(made) == len(origins) else None
+
+
+def prefix_by(module: Module, made: ast.Call) -> str:
+    """What the wrapper puts before the keys."""
+    return PREFIXES.get(module.qualified(made.func), "module.")
+
+
+def is_prepared(module: Module, call: ast.Call) -> bool:
+    """`accelerator.prepare(model)` wraps the model in a run of several processes."""
+    owner = receiver(call) if called(call) == "prepare" else None
+    if owner is None:
+        return False
+    made = list(module.value_of(owner).origins)
+    return any(
+        isinstance(each, ast.Call) and module.qualified(each.func).endswith(".Accelerator")
+        for each in made
+    )
+
+
+def _kept_by_class(module: Module, attribute: ast.Attribute) -> ast.Call | None:
+    """The wrapper that one method of the class stores there, last and under no condition."""
+    cls = module.class_of(attribute)
+    everywhere = module.members(attribute.attr, inside=cls) if cls is not None else ()
+    stores = [each for each in everywhere if isinstance(each.ctx, ast.Store)]
+    if len({module.function_of(each) for each in stores}) != 1 or module.guards_of(stores[-1]):
+        return None
+    statement = module.parent(stores[-1])
+    if isinstance(statement, ast.Tuple):  # `self.model, self.optimizer = accelerator.prepare(...)`
+        statement = module.parent(statement)
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if isinstance(value, ast.Name):
+        return wrapped_by(module, value)
+    return _wrapper(module, value) if value is not None else None
 
 
 def _wrapper(module: Module, node: ast.AST) -> ast.Call | None:
     """`torch.compile(net)` of `torch.compile(net).to("cuda").train()`."""
     while isinstance(node, ast.Call):
-        if module.qualified(node.func) in PREFIXES:
+        if module.qualified(node.func) in PREFIXES or is_prepared(module, node):
             return node
         owner = receiver(node)
         if owner is None or called(node) not in _ITSELF:
@@ -42,20 +78,35 @@ def _wrapper(module: Module, node: ast.AST) -> ast.Call | None:
 def writer_of(module: Module, call: ast.Call) -> ast.Call | None:
     """The call that writes the result into a file, at once or through a variable."""
     for up in module.ancestors(call):
-        if isinstance(up, ast.Call) and called(up) in _WRITERS:
+        if isinstance(up, ast.Call) and called(up) in WRITERS:
             return up
-    assign = module.parent(call)
-    if not isinstance(assign, ast.Assign) or not isinstance(assign.targets[0], ast.Name):
+    assign = module.statement_of(call)
+    if not isinstance(assign, ast.Assign) or not _holds(assign.value, call):
         return None
-    name = assign.targets[0].id
-    writers = (each for each in module.later(assign, ast.Call) if called(each) in _WRITERS)
+    target = root_of(assign.targets[0])
+    if not isinstance(target, ast.Name) or is_self(target):
+        return None
+    name = target.id
+    writers = (each for each in module.later(assign, ast.Call) if called(each) in WRITERS)
     return next((each for each in writers if _is_given(each, name)), None)
+
+
+def _holds(value: ast.expr, call: ast.Call) -> bool:
+    """The call itself, or a mapping that is written out with it: `{"model": m.state_dict()}`."""
+    members = value.values if isinstance(value, ast.Dict) else [value]
+    if isinstance(value, ast.Call) and called(value) in ("dict", "OrderedDict"):
+        members = [each.value for each in value.keywords]
+    return any(each is call or _is_nested(each, call) for each in members)
+
+
+def _is_nested(value: ast.expr, call: ast.Call) -> bool:
+    return isinstance(value, ast.Dict) and _holds(value, call)
 
 
 def _is_given(writer: ast.Call, name: str) -> bool:
     return any(
         isinstance(each, ast.Name) and each.id == name
-        for argument in writer.args
+        for argument in given(writer)
         for each in ast.walk(argument)
     )
 
@@ -63,7 +114,7 @@ def _is_given(writer: ast.Call, name: str) -> bool:
 def renames_keys(module: Module, call: ast.Call) -> bool:
     function = module.function_of(call)
     text = module.text(function) if function is not None else ""
-    return any(word in text for word in _UNWRAPS)
+    return any(word in text for word in UNWRAPS)
 
 
 def cuts_keys(module: Module, call: ast.Call, prefix: str) -> bool:

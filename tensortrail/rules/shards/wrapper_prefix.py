@@ -6,12 +6,25 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.shards._loaded_again import is_read_without_prefix, is_resumed, loads
+from tensortrail.rules.shards._loaded_again import (
+    Load,
+    is_read_without_prefix,
+    is_resumed,
+    loads,
+    loads_by_helper,
+)
 from tensortrail.rules.shards._saved_wrapper import of_the_module
-from tensortrail.rules.shards._wrapped import PREFIXES, renames_keys, wrapped_by, writer_of
+from tensortrail.rules.shards._wrapped import (
+    PREFIXES,
+    is_prepared,
+    prefix_by,
+    renames_keys,
+    wrapped_by,
+    writer_of,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import where
-from tensortrail.rules.shared.objects import receiver
+from tensortrail.rules.shared.objects import called, given, receiver
 
 LOAD = "Module.load_state_dict"
 WRAPPERS = {
@@ -32,10 +45,12 @@ class WrapperPrefix(Rule):
     message names the line that saved the wrapper, if the run saw it. In code it
     reports `torch.save(m.state_dict(), ...)`, `save_file(m.state_dict(), ...)` and the same in a
     dict or variable that is saved, where `m` was
-    made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function and
-    nothing renames the keys: a note if the file is only loaded into such a wrapper there, if who
-    loads it cuts the prefix off, or if the function goes on from another file that fits the
-    wrapper.
+    made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function, or is
+    what accelerate's `prepare` gave, which wraps it in a run of several processes, or is an
+    attribute in which the class keeps such a wrapper, and nothing renames the keys. So is a
+    function of the project, also of another file, that is given the wrapper and writes its state
+    dict. It is a note if the file is only loaded into such a wrapper there, if who loads it cuts
+    the prefix off, or if the function or class goes on from another file that fits the wrapper.
 
     ## Why is this bad?
     The checkpoint can only be loaded into a module that is wrapped in the same way. With
@@ -57,7 +72,7 @@ class WrapperPrefix(Rule):
     name = "wrapper-prefix"
     since = "0.2.0"
     severity = Severity.ERROR
-    triggers = (("state_dict", "compile"), ("state_dict", "DataParallel"))
+    triggers = (("torch", "compile"), ("torch", "DataParallel"), ("Accelerator", "prepare"))
 
     bad = (
         Bad(
@@ -119,6 +134,60 @@ model.fit()
 torch.save({"model": model._orig_mod.state_dict(), "step": 3}, "model.pt")
 """,
         ),
+        Bad(
+            """\
+import torch
+
+class Trainer:
+    def __init__(self, net):
+        self.model = torch.compile(net)
+
+    def save(self, path):
+        state = {"model": self.model.state_dict(), "epoch": 3}
+        torch.save(state, path)
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+
+class Trainer:
+    def __init__(self, net):
+        self.model = torch.compile(net)
+
+    def save(self, path):
+        state = {"model": self.model._orig_mod.state_dict(), "epoch": 3}
+        torch.save(state, path)
+""",
+        ),
+        Bad(
+            """\
+from torch.nn.parallel import DistributedDataParallel
+
+from files import save_checkpoint
+
+def train(net, optimizer, rank):
+    model = DistributedDataParallel(net, device_ids=[rank])
+    save_checkpoint(model, optimizer, "last.pt")
+""",
+            lines=(7,),
+            files={
+                "files.py": """\
+import torch
+
+def save_checkpoint(model, optimizer, path):
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+"""
+            },
+            fixed="""\
+from torch.nn.parallel import DistributedDataParallel
+
+from files import save_checkpoint
+
+def train(net, optimizer, rank):
+    model = DistributedDataParallel(net, device_ids=[rank])
+    save_checkpoint(model.module, optimizer, "last.pt")
+""",
+        ),
     )
     good = (
         Good(
@@ -130,6 +199,26 @@ def train(model, path):
     wrapped = DDP(model)
     torch.save(wrapped.module.state_dict(), path)
 """
+        ),
+        Good(
+            """\
+from torch.nn.parallel import DistributedDataParallel
+
+from files import save_checkpoint
+
+def train(net, optimizer, rank):
+    model = DistributedDataParallel(net, device_ids=[rank])
+    save_checkpoint(model, optimizer, "last.pt")
+""",
+            files={
+                "files.py": """\
+import torch
+
+def save_checkpoint(model, optimizer, path):
+    inner = model.module if hasattr(model, "module") else model
+    torch.save({"model": inner.state_dict(), "optimizer": optimizer.state_dict()}, path)
+"""
+            },
         ),
         Good(
             """\
@@ -148,25 +237,53 @@ def train(model, path):
             return
         for call in module.calls("state_dict"):
             owner = receiver(call)
-            made = wrapped_by(module, owner) if isinstance(owner, ast.Name) else None
+            made = wrapped_by(module, owner) if owner is not None else None
             writer = writer_of(module, call)
             if made is None or owner is None or writer is None or renames_keys(module, call):
                 continue
-            prefix = PREFIXES[module.qualified(made.func)]
+            prefix = prefix_by(module, made)
             again = list(loads(module, writer, call, prefix))
-            odd = next((each.call for each in again if not each.fits), None)
-            fits = is_read_without_prefix(module, writer, prefix) or (
-                odd is None and (bool(again) or is_resumed(module, owner, prefix))
-            )
-            yield self.finding(
-                module,
-                call,
-                f"every key of this state dict begins with `{prefix}`: a model that is not "
-                "wrapped the same way finds none of its weights",
-                severity=Severity.NOTE if fits else Severity.WARNING,
-                trail=[(made, "wrapped here"), (odd, "loaded here into what is not wrapped so")],
-                fixes=[] if fits else [_inner(module, owner, prefix)],
-            )
+            cut = is_read_without_prefix(module, writer, prefix)
+            yield self._written(module, call, owner, made, again, cut)
+        if next(module.calls(*PREFIXES, "prepare"), None) is not None:
+            yield from self._by_helpers(module)
+
+    def _by_helpers(self, module: Module) -> Iterator[Finding]:
+        """`save_checkpoint(model, path)`, a function of the project that writes its state dict."""
+        for call in module.nodes(ast.Call):
+            wrapped = [each for each in given(call) if wrapped_by(module, each) is not None]
+            written = module.states_written(call) if wrapped else ()
+            for owner in wrapped:
+                made = wrapped_by(module, owner)
+                if owner in written and made is not None and not renames_keys(module, call):
+                    prefix = prefix_by(module, made)
+                    again = list(loads_by_helper(module, prefix))
+                    yield self._written(module, call, owner, made, again)
+
+    def _written(
+        self,
+        module: Module,
+        call: ast.Call,
+        owner: ast.expr,
+        made: ast.Call,
+        again: Sequence[Load],
+        is_cut: bool = False,
+    ) -> Finding:
+        prefix = prefix_by(module, made)
+        odd = next((each.call for each in again if not each.fits), None)
+        fits = odd is None and (bool(again) or is_resumed(module, owner, prefix))
+        fits = fits or is_cut or (odd is None and is_prepared(module, made))  # of one process
+        which = "this state dict" if called(call) == "state_dict" else "what is written here"
+        where = "in a run of several processes, " if is_prepared(module, made) else ""
+        return self.finding(
+            module,
+            call,
+            f"{where}every key of {which} begins with `{prefix}`: a model that is not "
+            "wrapped the same way finds none of its weights",
+            severity=Severity.NOTE if fits else Severity.WARNING,
+            trail=[(made, "wrapped here"), (odd, "loaded here into what is not wrapped so")],
+            fixes=[] if fits else [_inner(module, owner, prefix)],
+        )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.ERROR):

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.storage._with_graph import Kept, kept_with_graph
+
+
+class OutputsKeepGraph(Rule):
+    """What a model gives in evaluation is collected together with the graphs that made it.
+
+    ## What it does
+    Looks at functions that call `model.eval()`, never go back through anything, and run outside of
+    `torch.no_grad()`. Reports `outputs.append(model(x))` and `total += loss` in a loop, where what
+    is kept was computed by that model, is neither detached nor a plain number, and outlives the
+    turn.
+
+    Nothing is reported if the file turns gradients off, if a caller in the file does, or in a
+    function that trains as well.
+
+    ## Why is this bad?
+    `eval()` changes what layers such as dropout do. It does not turn gradients off: each output
+    holds the activations of all layers, so that memory grows with every batch until none is left.
+
+    ## Fix safety
+    Unsafe: what is kept no longer requires a gradient. `@torch.no_grad()` above the function saves
+    time as well.
+
+    ## References
+    - pytorch documentation, "Autograd mechanics": evaluation mode is no gradient mode
+    """
+
+    code = "STO214"
+    name = "outputs-keep-graph"
+    severity = Severity.WARNING
+    needs_callers = True
+    triggers = ((".eval", "for ", "torch"),)
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def validate(model, loader, device):
+    model.eval()
+    outputs = []
+    for x, y in loader:
+        out = model(x.to(device))
+        outputs.append(out)
+    return torch.cat(outputs)
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+
+def validate(model, loader, device):
+    model.eval()
+    outputs = []
+    for x, y in loader:
+        out = model(x.to(device))
+        outputs.append(out.detach())
+    return torch.cat(outputs)
+""",
+        ),
+        Bad(
+            """\
+import torch.nn.functional as F
+
+class Trainer:
+    def validate(self, loader):
+        self.model.eval()
+        total = 0
+        for x, y in loader:
+            total += F.cross_entropy(self.model(x), y)
+        self.model.train()
+        return total / len(loader)
+""",
+            lines=(8,),
+            fixed="""\
+import torch.nn.functional as F
+
+class Trainer:
+    def validate(self, loader):
+        self.model.eval()
+        total = 0
+        for x, y in loader:
+            total += F.cross_entropy(self.model(x), y).detach()
+        self.model.train()
+        return total / len(loader)
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+import torch.nn.functional as F
+
+@torch.no_grad()
+def decorated(model, loader):
+    model.eval()
+    return_values = []
+    for x, y in loader:
+        return_values.append(model(x))
+    return return_values
+
+def within(model, loader):
+    model.eval()
+    outputs = []
+    with torch.inference_mode():
+        for x, y in loader:
+            outputs.append(model(x))
+    return outputs
+
+def numbers(model, loader):
+    model.eval()
+    total, outputs, right = 0, [], 0
+    for x, y in loader:
+        out = model(x)
+        total += F.cross_entropy(out, y).item()
+        right += (out.argmax(1) == y).sum()
+        outputs.append(out.detach().cpu())
+        outputs.append(out.argmax(1))
+    return total, outputs, right
+
+def attacked(model, x, steps):
+    model.eval()
+    seen = []
+    for _ in range(steps):
+        seen.append(model(x))
+        seen[-1].sum().backward()
+    return seen
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def collected(model, loader):
+    model.eval()
+    outputs = []
+    for x in loader:
+        outputs.append(model(x))
+    return outputs
+
+def main(model, loader):
+    with torch.no_grad():
+        return collected(model, loader)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for kept in kept_with_graph(module):
+            yield self._reported(module, kept)
+
+    def _reported(self, module: Module, kept: Kept) -> Finding:
+        shown = module.text(kept.value)
+        edit = module.insert_after(kept.value, ".detach()")
+        plain = isinstance(kept.value, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+        return self.finding(
+            module,
+            module.statement_of(kept.value),
+            f"`{kept.keeper}` keeps `{shown}` with the graph that made it at each step: "
+            f"`{module.text(kept.evaluated)}` does not turn gradients off",
+            trail=[(kept.evaluated, "evaluation begins, and gradients are on")],
+            fixes=[
+                module.fix("keep the value only", Safety.UNSAFE, edit) if plain else None,
+            ],
+        )
