@@ -150,7 +150,8 @@ def _together(
     there = of_lengths.only if of_lengths is not None else None
     if of_lengths is None or there is None or there.given:
         return None
-    sure = of_lengths.what is What.TENSOR or _is_asked_as_tensor(module, function, lengths)
+    moved = of_lengths.what is What.TENSOR or of_lengths.moved is not None
+    sure = moved or _is_asked_as_tensor(module, function, lengths)
     if there.where is Where.OF:
         root = _root(there.subject)
         if of_rows is not None and of_rows.places:

@@ -10,7 +10,7 @@ from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import open_project
 from tensortrail.rules import all_rules
 
-CODES = ("DEV521", "DEV524", "DEV542")
+CODES = ("DEV521", "DEV524", "DEV536", "DEV542")
 
 LOSS_MADE_WITH_WEIGHTS = """
     import torch
@@ -179,6 +179,14 @@ CHECKPOINTED = """
         start = torch.zeros(1, 4{device})
         return checkpoint(net, start, use_reentrant=False)
     """
+LENGTHS_MOVED_TOO = """
+    from torch.nn.utils.rnn import pack_padded_sequence
+
+    def run(rnn, batches, device):
+        for x, lengths in batches:
+            x, lengths = x.to(device), lengths{moved}
+            yield rnn(pack_padded_sequence(x, lengths, batch_first=True))
+    """
 
 
 @pytest.mark.parametrize(
@@ -197,6 +205,7 @@ CHECKPOINTED = """
         (LOSS_KEPT_BY_A_TRAINER, {"device": ""}, {"device": ", device=device"}, "DEV521", 9),
         (EXAMPLE_OF_AN_EXPORT, {"device": ""}, {"device": ", device='cuda'"}, "DEV521", 7),
         (CHECKPOINTED, {"device": ""}, {"device": ", device='cuda'"}, "DEV521", 8),
+        (LENGTHS_MOVED_TOO, {"moved": ".to(device)"}, {"moved": ".cpu()"}, "DEV536", 7),
         (TABLE_OF_A_PLAIN_OBJECT, {"moved": ""}, {"moved": ".to(x.device)"}, "DEV521", 7),
     ],
 )
