@@ -13,7 +13,7 @@ _OF_DATA = re.compile(
     r"(Dataset|Collator(With\w+)?|Collate|TaskEncoder|FeatureExtractor|ImageProcessor|VideoProcessor)$"
 )
 """How the names of classes end whose methods prepare what a loop moves later."""
-_OF_FILES = re.compile(r"(^|_)(export|exporter|convert|converter|onnx)(_|$)")
+_OF_FILES = re.compile(r"(^|[_-])(export|exporter|convert|converter|onnx)([_-]|$)")
 _FOLDERS = frozenset({"tools", "converters", "model_converter"})
 _EXAMPLES = frozenset({"example", "examples", "tutorial", "tutorials"})
 _OF_DATA_FOLDERS = frozenset(

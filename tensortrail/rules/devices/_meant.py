@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from tensortrail.rules.devices._beforehand import is_beforehand
@@ -25,6 +26,11 @@ def may_be_meant(module: Module, function: FunctionNode, meeting: Meeting, there
     if there.where is not Where.OF or is_of_module(module, function):
         return False
     return answers_elsewhere(module, function) or is_followed_by(module, meeting.node, _MOVES)
+
+
+def is_traced(module: Module, node: ast.AST) -> bool:
+    """It runs only while a graph is traced, which is done on the CPU as often as not."""
+    return any(each.holds and _TRACED.search(each.text) for each in module.guards_of(node))
 
 
 def is_certain(module: Module, function: FunctionNode, there: Place) -> bool:
