@@ -36,7 +36,7 @@ def is_beforehand(module: Module, node: ast.AST | None) -> bool:
     function = node if isinstance(node, FUNCTIONS) else module.function_of(node)
     return (
         _is_a_tool(module.path)
-        or _prepares_data(module, node)
+        or prepares_data(module, node)
         or (function is not None and works_on_the_cpu(module, function))
     )
 
@@ -89,7 +89,8 @@ def _is_a_tool(path: str) -> bool:
     return bool(_OF_FILES.search(name.removesuffix(".py"))) or not _FOLDERS.isdisjoint(folders)
 
 
-def _prepares_data(module: Module, node: ast.AST) -> bool:
+def prepares_data(module: Module, node: ast.AST) -> bool:
+    """A data set or a collator, or what lies with these and says nothing of devices."""
     cls = module.class_of(node)
     if not isinstance(cls, ast.ClassDef):
         return _lies_with(module, node, _OF_DATA_FOLDERS)

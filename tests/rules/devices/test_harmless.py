@@ -204,6 +204,54 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
         ),
         ("def f(a, b):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.NOTE),
         ("def f(a, b, device):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.WARNING),
+        (
+            "class RowsDataset:\n    def read(self, path):\n"
+            "        self.rows = list(torch.load(path).items())",
+            Severity.NOTE,
+        ),
+        (
+            "class Rows:\n    def read(self, path):\n"
+            "        self.rows = list(torch.load(path).items())",
+            Severity.WARNING,
+        ),
+        (
+            "def f(net, path):\n    new = {}\n    for k, v in torch.load(path).items():\n"
+            "        new[k[7:]] = v\n    net.load_state_dict(new)\n    net.cuda()",
+            Severity.WARNING,
+        ),
+        (
+            "def f(net, path):\n    state, new = torch.load(path)['model'], {}\n"
+            "    for k, v in state.items():\n        new[k[7:]] = v\n"
+            "    net.load_state_dict(new)\n    net.to(torch.cuda.current_device())",
+            Severity.WARNING,
+        ),
+        (
+            "def f(net, path):\n    state = torch.load(path)['model']\n    new = {}\n"
+            "    for k, v in state.items():\n        new[k[7:]] = v\n"
+            "    net.load_state_dict(new)\n    net.to(torch.cuda.current_device())",
+            Severity.NOTE,
+        ),
+        (
+            "def f(net, path, rank):\n    torch.cuda.set_device(rank)\n"
+            "    state = torch.load(path)['model']\n"
+            "    net.load_state_dict(state)\n    net.to(torch.cuda.current_device())",
+            Severity.WARNING,
+        ),
+        (
+            "def f(fsdp, net, path):\n    state = torch.load(path)['optim']\n"
+            "    return fsdp.scatter_full_optim_state_dict(state, net)",
+            Severity.NOTE,
+        ),
+        (
+            "def f(net, data, name):\n    state = torch.load(data + name)\n"
+            "    net.load_state_dict(state)\n\ndef g(net, data):\n    f(net, data, 'dla34')",
+            Severity.NOTE,
+        ),
+        (
+            "def f(net, data, name):\n    state = torch.load(data + name)\n"
+            "    net.load_state_dict(state)\n\ndef g(net, data, x):\n    f(net, data, x)",
+            Severity.WARNING,
+        ),
     ],
 )
 def test_files_that_are_mostly_of_the_cpu(body: str, expected: Severity) -> None:
