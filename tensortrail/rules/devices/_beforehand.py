@@ -49,7 +49,8 @@ def is_example(module: Module) -> bool:
 
 
 def _file_of(module: Module, node: ast.AST) -> ast.AST:
-    *_, file = (node, *module.ancestors(node))
+    within = module.top.body[0] if node is module.top else node
+    *_, file = (within, *module.ancestors(within))
     return file
 
 

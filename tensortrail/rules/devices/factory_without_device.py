@@ -23,7 +23,7 @@ from tensortrail.rules.devices._makers import (
 from tensortrail.rules.devices._meant import is_certain, may_be_meant
 from tensortrail.rules.places import KERNEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.placeholders import is_placeholder
+from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -390,10 +390,4 @@ def _stands_for_nothing(module: Module, made: Place) -> bool:
         return False
     if isinstance(module.parent(made.by), ast.Attribute):
         return False  # `torch.tensor([0.0]).repeat(n)` is a value of its own
-    return is_placeholder(module, made.by) or _holds_one_number(made.by)
-
-
-def _holds_one_number(made: ast.Call) -> bool:
-    data = made.args[0] if len(made.args) == 1 else None
-    values = data.elts if isinstance(data, ast.List) else []
-    return len(values) == 1 and isinstance(values[0], ast.Constant)
+    return stands_for_nothing(module, made.by)

@@ -163,6 +163,58 @@ def test_a_table_that_is_only_counted(use: str, expected: Severity) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "expected"),
+    [("torch.tensor([0])", Severity.NOTE), ("torch.linspace(0, 1, 3)", Severity.WARNING)],
+)
+def test_a_value_that_stands_for_none_until_it_is_made(first: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Mean(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.mix = nn.Linear(n, n)
+        self.table = {first}
+
+    def _make(self, n):
+        self.table = torch.linspace(0, 1, n)
+
+    def forward(self, x: torch.Tensor):
+        return torch.matmul(self.mix(x), self.table)
+"""
+    assert severity("OFF107", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"), [("torch.empty(0)", None), ("torch.ones(3)", Severity.WARNING)]
+)
+def test_a_tensor_without_elements_needs_no_device(made: str, expected: Severity | None) -> None:
+    source = f"""
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        device = x.device
+        return x, {made}
+"""
+    assert severity("DEV527", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"), [("cpu", Severity.NOTE), ("cuda", Severity.WARNING)]
+)
+def test_a_script_that_names_the_cpu_alone(device: str, expected: Severity) -> None:
+    source = f"""
+import torch
+device = "{device}"
+x = torch.ones(3, device=device)
+print(x * torch.arange(3))
+"""
+    assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
     ("keeper", "expected"),
     [("Meter()", None), ("[]", Severity.WARNING), ("list()", Severity.WARNING)],
 )
