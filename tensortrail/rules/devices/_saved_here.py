@@ -5,10 +5,15 @@ from __future__ import annotations
 import ast
 import os
 
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._of_this_run import with_its_key
+from tensortrail.rules.shared.never_given import is_never_given
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Content, SavedFile
 
+_MOST = 20
+"""Expressions that are looked at behind one name."""
 _FULL = frozenset(
     "scatter_full_optim_state_dict shard_full_optim_state_dict optim_state_dict_to_load".split()
 )
@@ -75,3 +80,40 @@ def _writes_out(call: ast.Call, parameters: list[str], name: str) -> bool:
     passed = dict(zip(parameters, call.args, strict=False))
     passed |= {each.arg: each.value for each in call.keywords if each.arg is not None}
     return name not in passed or isinstance(passed[name], ast.Constant)
+
+
+def comes_with_the_project(module: Module, call: ast.Call) -> bool:
+    """The code names the file: a download of a name that is written out, or the default of a
+    parameter that nobody gives. Who wrote the code has seen the file."""
+    behind = _behind(module, source_of(call))
+    function = module.function_of(call)
+    names = {each.id for node in behind for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return any(map(_is_download, behind)) or (
+        function is not None
+        and any(
+            name.arg in names and is_never_given(module, function, name.arg)
+            for name, default in with_defaults(function.args)
+            if isinstance(default, ast.Constant) and isinstance(default.value, str)
+        )
+    )
+
+
+def _behind(module: Module, source: ast.expr) -> list[ast.expr]:
+    """The name of the file, and what the names in it were assigned from."""
+    found, todo = [source], [source]
+    while todo and len(found) < _MOST:
+        for name in ast.walk(todo.pop()):
+            if isinstance(name, ast.Name):
+                new = [each for each in module.value_of(name).origins if each not in found]
+                found += new
+                todo += new
+    return found
+
+
+def _is_download(node: ast.expr) -> bool:
+    """`snapshot_download("owner/name")`"""
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    first = node.args[0]
+    written = isinstance(first, ast.Constant) and isinstance(first.value, str)
+    return written and "download" in called(node).lower().split("_")

@@ -15,6 +15,7 @@ from tensortrail.rules.devices._of_this_run import (
     is_where_a_gpu_is,
 )
 from tensortrail.rules.devices._saved_here import (
+    comes_with_the_project,
     is_named_by_callers,
     is_of_whole_optimizer,
     is_saved_on_the_cpu,
@@ -45,7 +46,8 @@ class LoadWithoutMapLocation(Rule):
     model that the function puts on a GPU which is written out, in the branch for machines with a
     GPU, for the state of schedulers and samplers, for engines of TensorRT, with `mmap=True`, in a
     file that writes files again and asks nobody for a device: converters of checkpoints, in a data
-    set, for the whole state of an optimizer of FSDP, and where all callers write out which file.
+    set, for the whole state of an optimizer of FSDP, and where all callers write out which file, or
+    leave out a parameter that says, or a download is told which.
 
     It is a note too where the project itself writes the file, by how its name ends, and what it
     writes is no tensor or was on the CPU: it follows `.cpu()`, numbers, arrays of NumPy, and
@@ -250,7 +252,8 @@ def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = near or _is_of_this_run(call) or follows_training(module, call)
     near = near or goes_to_a_written_gpu(module, call) or is_where_a_gpu_is(module, call)
     near = near or is_from_the_cpu(module, call) or prepares_data(module, call)
-    near = near or _has_fixed_name(module, call) or _holds_numbers(module, call)
+    near = near or _has_fixed_name(module, call) or comes_with_the_project(module, call)
+    near = near or _holds_numbers(module, call)
     near = near or is_of_whole_optimizer(module, call) or is_named_by_callers(module, call)
     return near or is_saved_on_the_cpu(module, call)
 

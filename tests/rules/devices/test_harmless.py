@@ -163,6 +163,54 @@ def test_a_table_that_is_only_counted(use: str, expected: Severity) -> None:
 
 
 @pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("self._moved(y)", Severity.NOTE),
+        ("self._moved(y, False)", Severity.WARNING),
+        ("self._moved(y, cut=False)", Severity.NOTE),
+        ("self._moved(y, cut=x)", Severity.WARNING),
+        ("self._moved(y, **x)", Severity.WARNING),
+        ("other._moved(y)", Severity.WARNING),
+        ("y", Severity.WARNING),
+    ],
+)
+def test_what_is_done_on_request_and_never_asked_for(call: str, expected: Severity) -> None:
+    source = f"""
+import torch
+
+class Shift(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.mix = torch.nn.Linear(n, n)
+
+    def _moved(self, y, cut=False):
+        z = self.mix(y)
+        if cut:
+            z = z * torch.linspace(0, 1, 3)
+        return z
+
+    def forward(self, x: torch.Tensor, y, other):
+        return {call}
+"""
+    assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(("later", "expected"), [("device", None), ("place", Severity.WARNING)])
+def test_a_choice_that_the_launcher_takes_back(later: str, expected: Severity | None) -> None:
+    source = f"""
+import torch
+from launcher import get_current_device, is_distributed
+
+def main(net):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if is_distributed():
+        {later} = get_current_device()
+    return net.to(device), net.copy().to({later})
+"""
+    assert severity("DEV510", source) is expected
+
+
+@pytest.mark.parametrize(
     ("first", "expected"),
     [("torch.tensor([0])", Severity.NOTE), ("torch.linspace(0, 1, 3)", Severity.WARNING)],
 )
@@ -256,6 +304,30 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
         ),
         ("def f(a, b):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.NOTE),
         ("def f(a, b, device):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.WARNING),
+        (
+            "def f(net):\n    folder = snapshot_download('owner/net')\n"
+            "    net.load_state_dict(torch.load(folder + '/net.pt'))",
+            Severity.NOTE,
+        ),
+        (
+            "def f(net, name):\n    folder = snapshot_download(name)\n"
+            "    net.load_state_dict(torch.load(folder + '/net.pt'))",
+            Severity.WARNING,
+        ),
+        (
+            "class Scores:\n    def __init__(self, net, path='a.pt'):\n"
+            "        with open(path, 'rb') as f:\n"
+            "            net.load_state_dict(torch.load(f))\n\n"
+            "def g(net, path):\n    Scores(net)",
+            Severity.NOTE,
+        ),
+        (
+            "class Scores:\n    def __init__(self, net, path='a.pt'):\n"
+            "        with open(path, 'rb') as f:\n"
+            "            net.load_state_dict(torch.load(f))\n\n"
+            "def g(net, path):\n    Scores(net, path)",
+            Severity.WARNING,
+        ),
         (
             "class RowsDataset:\n    def read(self, path):\n"
             "        self.rows = list(torch.load(path).items())",
