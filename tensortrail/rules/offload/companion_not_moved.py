@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._companions import (
     Companion,
     as_buffer,
+    is_made_later,
     is_put_where_told,
     plain_companions,
 )
@@ -30,7 +31,6 @@ from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import Operand
-from tensortrail.rules.shared.placeholders import stands_for_nothing
 
 
 class CompanionNotMoved(Rule):
@@ -318,9 +318,7 @@ class State:
 
     def _plain(self, module: Module, cls: ast.ClassDef, companion: Companion) -> Finding:
         other = module.text(companion.meets)
-        told = is_put_where_told(module, companion.stored) or (
-            not companion.once and stands_for_nothing(module, companion.stored.value)
-        )
+        told = is_put_where_told(module, companion.stored) or is_made_later(module, companion)
         return self.finding(
             module,
             companion.stored,
