@@ -35,7 +35,7 @@ def is_beforehand(module: Module, node: ast.AST | None) -> bool:
         return True
     function = node if isinstance(node, FUNCTIONS) else module.function_of(node)
     return (
-        _is_a_tool(module.path)
+        _is_a_tool(module)
         or prepares_data(module, node)
         or (function is not None and works_on_the_cpu(module, function))
     )
@@ -85,9 +85,11 @@ def _is_gpu(value: object) -> bool:
     return isinstance(value, str) and value.partition(":")[0] in ("cuda", "mps", "xpu", "npu")
 
 
-def _is_a_tool(path: str) -> bool:
-    *folders, name = path.replace("\\", "/").split("/")
-    return bool(_OF_FILES.search(name.removesuffix(".py"))) or not _FOLDERS.isdisjoint(folders)
+def _is_a_tool(module: Module) -> bool:
+    """By its name, that of its package or of one above, or by its folder."""
+    *folders, name = module.path.replace("\\", "/").split("/")
+    names = (name.removesuffix(".py"), *module.name.split("."))
+    return any(map(_OF_FILES.search, names)) or not _FOLDERS.isdisjoint(folders)
 
 
 def prepares_data(module: Module, node: ast.AST) -> bool:

@@ -35,8 +35,8 @@ def _trains(module: Module, loop: ast.AST) -> bool:
 
 def goes_to_a_written_gpu(module: Module, call: ast.Call) -> bool:
     """`model.load_state_dict(torch.load(path))` of a model that the function puts on a GPU which
-    is written out, whatever the machine has."""
-    function, owner = module.function_of(call), taker(module, call)
+    is written out, whatever the machine has; or the model itself comes from the file."""
+    function, owner = module.function_of(call), taker(module, call) or _bound(module, call)
     if function is None or owner is None:
         return False
     shown = module.text(owner)
@@ -77,6 +77,13 @@ def with_its_key(module: Module, call: ast.Call) -> ast.expr:
     while isinstance(above := module.parent(loaded), ast.Subscript) and above.value is loaded:
         loaded = above
     return loaded
+
+
+def _bound(module: Module, call: ast.Call) -> ast.expr | None:
+    """`model` of `model = torch.load(path)["model"]`"""
+    above = module.parent(with_its_key(module, call))
+    target = above.targets[0] if isinstance(above, ast.Assign) else None
+    return target if isinstance(target, ast.Name) else None
 
 
 def _made_of(module: Module, loaded: ast.stmt, name: str) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
+from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import behind
@@ -29,7 +30,8 @@ class ModulesInPlainContainer(Rule):
     or a dict, and `self.layers.append(nn.Linear(n, n))` where `self.layers` is a list. The modules
     are made there, have parameters or buffers, and another method uses the container. A module
     that was made elsewhere and is put into a list is left alone: that is how one hides it on
-    purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`.
+    purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`, and
+    in code that exports or converts a model.
 
     ## Why is this bad?
     A module looks for others in its attributes only. Those in the list stay on the CPU when the
@@ -157,13 +159,14 @@ class Zoo:
                     yield self._reported(module, name, holder, made)
 
     def _reported(self, module: Module, name: str, holder: ast.expr, made: ast.Call) -> Finding:
+        harmless = _moves_them_itself(module, holder, name) or is_beforehand(module, holder)
         return self.finding(
             module,
             holder,
             f"`self.{name}` is no container of modules: `.to()` leaves `{module.text(made.func)}` "
             "behind, no optimizer gets its parameters, and it is not saved",
             trail=[(made, "the module is made here")],
-            severity=Severity.NOTE if _moves_them_itself(module, holder, name) else None,
+            severity=Severity.NOTE if harmless else None,
             fixes=[_wrapped(module, holder, made)],
         )
 

@@ -362,6 +362,14 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
             Severity.WARNING,
         ),
         (
+            "def f(path):\n    net = torch.load(path)['model']\n    net.cuda().eval()",
+            Severity.NOTE,
+        ),
+        (
+            "def f(path, device):\n    net = torch.load(path)['model']\n    net.to(device).eval()",
+            Severity.WARNING,
+        ),
+        (
             "def f(fsdp, net, path):\n    state = torch.load(path)['optim']\n"
             "    return fsdp.scatter_full_optim_state_dict(state, net)",
             Severity.NOTE,
