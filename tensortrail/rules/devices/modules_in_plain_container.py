@@ -30,8 +30,8 @@ class ModulesInPlainContainer(Rule):
     or a dict, and `self.layers.append(nn.Linear(n, n))` where `self.layers` is a list. The modules
     are made there, have parameters or buffers, and another method uses the container. A module
     that was made elsewhere and is put into a list is left alone: that is how one hides it on
-    purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`, and
-    in code that exports or converts a model.
+    purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`, where
+    the modules move what they hold to their input, and in code that exports or converts a model.
 
     ## Why is this bad?
     A module looks for others in its attributes only. Those in the list stay on the CPU when the
@@ -160,6 +160,7 @@ class Zoo:
 
     def _reported(self, module: Module, name: str, holder: ast.expr, made: ast.Call) -> Finding:
         harmless = _moves_them_itself(module, holder, name) or is_beforehand(module, holder)
+        harmless = harmless or _follows_its_input(module, made)
         return self.finding(
             module,
             holder,
@@ -169,6 +170,29 @@ class Zoo:
             severity=Severity.NOTE if harmless else None,
             fixes=[_wrapped(module, holder, made)],
         )
+
+
+def _follows_its_input(module: Module, made: ast.Call) -> bool:
+    """The class of the modules is of this file, and moves what it holds to where its input is."""
+    name = module.text(made.func).rpartition(".")[2]
+    return any(
+        cls.name == name and module.function_of(call) is not None and _is_own_move(module, call)
+        for cls in module.nodes(ast.ClassDef)
+        for call in module.calls("to", inside=cls)
+    )
+
+
+def _is_own_move(module: Module, call: ast.Call) -> bool:
+    """`self.kernel.to(x.device)`"""
+    owner = receiver(call)
+    said = call.args[0] if call.args else None
+    own = owner is not None and module.text(owner).startswith("self.")
+    return (
+        own
+        and isinstance(said, ast.Attribute)
+        and said.attr == "device"
+        and (module.text(said) != "self.device")
+    )
 
 
 def _moves_them_itself(module: Module, holder: ast.expr, name: str) -> bool:

@@ -412,6 +412,34 @@ class Net(nn.Module):
 
 
 @pytest.mark.parametrize(
+    ("where", "expected"), [("x.device", Severity.NOTE), ("self.device", Severity.ERROR)]
+)
+def test_hidden_modules_may_follow_their_input(where: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Kernel(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.weight = nn.Conv1d(n, n, 3)
+
+    def forward(self, x):
+        self.weight.to({where})
+        return self.weight(x)
+
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.kernels = [Kernel(n)]
+
+    def forward(self, x):
+        return self.kernels[0](x)
+"""
+    assert severity("DEV544", source) is expected
+
+
+@pytest.mark.parametrize(
     ("weight", "expected"),
     [("self.size = n", None), ("self.weight = nn.Parameter(torch.ones(n))", Severity.WARNING)],
 )
