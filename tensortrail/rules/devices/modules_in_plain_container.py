@@ -30,8 +30,9 @@ class ModulesInPlainContainer(Rule):
     or a dict, and `self.layers.append(nn.Linear(n, n))` where `self.layers` is a list. The modules
     are made there, have parameters or buffers, and another method uses the container. A module
     that was made elsewhere and is put into a list is left alone: that is how one hides it on
-    purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`, where
-    the modules move what they hold to their input, and in code that exports or converts a model.
+    purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`,
+    where the modules move what they hold to their input, and in code that exports or converts a
+    model.
 
     ## Why is this bad?
     A module looks for others in its attributes only. Those in the list stay on the CPU when the
