@@ -19,6 +19,7 @@ from tensortrail.rules.words import (
     OffloadSetting,
     Placement,
     ProjectCall,
+    SavedFile,
     Value,
 )
 
@@ -164,11 +165,16 @@ class Module(Protocol):
 
     def is_used(self, node: ast.AST) -> bool:
         """Something of the project names the function or class at the top of the file that the
-        node stands in; True too where that cannot be told, as for a script."""
+        node stands in; True too where that cannot be told, as for a script. Not used is too what
+        a method does under a parameter that is off, and that no `self.method(...)` gives."""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;
         empty if it is not one of the package, or shares its name with another."""
+
+    def saves_in_project(self, path: ast.expr) -> Sequence[SavedFile]:
+        """Files that the project writes with `torch.save` under the name that this expression
+        gives: by how it ends, or as the same class or file puts it together."""
 
     def namesakes_of(self, call: ast.Call) -> Sequence[Namesake]:
         """Functions and methods of the package with the name of what is called, whatever has

@@ -239,6 +239,30 @@ class GuardedStatement:
     """Names about offloading in the conditions around it."""
 
 
+class Content(str, Enum):
+    """What is in a file that was written with `torch.save`."""
+
+    NO_TENSOR = "no tensor"
+    CPU = "tensors of the CPU"
+    COMPUTED = "tensors that lie where the program computes"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """A file that the project writes."""
+
+    path: str
+    line: int
+    end: str
+    """How its name ends, as far as that is written out."""
+    cls: str
+    """The class whose method writes it."""
+    shown: str
+    """Its name as an expression."""
+    content: Content
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionFacts:
     """What a function does to its arguments. Parameters by name."""

@@ -6,7 +6,7 @@ import ast
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
@@ -125,6 +125,10 @@ class Customs:
         if key not in self._passed_in:
             self._passed_in[key] = Counter(passed_in(self._texts_of(folder).get(path, b"")))
         return self._passed_in[key]
+
+    def texts(self, folder: Path) -> Iterable[bytes]:
+        """Of the files below the folder."""
+        return self._texts_of(folder).values()
 
     def _texts_of(self, folder: Path) -> dict[str, bytes]:
         if folder not in self._texts:
@@ -268,7 +272,7 @@ def _called(
                 continue
             if len(found) >= _MOST_CALLS:
                 return ()
-            call = _parsed(text, match.end() - 1)
+            call = parsed_call(text, match.end() - 1)
             if call is not None:
                 line = text.count(b"\n", 0, match.start()) + 1
                 found.append(_as_call(path, line, call))
@@ -293,7 +297,7 @@ def _in_parentheses(text: bytes, start: int) -> Iterator[bytes]:
             yield text[start : start + match.end()]
 
 
-def _parsed(text: bytes, start: int) -> ast.Call | None:
+def parsed_call(text: bytes, start: int) -> ast.Call | None:
     """The call whose parenthesis begins there; None for a definition, or words in a sentence."""
     for inside in _in_parentheses(text, start):
         try:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
 from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
+from tensortrail.analyzer.facts.saves import Saves
 from tensortrail.analyzer.facts.uses import Uses
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
@@ -40,6 +41,7 @@ class Project:
         self.trees = Trees()
         self.customs = Customs()
         self.uses = Uses()
+        self.saves = Saves()
         self._modules: dict[str, ProjectFile | None] = {}
         self._definitions = Definitions(self._file_of, self.module_at)
         self._files: dict[tuple[Path, str], str] = {}
@@ -57,6 +59,7 @@ class Project:
         self._modules.pop(path, None)
         self.customs.forget(path)
         self.uses.forget(path)
+        self.saves.forget(path)
         self._definitions.forget(path)
 
     def trim(self) -> None:

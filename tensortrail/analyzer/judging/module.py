@@ -17,6 +17,7 @@ from tensortrail.analyzer.fixing import edits
 from tensortrail.analyzer.fixing.still_parses import Checker
 from tensortrail.analyzer.judging.callee_signatures import AsksForSignatures
 from tensortrail.analyzer.judging.project_calls import AsksForProjectCalls
+from tensortrail.analyzer.judging.project_saves import AsksForSaves
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.reading.limits import TooMuch
 from tensortrail.analyzer.reading.parsing import kept
@@ -60,7 +61,7 @@ _REFER_BACK = (
 ).split()
 
 
-class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSignatures):
+class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, AsksForSignatures):
     """Implements the `Module` view of the rules, and the `World` of the evaluator."""
 
     def __init__(self, path: str, data: bytes, project: Project) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import cast
 
+from tensortrail.analyzer.facts.asked_for import is_asked_for, is_off
 from tensortrail.analyzer.facts.customs import gives_value, makes_property, namesakes_in, passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.uses import is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
+from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
 _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -71,6 +73,40 @@ class AsksForProjectCalls:
         return signatures.is_defined(file, file.qualified(call.func))
 
     def is_used(self, node: ast.AST) -> bool:
+        return self._is_named(node) and not self._waits_for_nobody(node)
+
+    def _waits_for_nobody(self, node: ast.AST) -> bool:
+        """A method does it only if it is asked to, and its class never asks for it."""
+        file = cast("ProjectFile", self)
+        method = file.tree.function_of(node)
+        if method is None or not isinstance(file.tree.parent(method), ast.ClassDef):
+            return False
+        if method.name == "forward" or method.name.startswith("__"):
+            return False  # called by what calls the object
+        tests = [guard.test for guard in file.guards_of(node) if guard.holds and guard.exact]
+        wanted = {each.id for each in tests if isinstance(each, ast.Name)}
+        names = file.tree.nodes(ast.Name, method) if wanted else ()
+        wanted -= {each.id for each in names if isinstance(each.ctx, ast.Store)}
+        return any(
+            name in wanted and not self._is_asked_for(method.name, place, name)
+            for place, name in _of_choice(method)
+        )
+
+    def _is_asked_for(self, method: str, place: int, name: str) -> bool:
+        key = method, place, name
+        if key not in self._asked_for:
+            file = cast("ProjectFile", self)
+            folder = _package(file)
+            others = file.project.customs.texts(folder) if folder is not None else ()
+            texts = (file.source.data, *others)
+            self._asked_for[key] = is_asked_for(texts, *key)
+        return self._asked_for[key]
+
+    @cached_property
+    def _asked_for(self) -> dict[tuple[str, int, str], bool]:
+        return {}
+
+    def _is_named(self, node: ast.AST) -> bool:
         file = cast("ProjectFile", self)
         above = [node, *file.tree.ancestors(node)]
         around = [each for each in above if isinstance(each, _NAMED)]
@@ -126,6 +162,19 @@ class AsksForProjectCalls:
         others = [each for each in found if each.path != file.path]
         file.needs.update(each.path for each in others)
         return others
+
+
+def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
+    """Parameters that are off unless a call asks for them: the place without `self`, and the
+    name."""
+    given = [each.arg for each in (*method.args.posonlyargs, *method.args.args)]
+    first = len(given) - len(method.args.defaults)
+    for place, default in enumerate(method.args.defaults, first):
+        if is_off(default):
+            yield place - 1, given[place]
+    for each, kept in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True):
+        if is_off(kept):
+            yield len(given), each.arg
 
 
 def _package(file: ProjectFile) -> Path | None:

@@ -13,7 +13,7 @@ _OF_DATA = re.compile(
     r"(Dataset|Collator(With\w+)?|Collate|TaskEncoder|FeatureExtractor|ImageProcessor|VideoProcessor)$"
 )
 """How the names of classes end whose methods prepare what a loop moves later."""
-_OF_FILES = re.compile(r"(^|_)(export|exporter|convert|converter|onnx)(_|$)")
+_OF_FILES = re.compile(r"(^|[_-])(export|exporter|convert|converter|onnx)([_-]|$)")
 _FOLDERS = frozenset({"tools", "converters", "model_converter"})
 _EXAMPLES = frozenset({"example", "examples", "tutorial", "tutorials"})
 _OF_DATA_FOLDERS = frozenset(
@@ -35,8 +35,8 @@ def is_beforehand(module: Module, node: ast.AST | None) -> bool:
         return True
     function = node if isinstance(node, FUNCTIONS) else module.function_of(node)
     return (
-        _is_a_tool(module.path)
-        or _prepares_data(module, node)
+        _is_a_tool(module)
+        or prepares_data(module, node)
         or (function is not None and works_on_the_cpu(module, function))
     )
 
@@ -49,7 +49,8 @@ def is_example(module: Module) -> bool:
 
 
 def _file_of(module: Module, node: ast.AST) -> ast.AST:
-    *_, file = (node, *module.ancestors(node))
+    within = module.top.body[0] if node is module.top else node
+    *_, file = (within, *module.ancestors(within))
     return file
 
 
@@ -84,12 +85,15 @@ def _is_gpu(value: object) -> bool:
     return isinstance(value, str) and value.partition(":")[0] in ("cuda", "mps", "xpu", "npu")
 
 
-def _is_a_tool(path: str) -> bool:
-    *folders, name = path.replace("\\", "/").split("/")
-    return bool(_OF_FILES.search(name.removesuffix(".py"))) or not _FOLDERS.isdisjoint(folders)
+def _is_a_tool(module: Module) -> bool:
+    """By its name, that of its package or of one above, or by its folder."""
+    *folders, name = module.path.replace("\\", "/").split("/")
+    names = (name.removesuffix(".py"), *module.name.split("."))
+    return any(map(_OF_FILES.search, names)) or not _FOLDERS.isdisjoint(folders)
 
 
-def _prepares_data(module: Module, node: ast.AST) -> bool:
+def prepares_data(module: Module, node: ast.AST) -> bool:
+    """A data set or a collator, or what lies with these and says nothing of devices."""
     cls = module.class_of(node)
     if not isinstance(cls, ast.ClassDef):
         return _lies_with(module, node, _OF_DATA_FOLDERS)

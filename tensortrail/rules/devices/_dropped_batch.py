@@ -25,7 +25,7 @@ def taken_as_tensor(module: Module, statement: ast.stmt, subject: ast.expr) -> a
         for batch in names:
             taker = None
             if isinstance(subject, ast.Name) and subject.id == batch:
-                taker = _takes_whole(module, scope, batch)
+                taker = _takes_whole(module, scope, batch, alone=_is_all_of_it(scope, batch))
             elif _is_member(module, statement, subject, batch):
                 taker = _takes_members(module, scope, batch)
             if taker is not None:
@@ -93,15 +93,38 @@ def _as_target(subject: ast.expr) -> str:
     return ast.dump(ast.Name(subject.id, ast.Store())) if isinstance(subject, ast.Name) else ""
 
 
-def _takes_whole(module: Module, scope: ast.AST, name: str) -> ast.Call | None:
-    """It is passed as it is, and nothing is asked of it that a tensor does not have."""
+def _is_all_of_it(scope: ast.AST, batch: str) -> bool:
+    """The loop gives nothing else: `for batch in loader`."""
+    return isinstance(scope, ast.For) and list(names_bound(without_counter(scope))) == [batch]
+
+
+def _takes_whole(module: Module, scope: ast.AST, name: str, *, alone: bool) -> ast.Call | None:
+    """It is passed as it is, and nothing is asked of it that a tensor does not have. What a loop
+    gives alone may be an object that moves in place, of which a model knows the parts: that it is
+    a tensor is said by what takes it besides, a loss or an operation."""
     if _is_an_object(module, scope, name):
         return None
-    for call in module.nodes(ast.Call, scope):
-        taken = any(isinstance(each, ast.Name) and each.id == name for each in given(call))
-        if taken and _takes_tensors(module, call):
-            return call
-    return None
+    takers = [
+        call
+        for call in module.nodes(ast.Call, scope)
+        if any(isinstance(each, ast.Name) and each.id == name for each in given(call))
+        and _takes_tensors(module, call)
+    ]
+    if alone and len(takers) < 2 and not _is_computed_with(module, scope, name):
+        takers = [each for each in takers if _is_functional(module, each)]
+    return next(iter(takers), None)
+
+
+def _is_computed_with(module: Module, scope: ast.AST, name: str) -> bool:
+    return any(
+        isinstance(module.parent(each), (ast.BinOp, ast.UnaryOp)) or _is_of_tensors(module, each)
+        for each in module.uses(name, scope)
+    )
+
+
+def _is_of_tensors(module: Module, node: ast.Name) -> bool:
+    above = module.parent(node)
+    return isinstance(above, ast.Attribute) and above.attr in _OF_TENSORS
 
 
 def _takes_members(module: Module, scope: ast.AST, batch: str) -> ast.Call | None:
@@ -130,15 +153,19 @@ def _is_an_object(module: Module, scope: ast.AST, name: str) -> bool:
 
 def _takes_tensors(module: Module, call: ast.Call) -> bool:
     """A model or loss is called, or a function of torch.nn.functional."""
-    name = module.qualified(call.func)
-    if name.startswith("torch.nn.functional."):
+    if _is_functional(module, call):
         return True
+    name = module.qualified(call.func)
     if name.startswith("torch.") or name.rpartition(".")[2][:1].isupper():
         return False  # `nn.Sequential(block)` takes modules
     owner = receiver(call)
     if owner is not None and called(call) == "forward":
         return is_a_module(module, owner)
     return not _is_method(module, call) and is_a_module(module, call.func)
+
+
+def _is_functional(module: Module, call: ast.Call) -> bool:
+    return module.qualified(call.func).startswith("torch.nn.functional.")
 
 
 def _is_method(module: Module, call: ast.Call) -> bool:

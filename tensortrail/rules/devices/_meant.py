@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from tensortrail.rules.devices._beforehand import is_beforehand
@@ -9,6 +10,7 @@ from tensortrail.rules.devices._customs import is_followed_by
 from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module, is_of_module
 from tensortrail.rules.devices._lying import is_only_believed
 from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.view import FunctionNode, Module
 
 _MOVES = frozenset({"to", "cuda"})
@@ -27,6 +29,11 @@ def may_be_meant(module: Module, function: FunctionNode, meeting: Meeting, there
     return answers_elsewhere(module, function) or is_followed_by(module, meeting.node, _MOVES)
 
 
+def is_traced(module: Module, node: ast.AST) -> bool:
+    """It runs only while a graph is traced, which is done on the CPU as often as not."""
+    return any(each.holds and _TRACED.search(each.text) for each in module.guards_of(node))
+
+
 def is_certain(module: Module, function: FunctionNode, there: Place) -> bool:
     """What it meets follows the weights of a module, or a device that is named or written out:
     where only the caller of a plain function says where things are, all may be on the CPU."""
@@ -37,3 +44,12 @@ def names_a_device(there: Place) -> bool:
     """The code says which device it is, and not only that it is the one of an argument."""
     own = there.subject.startswith("self.") or not there.subject.endswith(".device")
     return there.where is Where.LITERAL or (there.where is Where.DEVICE and own)
+
+
+def only_binds_a_name(module: Module, made: Place) -> bool:
+    """`torch.empty(0)` or `torch.tensor([0])` of one branch is there so that a name is bound."""
+    if not made.given or not isinstance(made.by, ast.Call):
+        return False
+    if isinstance(module.parent(made.by), ast.Attribute):
+        return False  # `torch.tensor([0.0]).repeat(n)` is a value of its own
+    return stands_for_nothing(module, made.by)

@@ -9,6 +9,7 @@ from tensortrail.rules.devices._at_hand import is_cuda_literal, named_device
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
+_CURRENT = "torch.cuda.current_device"
 _TRAINS = frozenset({"backward", "step"})
 
 
@@ -34,8 +35,8 @@ def _trains(module: Module, loop: ast.AST) -> bool:
 
 def goes_to_a_written_gpu(module: Module, call: ast.Call) -> bool:
     """`model.load_state_dict(torch.load(path))` of a model that the function puts on a GPU which
-    is written out, whatever the machine has."""
-    function, owner = module.function_of(call), taker(module, call)
+    is written out, whatever the machine has; or the model itself comes from the file."""
+    function, owner = module.function_of(call), taker(module, call) or _bound(module, call)
     if function is None or owner is None:
         return False
     shown = module.text(owner)
@@ -57,17 +58,50 @@ def is_where_a_gpu_is(module: Module, call: ast.Call) -> bool:
 
 
 def taker(module: Module, call: ast.Call) -> ast.expr | None:
-    """`model` of `model.load_state_dict(state)`, with `state` loaded by the call."""
-    above = module.parent(call)
+    """`model` of `model.load_state_dict(state)`, with `state` loaded by the call, or a part of it,
+    or what is made of it entry by entry."""
+    above = module.parent(with_its_key(module, call))
     if isinstance(above, ast.Call) and called(above) == "load_state_dict":
         return receiver(above)
     if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
-        name = above.targets[0].id
+        names = _made_of(module, above, above.targets[0].id)
         for taker in module.calls("load_state_dict", inside=module.function_of(call)):
-            names = {each.id for each in ast.walk(taker) if isinstance(each, ast.Name)}
-            if name in names and taker.lineno >= call.lineno:
+            if not names.isdisjoint(_named(taker)) and taker.lineno >= call.lineno:
                 return receiver(taker)
     return None
+
+
+def with_its_key(module: Module, call: ast.Call) -> ast.expr:
+    """`torch.load(path)["model"]`"""
+    loaded: ast.expr = call
+    while isinstance(above := module.parent(loaded), ast.Subscript) and above.value is loaded:
+        loaded = above
+    return loaded
+
+
+def _bound(module: Module, call: ast.Call) -> ast.expr | None:
+    """`model` of `model = torch.load(path)["model"]`"""
+    above = module.parent(with_its_key(module, call))
+    target = above.targets[0] if isinstance(above, ast.Assign) else None
+    return target if isinstance(target, ast.Name) else None
+
+
+def _made_of(module: Module, loaded: ast.stmt, name: str) -> set[str]:
+    """The name, those of loops over it, and those of dicts that are filled in these."""
+    found = {name}
+    for loop in module.later(loaded, ast.For):
+        if not found.isdisjoint(_named(loop.iter)):
+            found |= _named(loop.target)
+    for assign in module.later(loaded, ast.Assign):
+        if not found.isdisjoint(_named(assign.value)):
+            for target in assign.targets:
+                root = target.value if isinstance(target, ast.Subscript) else target
+                found |= {root.id} if isinstance(root, ast.Name) else set()
+    return found
+
+
+def _named(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _is_of(module: Module, move: ast.Call, shown: str) -> bool:
@@ -90,6 +124,8 @@ def _is_to_a_gpu(module: Module, function: FunctionNode, move: ast.Call) -> bool
 
 
 def _names_a_gpu(module: Module, said: ast.expr) -> bool:
+    if isinstance(said, ast.Call) and module.qualified(said.func) == _CURRENT:
+        return next(module.calls("torch.cuda.set_device"), None) is None  # of one process alone
     value = module.value_of(named_device(module, said))
     if isinstance(value.constant, str):
         return value.constant.startswith("cuda")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal, said_device
@@ -119,9 +119,10 @@ def is_default_of(module: Module, choice: ast.IfExp, shown: str) -> bool:
     if function is not None and choice in ast.walk(function.args):
         return True
     statement = module.statement_of(choice)
-    if isinstance(statement, ast.Assign) and any(
-        module.text(each).rpartition(".")[2] == name for each in statement.targets
-    ):
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if any(module.text(each).rpartition(".")[2] == name for each in targets):
+        return True
+    if _is_bound_to_it_too(module, function, statement, targets, shown):
         return True
     around = any(
         isinstance(each, (ast.BoolOp, ast.IfExp))
@@ -129,6 +130,23 @@ def is_default_of(module: Module, choice: ast.IfExp, shown: str) -> bool:
         for each in _above(module, choice)
     )
     return around or any(guard.mentions(name) for guard in module.guards_of(choice))
+
+
+def _is_bound_to_it_too(
+    module: Module,
+    function: FunctionNode | None,
+    statement: ast.stmt,
+    targets: Sequence[ast.expr],
+    shown: str,
+) -> bool:
+    """`device = get_current_device()` below it, where several processes run."""
+    names = {module.text(each) for each in targets}
+    return any(
+        other is not statement
+        and not names.isdisjoint(map(module.text, other.targets))
+        and shown in module.text(other.value)
+        for other in (module.nodes(ast.Assign, function) if names else ())
+    )
 
 
 def _above(module: Module, node: ast.AST) -> Iterator[ast.AST]:

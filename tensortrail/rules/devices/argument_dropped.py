@@ -19,6 +19,7 @@ from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.never_given import is_never_given
+from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
 _PASSED_ON = re.compile("device|dtype|map_location|offload")
@@ -180,6 +181,7 @@ class ArgumentDropped(Rule):
                     calls = [each for each in calls if not is_explained(module, each)]
                 if name == "device":
                     calls = [each for each in calls if not _is_an_index(module, each)]
+                    calls = [each for each in calls if not is_placeholder(module, each)]
                 if "dtype" in name:
                     calls = [each for each in calls if not _is_typed(module, each)]
                 if calls and calls[0] in reported:

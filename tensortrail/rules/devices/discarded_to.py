@@ -49,7 +49,9 @@ class DiscardedTo(Rule):
     ## What it does
     Flags a statement that is nothing but `t.to(...)`, `t.cpu()`, `t.cuda()`, `t.detach()` and
     the like, where `t` is a tensor. Modules move in place and are not flagged. A part of a batch
-    is taken for a tensor if a model or a loss is given it, as in a training loop. Also flags
+    is taken for a tensor if a model or a loss is given it, as in a training loop; all that the
+    loop gives, if both are, or it is computed with: a model alone may be given an object that moves
+    in place. Also flags
     `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it, `obj.to(...)` of
     what may be a tensor or a module and is then returned, and `t.data.copy(other)`, which is no
     method of tensors.
@@ -215,6 +217,16 @@ def train(model, loader, nets, device):
     for name, net in nets:
         net.to(device)
         both = torch.nn.Sequential(net, model)
+"""
+        ),
+        Good(
+            """\
+def train(model, loss_of, loader, device):
+    model.train()
+    for batch in loader:
+        batch.to(device)
+        said, true = model(batch)
+        loss_of(said, true).backward()
 """
         ),
         Good("def f(model):\n    model.to('cuda')\n"),

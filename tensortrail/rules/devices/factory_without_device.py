@@ -20,10 +20,9 @@ from tensortrail.rules.devices._makers import (
     made_without_device,
     makers_and_callers,
 )
-from tensortrail.rules.devices._meant import is_certain, may_be_meant
+from tensortrail.rules.devices._meant import is_certain, may_be_meant, only_binds_a_name
 from tensortrail.rules.places import KERNEL, MODEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -343,7 +342,7 @@ if __name__ == "__main__":
                 inner = module.function_of(meeting.node) or function
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
                 if found is not None and (
-                    is_module(module, function, found[0]) or stands_for_nothing(module, found[0])
+                    is_module(module, function, found[0]) or only_binds_a_name(module, found[0])
                 ):
                     continue
                 if found is not None and found[0].by not in reported and found[0].by is not None:

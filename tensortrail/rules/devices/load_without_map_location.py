@@ -6,12 +6,20 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._beforehand import prepares_data
 from tensortrail.rules.devices._from_the_cpu import is_from_the_cpu
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._of_this_run import (
     follows_training,
     goes_to_a_written_gpu,
     is_where_a_gpu_is,
+)
+from tensortrail.rules.devices._saved_here import (
+    comes_with_the_project,
+    is_named_by_callers,
+    is_of_whole_optimizer,
+    is_saved_on_the_cpu,
+    where_it_is_saved,
 )
 from tensortrail.rules.shared.in_tests import in_tests
 
@@ -36,8 +44,15 @@ class LoadWithoutMapLocation(Rule):
     key named for weights), and a note elsewhere, for files of a fixed name or address, in scripts,
     for the `best_model_path` that Lightning saved in the same run, after a loop that trains, for a
     model that the function puts on a GPU which is written out, in the branch for machines with a
-    GPU, for the state of schedulers and samplers, for engines of TensorRT, with `mmap=True`, and in
-    a file that writes files again and asks nobody for a device: converters of checkpoints.
+    GPU, for the state of schedulers and samplers, for engines of TensorRT, with `mmap=True`, in a
+    file that writes files again and asks nobody for a device: converters of checkpoints, in a data
+    set, for the whole state of an optimizer of FSDP, and where all callers write out which file, or
+    leave out a parameter that says, or a download is told which.
+
+    It is a note too where the project itself writes the file, by how its name ends, and what it
+    writes is no tensor or was on the CPU: it follows `.cpu()`, numbers, arrays of NumPy, and
+    programs that know no other device. Where it writes the state of a model, the message says so.
+
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged; but
     `safetensors.torch.load(data)`, which always gives tensors on the CPU, and `load_file(path)`
     without `device` are noted, where another path of the function loads the same onto a device.
@@ -199,11 +214,12 @@ def cached(path, names):
         for call in module.calls("torch.load", *_OF_AN_ADDRESS):
             if not _says_where(module, call) and not _was_just_saved(module, call):
                 used = _used_as_state(module, call) and not _is_harmless(module, call)
+                saved = where_it_is_saved(module, call) if used else ""
                 yield self.finding(
                     module,
                     call,
-                    "the tensors of this file come to the devices they were saved from, on every "
-                    "process and whether or not there is such a device",
+                    f"the tensors of this file come to the devices they were saved from{saved}, on "
+                    "every process and whether or not there is such a device",
                     severity=Severity.WARNING if used else Severity.NOTE,
                     confidence=Confidence.HIGH if used else Confidence.MEDIUM,
                     fixes=[_mapped(module, call)],
@@ -235,8 +251,11 @@ def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
     near = near or _is_of_this_run(call) or follows_training(module, call)
     near = near or goes_to_a_written_gpu(module, call) or is_where_a_gpu_is(module, call)
-    near = near or is_from_the_cpu(module, call)
-    return near or _has_fixed_name(module, call) or _holds_numbers(module, call)
+    near = near or is_from_the_cpu(module, call) or prepares_data(module, call)
+    near = near or _has_fixed_name(module, call) or comes_with_the_project(module, call)
+    near = near or _holds_numbers(module, call)
+    near = near or is_of_whole_optimizer(module, call) or is_named_by_callers(module, call)
+    return near or is_saved_on_the_cpu(module, call)
 
 
 def _is_of_this_run(call: ast.Call) -> bool:

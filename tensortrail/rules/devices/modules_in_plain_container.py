@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
+from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import behind
@@ -30,7 +31,8 @@ class ModulesInPlainContainer(Rule):
     are made there, have parameters or buffers, and another method uses the container. A module
     that was made elsewhere and is put into a list is left alone: that is how one hides it on
     purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`,
-    or moves what it gives to one.
+    where the class moves what it gives to one or the modules move what they hold to their input,
+    and in code that exports or converts a model.
 
     ## Why is this bad?
     A module looks for others in its attributes only. Those in the list stay on the CPU when the
@@ -158,13 +160,15 @@ class Zoo:
                     yield self._reported(module, name, holder, made)
 
     def _reported(self, module: Module, name: str, holder: ast.expr, made: ast.Call) -> Finding:
+        harmless = _knows_where_they_lie(module, holder, name) or is_beforehand(module, holder)
+        harmless = harmless or _follows_its_input(module, made)
         return self.finding(
             module,
             holder,
             f"`self.{name}` is no container of modules: `.to()` leaves `{module.text(made.func)}` "
             "behind, no optimizer gets its parameters, and it is not saved",
             trail=[(made, "the module is made here")],
-            severity=Severity.NOTE if _knows_where_they_lie(module, holder, name) else None,
+            severity=Severity.NOTE if harmless else None,
             fixes=[_wrapped(module, holder, made)],
         )
 
@@ -183,6 +187,29 @@ def _knows_where_they_lie(module: Module, holder: ast.expr, name: str) -> bool:
 
 def _is_member(module: Module, node: ast.expr | None, container: str) -> bool:
     return isinstance(node, ast.Subscript) and module.text(node.value) == container
+
+
+def _follows_its_input(module: Module, made: ast.Call) -> bool:
+    """The class of the modules is of this file, and moves what it holds to where its input is."""
+    name = module.text(made.func).rpartition(".")[2]
+    return any(
+        cls.name == name and module.function_of(call) is not None and _is_own_move(module, call)
+        for cls in module.nodes(ast.ClassDef)
+        for call in module.calls("to", inside=cls)
+    )
+
+
+def _is_own_move(module: Module, call: ast.Call) -> bool:
+    """`self.kernel.to(x.device)`"""
+    owner = receiver(call)
+    said = call.args[0] if call.args else None
+    own = owner is not None and module.text(owner).startswith("self.")
+    return (
+        own
+        and isinstance(said, ast.Attribute)
+        and said.attr == "device"
+        and (module.text(said) != "self.device")
+    )
 
 
 def _kept(module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr, ast.Call]]:

@@ -16,8 +16,9 @@ from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import TENSORS
 
 _CHOSEN = re.compile(
     r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit|captur"
@@ -282,10 +283,19 @@ def _says_something(
     module: Module, function: FunctionNode, call: ast.Call, other: ast.Call, way: Way
 ) -> bool:
     """What is moved is passed on beside anything; and a number may be on any device."""
-    if not is_factory_of_torch(module, other) and way.kind not in _OF_MOVES:
-        return False
+    if not is_factory_of_torch(module, other):
+        known = way.kind is Kind.SAME_CALLEE or _moves_a_tensor(module, other)
+        if way.kind not in _OF_MOVES or not known:
+            return False
     held = module.places(function).seen.get(call)
     return held is None or not held.may_be_scalar or way.kind in _OF_NUMBERS
+
+
+def _moves_a_tensor(module: Module, move: ast.Call) -> bool:
+    """What is moved may be anything that has a `to`, and a call that takes one such and a tensor
+    may want the tensor on the CPU."""
+    owner = receiver(move)
+    return owner is not None and module.kind_of(owner) in TENSORS
 
 
 def _are_enough(found: Sequence[Sibling], kind: Kind) -> bool:

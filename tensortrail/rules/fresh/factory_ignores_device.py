@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._device_aware import is_in_module
+from tensortrail.rules.devices._meant import is_traced
 from tensortrail.rules.fresh._factories import (
     dropped_devices,
     legacy_parameters,
@@ -43,9 +44,9 @@ class FactoryIgnoresDevice(Rule):
     to a module, and where a function with a `device` parameter returns it without having moved it.
     Flags functions that take the keyword arguments of an operation and overwrite or drop `device`.
     Notes factories that take the whole shape of a tensor and not its device, and
-    `nn.Parameter(torch.Tensor(n))`. In a plain function it is a
-    note: it may be called on the CPU alone. Tensors without dimensions go with every device and are
-    not flagged.
+    `nn.Parameter(torch.Tensor(n))`. In a plain function, and while a graph is traced, it is a note:
+    that may be on the CPU alone. Tensors without dimensions go with every device and are not
+    flagged.
 
     ## Why is this bad?
     It works on the CPU. With the model on a GPU the operation finds its operands on two devices
@@ -367,12 +368,14 @@ def total(mask):
         severity = Severity.ERROR if in_forward else Severity.WARNING
         if not in_forward and not is_in_module(module, made):
             severity = Severity.NOTE  # whoever calls it may have everything on the CPU
+        if is_beforehand(module, made) or is_traced(module, made):
+            severity = Severity.NOTE
         return self.finding(
             module,
             made,
             f"`{one_line(module, made)}` is made on the default device and meets `{shown}`, "
             f"which is {where_from}",
-            severity=Severity.NOTE if is_beforehand(module, made) else severity,
+            severity=severity,
             trail=[(where, f"it meets `{shown}` here")],
             fixes=[with_device(module, made, f"{shown}.device")] if named else [],
         )

@@ -11,6 +11,7 @@ from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.operations import Operation, operations
+from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,
     Decides,
@@ -67,6 +68,11 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
                 stores = kept.pop(met[0])
                 first = next(each for each in stores if not _is_none(each.value))
                 yield Companion(first, met[0], met[1], operation.node, len(stores) == 1)
+
+
+def is_made_later(module: Module, companion: Companion) -> bool:
+    """`self.table = torch.tensor([0])`, where another method stores the real one."""
+    return not companion.once and stands_for_nothing(module, companion.stored.value)
 
 
 def is_put_where_told(module: Module, stored: ast.Assign) -> bool:

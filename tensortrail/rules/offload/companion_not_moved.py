@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._companions import (
     Companion,
     as_buffer,
+    is_made_later,
     is_put_where_told,
     plain_companions,
 )
@@ -41,7 +42,8 @@ class CompanionNotMoved(Rule):
     `cuda` or `cpu` that takes some tensors of its object along and leaves another. Also flags a
     tensor that a function moves before an operation with an argument it does not move, a tensor
     that is moved on one branch only, and a loop over `**kwargs` that moves tensors and no lists of
-    tensors.
+    tensors. What stands for no tensor until another method stores one, `torch.tensor([0])`, is a
+    note.
 
     In a run, reports operations that met a tensor which is a plain attribute of a module, after
     the module had been moved away from it; and wrapper tensors some of whose inner tensors a move
@@ -316,7 +318,7 @@ class State:
 
     def _plain(self, module: Module, cls: ast.ClassDef, companion: Companion) -> Finding:
         other = module.text(companion.meets)
-        told = is_put_where_told(module, companion.stored)
+        told = is_put_where_told(module, companion.stored) or is_made_later(module, companion)
         return self.finding(
             module,
             companion.stored,

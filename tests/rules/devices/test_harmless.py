@@ -163,6 +163,106 @@ def test_a_table_that_is_only_counted(use: str, expected: Severity) -> None:
 
 
 @pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("self._moved(y)", Severity.NOTE),
+        ("self._moved(y, False)", Severity.WARNING),
+        ("self._moved(y, cut=False)", Severity.NOTE),
+        ("self._moved(y, cut=x)", Severity.WARNING),
+        ("self._moved(y, **x)", Severity.WARNING),
+        ("other._moved(y)", Severity.WARNING),
+        ("y", Severity.WARNING),
+    ],
+)
+def test_what_is_done_on_request_and_never_asked_for(call: str, expected: Severity) -> None:
+    source = f"""
+import torch
+
+class Shift(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.mix = torch.nn.Linear(n, n)
+
+    def _moved(self, y, cut=False):
+        z = self.mix(y)
+        if cut:
+            z = z * torch.linspace(0, 1, 3)
+        return z
+
+    def forward(self, x: torch.Tensor, y, other):
+        return {call}
+"""
+    assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(("later", "expected"), [("device", None), ("place", Severity.WARNING)])
+def test_a_choice_that_the_launcher_takes_back(later: str, expected: Severity | None) -> None:
+    source = f"""
+import torch
+from launcher import get_current_device, is_distributed
+
+def main(net):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if is_distributed():
+        {later} = get_current_device()
+    return net.to(device), net.copy().to({later})
+"""
+    assert severity("DEV510", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [("torch.tensor([0])", Severity.NOTE), ("torch.linspace(0, 1, 3)", Severity.WARNING)],
+)
+def test_a_value_that_stands_for_none_until_it_is_made(first: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Mean(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.mix = nn.Linear(n, n)
+        self.table = {first}
+
+    def _make(self, n):
+        self.table = torch.linspace(0, 1, n)
+
+    def forward(self, x: torch.Tensor):
+        return torch.matmul(self.mix(x), self.table)
+"""
+    assert severity("OFF107", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"), [("torch.empty(0)", None), ("torch.ones(3)", Severity.WARNING)]
+)
+def test_a_tensor_without_elements_needs_no_device(made: str, expected: Severity | None) -> None:
+    source = f"""
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        device = x.device
+        return x, {made}
+"""
+    assert severity("DEV527", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"), [("cpu", Severity.NOTE), ("cuda", Severity.WARNING)]
+)
+def test_a_script_that_names_the_cpu_alone(device: str, expected: Severity) -> None:
+    source = f"""
+import torch
+device = "{device}"
+x = torch.ones(3, device=device)
+print(x * torch.arange(3))
+"""
+    assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
     ("keeper", "expected"),
     [("Meter()", None), ("[]", Severity.WARNING), ("list()", Severity.WARNING)],
 )
@@ -204,6 +304,86 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
         ),
         ("def f(a, b):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.NOTE),
         ("def f(a, b, device):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.WARNING),
+        (
+            "def f(net):\n    folder = snapshot_download('owner/net')\n"
+            "    net.load_state_dict(torch.load(folder + '/net.pt'))",
+            Severity.NOTE,
+        ),
+        (
+            "def f(net, name):\n    folder = snapshot_download(name)\n"
+            "    net.load_state_dict(torch.load(folder + '/net.pt'))",
+            Severity.WARNING,
+        ),
+        (
+            "class Scores:\n    def __init__(self, net, path='a.pt'):\n"
+            "        with open(path, 'rb') as f:\n"
+            "            net.load_state_dict(torch.load(f))\n\n"
+            "def g(net, path):\n    Scores(net)",
+            Severity.NOTE,
+        ),
+        (
+            "class Scores:\n    def __init__(self, net, path='a.pt'):\n"
+            "        with open(path, 'rb') as f:\n"
+            "            net.load_state_dict(torch.load(f))\n\n"
+            "def g(net, path):\n    Scores(net, path)",
+            Severity.WARNING,
+        ),
+        (
+            "class RowsDataset:\n    def read(self, path):\n"
+            "        self.rows = list(torch.load(path).items())",
+            Severity.NOTE,
+        ),
+        (
+            "class Rows:\n    def read(self, path):\n"
+            "        self.rows = list(torch.load(path).items())",
+            Severity.WARNING,
+        ),
+        (
+            "def f(net, path):\n    new = {}\n    for k, v in torch.load(path).items():\n"
+            "        new[k[7:]] = v\n    net.load_state_dict(new)\n    net.cuda()",
+            Severity.WARNING,
+        ),
+        (
+            "def f(net, path):\n    state, new = torch.load(path)['model'], {}\n"
+            "    for k, v in state.items():\n        new[k[7:]] = v\n"
+            "    net.load_state_dict(new)\n    net.to(torch.cuda.current_device())",
+            Severity.WARNING,
+        ),
+        (
+            "def f(net, path):\n    state = torch.load(path)['model']\n    new = {}\n"
+            "    for k, v in state.items():\n        new[k[7:]] = v\n"
+            "    net.load_state_dict(new)\n    net.to(torch.cuda.current_device())",
+            Severity.NOTE,
+        ),
+        (
+            "def f(net, path, rank):\n    torch.cuda.set_device(rank)\n"
+            "    state = torch.load(path)['model']\n"
+            "    net.load_state_dict(state)\n    net.to(torch.cuda.current_device())",
+            Severity.WARNING,
+        ),
+        (
+            "def f(path):\n    net = torch.load(path)['model']\n    net.cuda().eval()",
+            Severity.NOTE,
+        ),
+        (
+            "def f(path, device):\n    net = torch.load(path)['model']\n    net.to(device).eval()",
+            Severity.WARNING,
+        ),
+        (
+            "def f(fsdp, net, path):\n    state = torch.load(path)['optim']\n"
+            "    return fsdp.scatter_full_optim_state_dict(state, net)",
+            Severity.NOTE,
+        ),
+        (
+            "def f(net, data, name):\n    state = torch.load(data + name)\n"
+            "    net.load_state_dict(state)\n\ndef g(net, data):\n    f(net, data, 'dla34')",
+            Severity.NOTE,
+        ),
+        (
+            "def f(net, data, name):\n    state = torch.load(data + name)\n"
+            "    net.load_state_dict(state)\n\ndef g(net, data, x):\n    f(net, data, x)",
+            Severity.WARNING,
+        ),
     ],
 )
 def test_files_that_are_mostly_of_the_cpu(body: str, expected: Severity) -> None:
@@ -232,6 +412,34 @@ class Net(nn.Module):
     def forward(self, x):
         {body}
         return self.pools[0](x)
+"""
+    assert severity("DEV544", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"), [("x.device", Severity.NOTE), ("self.device", Severity.ERROR)]
+)
+def test_hidden_modules_may_follow_their_input(where: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Kernel(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.weight = nn.Conv1d(n, n, 3)
+
+    def forward(self, x):
+        self.weight.to({where})
+        return self.weight(x)
+
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.kernels = [Kernel(n)]
+
+    def forward(self, x):
+        return self.kernels[0](x)
 """
     assert severity("DEV544", source) is expected
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -309,4 +310,14 @@ def test_a_file_whose_device_is_the_cpu(said: str, expected: Severity) -> None:
 def test_a_folder_for_data(path: str, more: str, expected: bool) -> None:
     source = PLAIN_PADDED.replace("    return", f"{more}    return")
     module = PythonModule(path, source.encode(), open_project())
+    assert is_beforehand(module, module.nodes(ast.FunctionDef)[0]) is expected
+
+
+@pytest.mark.parametrize(("folder", "expected"), [("export", True), ("layers", False)])
+def test_a_package_that_exports(tmp_path: Path, folder: str, expected: bool) -> None:
+    path = tmp_path / "net" / folder / "rows.py"
+    path.parent.mkdir(parents=True)
+    for each in (path.parent, path.parent.parent):
+        (each / "__init__.py").write_text("")
+    module = PythonModule(str(path), PLAIN_PADDED.encode(), open_project())
     assert is_beforehand(module, module.nodes(ast.FunctionDef)[0]) is expected

@@ -1,0 +1,96 @@
+"""Which files of a project write files with `torch.save`: read from their texts, when asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.files import read
+from tensortrail.rules.words import SavedFile
+
+_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "LICENSE")
+"""What lies at the top of a project."""
+_HIGHEST = 4
+"""Folders above the file where the top is looked for."""
+_APART = frozenset("test tests testing venv env node_modules site-packages build dist".split())
+_LARGEST = 1_000_000
+_MOST_BYTES = 80_000_000
+"""Of files that are read for one project."""
+_MOST_FILES = 60
+"""That write files: of more nothing is said."""
+
+Question = Callable[[ProjectFile], list[SavedFile]]
+
+
+class Saves:
+    """What the files of projects write."""
+
+    def __init__(self) -> None:
+        self._tops: dict[str, Path] = {}
+        self._writing: dict[Path, list[str]] = {}
+        self._saves: dict[str, list[SavedFile]] = {}
+
+    def forget(self, path: str) -> None:
+        """The file may have changed."""
+        self._saves.pop(path, None)
+        for folder, paths in self._writing.items():
+            if path in paths or Path(path).is_relative_to(folder):
+                kept = [each for each in paths if each != path]
+                self._writing[folder] = [*kept, *([path] if _writes(_text(path)) else [])]
+
+    def around(self, file: ProjectFile, question: Question) -> Sequence[SavedFile]:
+        """Those that other files of the same project write."""
+        paths = [each for each in self._paths(file.path) if each != file.path]
+        if len(paths) > _MOST_FILES:
+            return ()
+        return [each for path in paths for each in self._of(file, path, question)]
+
+    def _of(self, asking: ProjectFile, path: str, question: Question) -> list[SavedFile]:
+        if path not in self._saves:
+            other = asking.project.module_at(path)
+            self._saves[path] = question(other) if other is not None else []
+        return self._saves[path]
+
+    def _paths(self, path: str) -> list[str]:
+        folder = os.path.dirname(path)
+        if folder not in self._tops:
+            self._tops[folder] = _top(Path(folder))
+        top = self._tops[folder]
+        if top not in self._writing:
+            self._writing[top] = list(_writing_below(top))
+        return self._writing[top]
+
+
+def _top(folder: Path) -> Path:
+    """The nearest folder that looks like the top of a project; else the one of the file."""
+    for each in [folder, *folder.parents][: _HIGHEST + 1]:
+        if any(os.path.exists(os.path.join(each, mark)) for mark in _MARKS):
+            return each
+    return folder
+
+
+def _writing_below(top: Path) -> Iterator[str]:
+    size = 0
+    for place, folders, names in os.walk(top):
+        folders[:] = sorted(each for each in folders if each not in _APART and each[0] != ".")
+        for name in sorted(each for each in names if each.endswith(".py")):
+            path = os.path.join(place, name)
+            text = _text(path)
+            size += len(text)
+            if size > _MOST_BYTES:
+                return
+            if _writes(text):
+                yield path
+
+
+def _writes(text: bytes) -> bool:
+    return b"save(" in text and b"torch" in text
+
+
+def _text(path: str) -> bytes:
+    try:
+        return read(path) if os.path.getsize(path) <= _LARGEST else b""
+    except OSError:
+        return b""

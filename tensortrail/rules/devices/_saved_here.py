@@ -1,0 +1,119 @@
+"""Who wrote the file that is loaded, and what of: as the project shows."""
+
+from __future__ import annotations
+
+import ast
+import os
+
+from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.devices._of_this_run import with_its_key
+from tensortrail.rules.shared.never_given import is_never_given
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.view import Module
+from tensortrail.rules.words import Content, SavedFile
+
+_MOST = 20
+"""Expressions that are looked at behind one name."""
+_FULL = frozenset(
+    "scatter_full_optim_state_dict shard_full_optim_state_dict optim_state_dict_to_load".split()
+)
+"""Methods of FSDP that take the whole state of an optimizer, which FSDP gathers on the CPU."""
+
+
+def source_of(call: ast.Call) -> ast.expr:
+    return call.args[0] if call.args else call.keywords[0].value
+
+
+def is_saved_on_the_cpu(module: Module, call: ast.Call) -> bool:
+    """Whatever the project writes under that name is no tensor, or was on the CPU."""
+    found = module.once(_saves, call)
+    return bool(found) and all(each.content in (Content.NO_TENSOR, Content.CPU) for each in found)
+
+
+def where_it_is_saved(module: Module, call: ast.Call) -> str:
+    """`, as model.py:12 saves them from where the model is`; "" where the project shows none."""
+    found = [each for each in module.once(_saves, call) if each.content is Content.COMPUTED]
+    if not found:
+        return ""
+    first = found[0]
+    file = "" if first.path == module.path else f"{os.path.basename(first.path)}:"
+    place = f"{file}{first.line}" if file else f"line {first.line}"
+    return f" ({place} saves it from wherever the model is)"
+
+
+def _saves(module: Module, call: ast.Call) -> list[SavedFile]:
+    return [*module.saves_in_project(source_of(call))]
+
+
+def is_of_whole_optimizer(module: Module, call: ast.Call) -> bool:
+    """`FSDP.scatter_full_optim_state_dict(torch.load(path), model)`."""
+    loaded = with_its_key(module, call)
+    above, name = module.parent(loaded), ""
+    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
+        name = above.targets[0].id
+    for taker in module.calls(*_FULL, inside=module.function_of(call)):
+        for each in (*taker.args, *(each.value for each in taker.keywords)):
+            if each is loaded or (isinstance(each, ast.Name) and each.id == name):
+                return True
+    return False
+
+
+def is_named_by_callers(module: Module, call: ast.Call) -> bool:
+    """The name ends with an argument, `folder + name`, and all calls of the function write that
+    out: they name files that come with the project."""
+    function, last = module.function_of(call), source_of(call)
+    while isinstance(last, ast.BinOp):
+        last = last.right
+    if function is None or not isinstance(last, ast.Name):
+        return False
+    given = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    if last.id not in given or module.value_of(last).origins:
+        return False
+    given = given[1:] if given[0] in ("self", "cls") else given
+    calls = list(module.calls(function.name))
+    return bool(calls) and all(_writes_out(each, given, last.id) for each in calls)
+
+
+def _writes_out(call: ast.Call, parameters: list[str], name: str) -> bool:
+    if any(each.arg is None for each in call.keywords):
+        return False
+    passed = dict(zip(parameters, call.args, strict=False))
+    passed |= {each.arg: each.value for each in call.keywords if each.arg is not None}
+    return name not in passed or isinstance(passed[name], ast.Constant)
+
+
+def comes_with_the_project(module: Module, call: ast.Call) -> bool:
+    """The code names the file: a download of a name that is written out, or the default of a
+    parameter that nobody gives. Who wrote the code has seen the file."""
+    behind = _behind(module, source_of(call))
+    function = module.function_of(call)
+    names = {each.id for node in behind for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return any(map(_is_download, behind)) or (
+        function is not None
+        and any(
+            name.arg in names and is_never_given(module, function, name.arg)
+            for name, default in with_defaults(function.args)
+            if isinstance(default, ast.Constant) and isinstance(default.value, str)
+        )
+    )
+
+
+def _behind(module: Module, source: ast.expr) -> list[ast.expr]:
+    """The name of the file, and what the names in it were assigned from."""
+    found, todo = [source], [source]
+    while todo and len(found) < _MOST:
+        for name in ast.walk(todo.pop()):
+            if isinstance(name, ast.Name):
+                new = [each for each in module.value_of(name).origins if each not in found]
+                found += new
+                todo += new
+    return found
+
+
+def _is_download(node: ast.expr) -> bool:
+    """`snapshot_download("owner/name")`"""
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    first = node.args[0]
+    written = isinstance(first, ast.Constant) and isinstance(first.value, str)
+    return written and "download" in called(node).lower().split("_")
