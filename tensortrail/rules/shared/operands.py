@@ -29,6 +29,8 @@ class Operand:
     """The optimizer that was stepping, and which part of its weight this is."""
     weight: Storage | None = None
     """Whose state or gradient it is, in an optimizer's step."""
+    has_gradient: bool = False
+    """Autograd follows it."""
     behind: tuple[Site, ...] = ()
     """The lines that the value came through, the nearest first."""
 
@@ -53,6 +55,7 @@ def _operand(timeline: Timeline, process: str, given: Mapping[str, Any]) -> Oper
         hook if isinstance(hook, Mapping) else {},
         optimizer,
         timeline.storage(process, weight) if weight else None,
+        bool(given.get("gradient")),
         tuple(_sites(given.get("behind"))),
     )
 

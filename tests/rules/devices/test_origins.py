@@ -142,7 +142,7 @@ def test_state_that_was_loaded_before_the_model_moved(tmp_path: Path) -> None:
     seen = watched(tmp_path, source, "DEV502", GPU)
     assert "the state of `AdamW` was read onto cpu" in seen.only.message
     assert "before the model was moved to cuda:0 at program.py:14" in seen.only.message
-    assert "`exp_avg of Linear.weight`" in seen.only.message
+    assert "`exp_avg of net.weight`" in seen.only.message
     assert not seen.only.settings, "another map_location would mend nothing"
     mended = seen.fixed
     assert 'net.to("cuda")\nfresh.load_state_dict(fresh.state_dict())\n' in mended
@@ -236,6 +236,17 @@ def test_numpy_of_a_tensor_on_a_gpu(tmp_path: Path) -> None:
         GPU,
     )
     assert "out.detach().cpu().numpy()" in seen.fixed
+
+
+def test_numpy_of_a_tensor_on_a_gpu_that_autograd_follows(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    out = torch.ones(3, requires_grad=True).cuda()
+    out.numpy()  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV503", GPU)
+    assert "out.detach().cpu().numpy()" in seen.fixed
+    runs_without_findings(tmp_path, seen.fixed, "DEV503", GPU)
 
 
 def test_what_an_object_keeps_of_weights_that_moved_later(tmp_path: Path) -> None:
