@@ -56,7 +56,7 @@ class Recorder:
         self.models = ModelNames()
         self.onload_hooks = OnloadHooks(self.storages, self.models)
         self.mixed_devices = MixedDevices(self, self.onload_hooks)
-        self.failures = Failures(self, self.onload_hooks)
+        self.failures = Failures(self, self.onload_hooks, self.models)
         self.fresh_memory = FreshMemory(self)
         self.loads = Loads(self, self.fresh_memory)
         self.wrappers = Wrappers(self)

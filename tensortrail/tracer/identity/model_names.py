@@ -26,6 +26,11 @@ class ModelNames:
             return known[1]
         return type(module).__name__
 
+    def all(self) -> list[tuple[str, Module]]:
+        """The models that are in a variable, by its name."""
+        found = ((name, ref()) for ref, name in self._known.values())
+        return [(name, model) for name, model in found if model is not None]
+
     def around(self, module: Module) -> Module | None:
         """The model in a variable that the module is a part of."""
         models = [model for ref, _ in self._known.values() if (model := ref()) is not None]
