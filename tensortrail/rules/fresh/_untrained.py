@@ -13,7 +13,7 @@ from tensortrail.rules.shared.mends import line_behind, statement_at
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 
-COPIED = "copy.deepcopy"
+COPIED, HIDDEN = "copy.deepcopy", "hidden"
 
 
 def passed_by(timeline: Timeline) -> list[list[Event]]:
@@ -44,6 +44,7 @@ def told(timeline: Timeline, events: Sequence[Event], put: Event) -> str:
     why = {
         "replaced": f", holds what `{model}` had then; others were put in its place{line}",
         "added": f" before {they} added{line}",
+        "hidden": f" of `{model}.parameters()`, in which layers in plain lists are not",
         "rebuilt": f", holds the parameters of an older `{model}`; this one was made{line}",
     }
     return (
@@ -64,6 +65,8 @@ def made_again(timeline: Timeline, event: Event, put: Event) -> Fix:
     """The line that makes the optimizer, once more behind what put in the parameters."""
     advice = Fix(_in_words(event, put), Safety.DISPLAY, ())
     at, site = made(event), put.site
+    if event.facts.get("untrained") == HIDDEN:
+        return advice
     if at is None or site is None or put is event or at.file != site.file:
         return advice
     tree = timeline.tree(at.file)
@@ -83,6 +86,8 @@ def made_again(timeline: Timeline, event: Event, put: Event) -> Fix:
 
 
 def _in_words(event: Event, put: Event) -> str:
+    if event.facts.get("untrained") == HIDDEN:
+        return "keep the layers in an `nn.ModuleList`: the model has their parameters then"
     behind = "" if put is event else f" after {where(put).removeprefix(' at ')}"
     again = f"make the optimizer again{behind or ' when the model is complete'}"
     if put.op == COPIED:

@@ -13,6 +13,7 @@ from torch.nn import Module, Parameter
 from torch.optim import Optimizer
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.hidden_modules import hidden
 from tensortrail.tracer.identity.model_names import OF_METHODS
 from tensortrail.tracer.identity.module_tensors import parts
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place
@@ -99,7 +100,7 @@ class TrainedParameters:
         live = {id(each) for each in held if each.grad is not None}
         others: set[int] | None = None
         for known in made.models:
-            for how, path, weight in _put_in(known, live):
+            for how, path, weight in (*_put_in(known, live), *_hidden(known)):
                 if others is None:
                     others = self._all_held()
                 if weight.grad is not None and id(weight) not in others:
@@ -154,6 +155,13 @@ def _put_in(known: Known, live: set[int]) -> Iterator[tuple[str, str, Parameter]
             weights = _weights(other) if type(other) is known.kind and other is not model else {}
             if weights.keys() == known.before.keys():
                 yield from (("rebuilt", f"{name}.{path}", each) for path, each in weights.items())
+
+
+def _hidden(known: Known) -> Iterator[tuple[str, str, Parameter]]:
+    """The parameters of layers in its plain lists, of which `parameters()` knows nothing."""
+    model = known.model()
+    for each in hidden(model, known.name) if model is not None else ():
+        yield from (("hidden", f"{each.path}.{key}", w) for key, w in _weights(each.module).items())
 
 
 def _held(optimizer: Optimizer) -> list[Parameter]:

@@ -83,7 +83,7 @@ def test_an_exception_that_ends_the_program(tmp_path: Path) -> None:
     )
     assert seen.error is not None
     assert seen.only.severity is Severity.ERROR
-    assert "`Net.norm.weight` and `Net.norm.bias` are on meta" in seen.only.message
+    assert "`net.norm.weight` and `net.norm.bias` are on meta" in seen.only.message
     assert "`Tensor.to` at program.py:9" in seen.only.message
     assert len(seen.timeline.events(Did.ERROR)) == 1
 

@@ -161,7 +161,7 @@ def test_a_copy_that_was_made_before_the_model_moved(tmp_path: Path) -> None:
             mine.lerp_(own, 0.1)  # flagged
     """
     seen = watched(tmp_path, source, "DEV502", GPU)
-    assert "is a copy of `Linear.weight`, which was moved to cuda:0 later" in seen.only.message
+    assert "is a copy of `net.weight`, which was moved to cuda:0 later" in seen.only.message
     assert "moved to cuda:0 later at program.py:5" in seen.only.message
     assert "`copy.deepcopy` made it on cpu at program.py:4" in seen.only.message
     mended = seen.fixed

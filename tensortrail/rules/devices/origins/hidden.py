@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.devices.origins.case import Case, Origin, advice
@@ -35,7 +36,7 @@ def _moved(case: Case) -> Event | None:
     """The last move of a model before, to where the others are."""
     for event in reversed(case.timeline.events(Did.MODULE)):
         after = event.facts.get("after")
-        if event.time <= case.event.time and isinstance(after, dict) and case.wanted in after:
+        if event.time <= case.event.time and isinstance(after, Mapping) and case.wanted in after:
             return event
     return None
 

@@ -46,14 +46,26 @@ def _function(tree: ast.Module, line: int) -> Function | None:
 
 
 def _makers(function: Function, used: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
-    """Names in the statement that were given a tensor made without a device, and the call."""
-    names = {node.id for node in ast.walk(used) if isinstance(node, ast.Name)}
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            continue
+    """Names that the statement uses, or that these were computed of, which were given a tensor
+    made without a device, and the call."""
+    names, given = _names(used), [*_given_before(function, used)]
+    for name, value in reversed(given):
+        if name in names:
+            names |= _names(value)
+    for name, value in given:
+        yield from ((name, each) for each in ast.walk(value) if name in names and _makes(each))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _given_before(function: Function, used: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    found = (each for each in ast.walk(function) if isinstance(each, ast.Assign))
+    for node in sorted(found, key=lambda each: each.lineno):
         target = node.targets[0]
-        if isinstance(target, ast.Name) and target.id in names and node.lineno < used.lineno:
-            yield from ((target.id, each) for each in ast.walk(node.value) if _makes(each))
+        if len(node.targets) == 1 and isinstance(target, ast.Name) and node.lineno < used.lineno:
+            yield target.id, node.value
 
 
 def _makes(node: ast.AST) -> TypeGuard[ast.Call]:
