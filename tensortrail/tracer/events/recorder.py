@@ -87,6 +87,7 @@ class Recorder:
         self.at_close: list[Callable[[], None]] = []
         self.at_fork: list[Callable[[], None]] = []
         """Called in a forked child: what waits in the parent does not wait there."""
+        self.optimizer_steps = 0
         self._looks = 0
         self.sites: dict[Key, Known] = {}
         """Places that were met."""

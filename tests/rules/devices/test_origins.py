@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.rules.recorded import runs_without_findings, watched
+from tests.rules.recorded import found, record, runs_without_findings, watched
 
 GPU = "cuda"
 TRAINED = """\
@@ -296,3 +296,118 @@ def test_a_line_that_cannot_be_told_costs_no_finding(
     torch.ones(4, device="cuda") * torch.zeros(4)  # flagged
     """
     assert "was made on cpu" in watched(tmp_path, source, "DEV502", GPU).only.message
+
+
+def test_a_layer_in_a_plain_list_is_not_moved(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch import nn
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(2, 2)
+            self.heads = [nn.Linear(2, 1)]
+        def forward(self, x):
+            return [head(self.body(x)) for head in self.heads]  # flagged
+    net = Net().cuda()
+    net(torch.ones(1, 2, device="cuda"))
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "`net.heads` is a plain container at program.py:7" in seen.only.message
+    assert "`net.heads[0].weight`" in seen.only.message
+    assert "self.heads = nn.ModuleList([nn.Linear(2, 1)])" in seen.fixed
+    runs_without_findings(tmp_path, seen.fixed, "DEV502", GPU)
+
+
+def test_tied_layers_that_were_moved_apart(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch import nn
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+            self.b.weight = self.a.weight
+        def forward(self, x):
+            return self.b(self.a(x).to("cuda:1"))  # flagged
+    net = Net()
+    net.a.to("cuda:0")
+    net.b.to("cuda:1")
+    net(torch.ones(1, 2, device="cuda:0"))
+    """
+    seen = watched(tmp_path, source, "DEV502", "cuda:2")
+    assert (
+        "`net.a.weight` and `net.b.weight` are one parameter: it was moved to cuda:0 at "
+        "program.py:11, and then to cuda:1 at program.py:12"
+    ) in seen.only.message
+
+
+def test_a_gradient_from_before_the_move(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    net = torch.nn.Linear(2, 1)
+    adam = torch.optim.AdamW(net.parameters())
+    loss = net(torch.ones(1, 2)).sum()
+    net.to("cuda")
+    loss.backward()
+    adam.step()  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert (
+        "the gradient comes from a forward pass before the weight was moved to cuda:0 at "
+        "program.py:5"
+    ) in seen.only.message
+
+
+def test_a_buffer_that_no_load_fills(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.arange(2) + 1.0, persistent=False)
+            self.layer = torch.nn.Linear(2, 1)
+        def forward(self, x):
+            return self.layer(x * self.scale)  # flagged
+    state = Net().state_dict()
+    with torch.device("meta"):
+        net = Net()
+    net.load_state_dict(state, assign=True)
+    net(torch.ones(1, 2))
+    """
+    seen = watched(tmp_path, source, "DEV502")
+    assert "`net.scale` was made on meta with its module, and no load fills it" in seen.only.message
+
+
+def test_a_layer_that_was_put_into_a_model_on_the_gpu(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch import nn
+    class Scaled(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.scale = inner, nn.Parameter(torch.ones(2))
+        def forward(self, x):
+            return self.inner(x * self.scale)  # flagged
+    net = nn.Sequential(nn.Linear(2, 1)).cuda()
+    net[0] = Scaled(net[0])
+    net(torch.ones(1, 2, device="cuda"))
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "after `Sequential` was moved to cuda:0 at program.py:9" in seen.only.message
+    assert "move the model again" in seen.only.fixes[0].description
+
+
+def test_what_a_compiled_mask_was_computed_of(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    def attend(x):
+        place = torch.arange(x.shape[0])
+        bias = (place[None] - place[:, None]).float()
+        return x + bias
+    torch.compile(attend, backend="eager")(torch.ones(2, 2, device="cuda"))
+    """
+    _, timeline, error = record(tmp_path, source, GPU)
+    (only,) = found(timeline, "DEV502")
+    assert error is not None
+    assert "`place` is made on the CPU at program.py:3 by `torch.arange`" in only.message

@@ -25,6 +25,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if recorder.active and not is_compiling():
+            recorder.optimizer_steps += 1
             recorder.guarded(lambda _: trained.stepped(optimizer))
 
     patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))
