@@ -148,9 +148,10 @@ def line_in_compiled(error: BaseException) -> Place | None:
 
 
 def _tell_lines_behind(operands: list[dict[str, Any]], tensors: Sequence[Any]) -> None:
-    """Where those came from that lie on the CPU, or on meta, beside others: their places were
+    """Where those came from that lie on meta, or on the CPU beside others: their places were
     perhaps never chosen."""
-    if len({told["device"] for told in operands}) < 2:
+    devices = {told["device"] for told in operands}
+    if len(devices) < 2 and devices != {"meta"}:
         return
     live = list(_live(sys._getframe(1)))[::-1]
     for told, tensor in zip(operands[:MOST_OPERANDS], tensors, strict=False):
