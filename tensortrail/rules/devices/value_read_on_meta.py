@@ -179,7 +179,7 @@ def has_values(size):
 def _computed(timeline: Timeline, event: Event, asked: Operand) -> str:
     if why := computed_from(timeline, event, asked):
         return f": {why}"
-    if asked.storage is not None and timeline.is_named(asked.storage) or not asked.behind:
+    if (asked.storage is not None and timeline.is_named(asked.storage)) or not asked.behind:
         return ""
     site = asked.behind[0]
     return f": it comes from `{site.source}`{place(site)}{_left_on_meta(timeline, event)}"
