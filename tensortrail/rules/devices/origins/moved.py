@@ -24,7 +24,11 @@ def origin(case: Case) -> Origin | None:
             f"{case.name} was moved {last.other.device} -> {case.odd.device} by {doer(last)}{hook}"
         )
         back = f"leave it on {last.other.device}, or move it back before it is used here"
-        return Origin(why, fixes=() if hook else (advice(back),))
+        if hook and case.odd.device not in ("cpu", "meta") and case.wanted not in ("", "cpu"):
+            back = f"in the device map, put {case.name} on {case.wanted}, where it is used"
+        elif hook:
+            return Origin(why)
+        return Origin(why, fixes=(advice(back),))
     if last.did is Did.CREATE and _of_module(last):
         why = f"{case.name} was made on {case.odd.device}{where(last)} and not moved since"
         return Origin(why, settings=_module(case))
