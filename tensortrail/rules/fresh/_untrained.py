@@ -65,7 +65,7 @@ def made_again(timeline: Timeline, event: Event, put: Event) -> Fix:
     """The line that makes the optimizer, once more behind what put in the parameters."""
     advice = Fix(_in_words(event, put), Safety.DISPLAY, ())
     at, site = made(event), put.site
-    if event.facts.get("untrained") == HIDDEN:
+    if event.facts.get("untrained") == HIDDEN or event.facts.get("synchronized"):
         return advice
     if at is None or site is None or put is event or at.file != site.file:
         return advice
@@ -88,6 +88,11 @@ def made_again(timeline: Timeline, event: Event, put: Event) -> Fix:
 def _in_words(event: Event, put: Event) -> str:
     if event.facts.get("untrained") == HIDDEN:
         return "keep the layers in an `nn.ModuleList`: the model has their parameters then"
+    if event.facts.get("synchronized"):
+        return (
+            f"wrap the model in `{event.facts['model']}`, and make the optimizer, when it is "
+            "complete: the ranks average no gradients of what came later"
+        )
     behind = "" if put is event else f" after {where(put).removeprefix(' at ')}"
     again = f"make the optimizer again{behind or ' when the model is complete'}"
     if put.op == COPIED:

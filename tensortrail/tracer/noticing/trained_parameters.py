@@ -104,14 +104,14 @@ class TrainedParameters:
                 if others is None:
                     others = self._all_held()
                 if weight.grad is not None and id(weight) not in others:
-                    self._tell(made, kind, how, known.kind.__name__, path, weight)
+                    self._tell(made, kind, how, known.kind, path, weight)
 
     def _all_held(self) -> set[int]:
         optimizers = [each.optimizer() for each in self._made.values()]
         return {id(each) for known in optimizers if known is not None for each in _held(known)}
 
     def _tell(
-        self, made: Made, kind: str, how: str, model: str, path: str, weight: Parameter
+        self, made: Made, kind: str, how: str, model: type, path: str, weight: Parameter
     ) -> None:
         before = self._untrained.get(id(weight))
         if before is not None:
@@ -123,11 +123,14 @@ class TrainedParameters:
             return
         if not entry.name:
             self._notes.storages.name(entry, path)
+        parallel = sys.modules.get("torch.nn.parallel.distributed")
+        synchronized = parallel is not None and issubclass(model, parallel.DistributedDataParallel)
         facts = {
             "untrained": how,
-            "model": model,
+            "model": model.__name__,
             "optimizer": kind,
             "made": list(made.place or ()),
+            "synchronized": synchronized,
         }
         self._untrained[id(weight)] = Untrained(
             entry, weight._version, self._notes.site_here(), f"{kind}.step", facts

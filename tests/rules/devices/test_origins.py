@@ -411,3 +411,25 @@ def test_what_a_compiled_mask_was_computed_of(tmp_path: Path) -> None:
     (only,) = found(timeline, "DEV502")
     assert error is not None
     assert "`place` is made on the CPU at program.py:3 by `torch.arange`" in only.message
+
+
+def test_a_gpu_without_a_number_is_the_current_one(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    net = torch.nn.Linear(2, 1).to("cuda:1")
+    x = torch.ones(1, 2, device="cuda")
+    net(x)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", "cuda:2")
+    assert "call `torch.cuda.set_device(1)` before" in seen.only.fixes[0].description
+
+
+def test_of_two_gpus_the_one_is_told_that_the_run_knows(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    x = torch.ones(2, device="cuda:0") * 2
+    table = torch.ones(2).to("cuda:1")
+    x + table  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", "cuda:2")
+    assert "`table` was moved cpu -> cuda:1 by `Tensor.to` at program.py:3" in seen.only.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tensortrail.findings import Setting
@@ -19,6 +20,7 @@ MAKERS = frozenset({
     "torch.rand_like", "torch.randn_like", "torch.randint_like",
 })  # fmt: skip
 """Functions that take the device of what they make, by its name."""
+_CURRENT = re.compile(r"""device\s*=\s*(torch\.device\(\s*)?["']cuda["']""")
 
 
 def origin(case: Case) -> Origin | None:
@@ -30,6 +32,10 @@ def origin(case: Case) -> Origin | None:
     named = at is not None and gives(at, "device")
     how = f"`{last.op}`" if named else f"`{last.op}`, which is given no device"
     why = f"{case.name} was made on {case.odd.device}{where(last)} by {how}"
+    if named and at is not None and _CURRENT.search(at.source) and case.wanted[:5] == "cuda:":
+        here = f"`cuda` without a number is the current GPU, {case.odd.device} here: call "
+        change = f"`torch.cuda.set_device({case.wanted[5:]})` before, or write {case.wanted!r}"
+        return Origin(why, fixes=(advice(here + change),))
     if named or case.wanted in ("", "cpu"):
         return Origin(why)
     if _while_building(last):
