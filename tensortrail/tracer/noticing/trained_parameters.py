@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing.notes import Notes
 
-MOST_FRAMES, MOST_TOLD = 60, 50
+MOST_FRAMES, MOST_TOLD, MOST_GROUPS = 60, 50, 2000
 Weights = dict[str, Parameter]
 
 
@@ -63,9 +63,15 @@ class TrainedParameters:
         self._notes = notes
         self._made: dict[int, Made] = {}
         self._untrained: dict[int, Untrained] = {}
+        self._groups = 0
 
     def given(self, optimizer: Optimizer, group: Mapping[str, Any]) -> None:
         """The optimizer has these parameters from now on."""
+        self._groups += 1
+        if self._groups > MOST_GROUPS:  # one for each inner loop: it is none of what is looked for
+            self._made.clear()
+            self._untrained.clear()
+            return
         ids = {id(each) for each in group["params"]}
         for identity in ids:
             self._untrained.pop(identity, None)
@@ -80,9 +86,16 @@ class TrainedParameters:
     def _of(self, optimizer: Optimizer) -> Made:
         made = self._made.get(id(optimizer))
         if made is None or made.optimizer() is not optimizer:
-            made = Made(weakref.ref(optimizer), self._notes.user_here())
+            made = Made(weakref.ref(optimizer, self._gone(id(optimizer))), self._notes.user_here())
             self._made[id(optimizer)] = made
         return made
+
+    def _gone(self, key: int) -> Callable[[weakref.ref[Optimizer]], None]:
+        def forget(ref: weakref.ref[Optimizer]) -> None:
+            if (made := self._made.get(key)) is not None and made.optimizer is ref:
+                del self._made[key]
+
+        return forget
 
     def stepped(self, optimizer: Optimizer) -> None:
         """Its parameters were written. Looks at the first steps, and then ever more rarely."""
