@@ -29,6 +29,7 @@ class Ending:
         self.interrupted = False
         self.error = ""
         """The class of the exception that ended the program, if nothing explained it."""
+        self._explained = False
 
     def __enter__(self) -> Ending:
         return self
@@ -46,8 +47,8 @@ class Ending:
         elif error is not None:
             self.code = 1
             self.interrupted = type(error) is KeyboardInterrupt
-            explained = self._shows(error)
-            if isinstance(error, Exception) and not explained:
+            self._explained = self._shows(error)
+            if isinstance(error, Exception) and not self._explained:
                 self.error = type(error).__name__
             sys.excepthook = lambda *_: None  # it was printed already
 
@@ -110,7 +111,8 @@ class Ending:
                 say(f"tensortrail: {line}")
         if not self._options.quiet:
             shown = os.path.relpath(self._running.directory)
-            sys.stderr.write(closing(timeline, report.findings, shown, color, self.error))
+            text = closing(timeline, report.findings, shown, color, self.error, self._explained)
+            sys.stderr.write(text)
         if self._options.check and report.findings:
             sys.stderr.write(render("text", report, color=color) + "\n")
         return len(report.findings)

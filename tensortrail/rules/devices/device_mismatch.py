@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.devices._errors import MIXED, is_mixed, meta_operand
-from tensortrail.rules.devices.origins import Case, origin_of
+from tensortrail.rules.devices.origins import Case, Origin, origin_of
 from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.lines import by_line, line_of
 from tensortrail.rules.shared.operands import Operand, called, operands
@@ -99,8 +99,7 @@ class DeviceMismatch(Rule):
     ) -> Finding:
         event = events[0]
         given = operands(timeline, event)
-        odd = _odd(given)
-        origin = origin_of(Case(timeline, event, odd, _others(given, odd))) if odd else None
+        odd, origin = _explained(timeline, event, given)
         since = f"; {origin.why}" if origin else ""
         places = ", ".join(_places(timeline, given))
         return self.finding_in_run(
@@ -126,6 +125,22 @@ def _odd(given: Sequence[Operand]) -> Operand | None:
     """The one that is probably in the wrong place: on meta, or else on the CPU."""
     ranked = sorted(given, key=lambda each: (each.device != "meta", each.device != "cpu"))
     return ranked[0] if ranked else None
+
+
+def _explained(
+    timeline: Timeline, event: Event, given: Sequence[Operand]
+) -> tuple[Operand | None, Origin | None]:
+    """The operand that the finding is about. Of two GPUs neither is the wrong one: the one of which
+    the run knows more."""
+    first = _odd(given)
+    if first is None:
+        return None, None
+    if first.device in ("meta", "cpu"):
+        return first, origin_of(Case(timeline, event, first, _others(given, first)))
+    for each in given:
+        if found := origin_of(Case(timeline, event, each, _others(given, each))):
+            return each, found
+    return first, None
 
 
 def _others(given: Sequence[Operand], odd: Operand) -> list[str]:

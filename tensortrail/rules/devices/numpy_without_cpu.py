@@ -308,7 +308,7 @@ def write(weight: torch.Tensor, device):
                 severity=severity,
                 confidence=confidence,
                 about=asked.storage,
-                fixes=[_by_cpu_in_run(timeline, event)],
+                fixes=[_by_cpu_in_run(timeline, event, asked.has_gradient)],
             )
 
     def _found(
@@ -365,11 +365,12 @@ def _by_cpu(module: Module, tensor: ast.expr) -> Fix | None:
     return module.fix("bring it to the CPU first", Safety.UNSAFE, edit)
 
 
-def _by_cpu_in_run(timeline: Timeline, event: Event) -> Fix:
-    text = "bring it to the CPU first: `.cpu().numpy()`"
+def _by_cpu_in_run(timeline: Timeline, event: Event, has_gradient: bool) -> Fix:
+    way = ".detach().cpu().numpy(" if has_gradient else ".cpu().numpy("
+    text = f"bring it to the CPU first: `{way})`"
     call = timeline.call(event.site, "numpy") if event.site else None
     head, found, tail = call.source.rpartition(".numpy(") if call else ("", "", "")
-    edit = Edit(call, f"{head}.cpu().numpy({tail}") if call and found else None
+    edit = Edit(call, f"{head}{way}{tail}") if call and found else None
     return (edit and timeline.fix(text, Safety.UNSAFE, edit)) or Fix(text, Safety.DISPLAY, ())
 
 

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Module, Rule, Timeline
+from tensortrail.rules.fresh._untrained import made_again, passed_by, put_in, storages_of, told
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.objects import called, given, receiver
@@ -22,6 +23,10 @@ class LayerWithoutOptimizer(Rule):
     `model.scale = nn.Parameter(...)` where the same function made an optimizer of
     `model.parameters()` before, goes on to make steps with it, and neither makes another one nor
     gives it the new parameters by `add_param_group`. So is `setattr(model, name, ...)`.
+    In a recorded run: parameters that get gradients and are in no optimizer until the end, where
+    an optimizer was made of the parameters of the same model before these came, or of the model
+    that stood in its place. This also shows what `get_peft_model`, `to_empty`, a copy or
+    `load_state_dict(assign=True)` did.
 
     ## Why is this bad?
     An optimizer holds the parameters that the model had when it was made. It gets no gradients
@@ -29,7 +34,9 @@ class LayerWithoutOptimizer(Rule):
     loss goes down a little, as the rest is trained.
 
     ## Fix safety
-    No fix is offered: the optimizer belongs behind the last line that changes the model.
+    In code no fix is offered: the optimizer belongs behind the last line that changes the model.
+    After a run the line that makes the optimizer is offered once more, behind that line. Unsafe:
+    the first optimizer stays, without use.
 
     ## References
     - pytorch documentation, `torch.optim`: constructing an optimizer
@@ -162,6 +169,19 @@ def frozen(model, batches):
             for put, layer in _put_after(module, assign, model) if model else ():
                 if _trains_on(module, assign, put) and not _is_told(module, put, model):
                     yield self._reported(module, made, put, layer, model)
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in passed_by(timeline):
+            put = put_in(timeline, events)
+            yield self.finding_in_run(
+                timeline,
+                put,
+                told(timeline, events, put),
+                about=events[0].storage,
+                met=storages_of(events),
+                fixes=[made_again(timeline, events[0], put)],
+                evidence={"parameters": str(len(events))},
+            )
 
     def _reported(
         self, module: Module, made: ast.Call, put: ast.AST, layer: ast.Call, model: str

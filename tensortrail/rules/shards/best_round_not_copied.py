@@ -3,11 +3,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._best_kept import is_filled, kept_state, round_kept
 from tensortrail.rules.shared.assignments import pairs_of
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.lines import place
 
 
 class BestRoundNotCopied(Rule):
@@ -19,6 +20,8 @@ class BestRoundNotCopied(Rule):
     `model` again trains it, whatever it calls. The same is said of copies that are none:
     `dict(model.state_dict())`, `copy.copy` of it, and, as a warning, values taken by `.cpu()`,
     which copies nothing while the model is on the CPU.
+    In a recorded run: `model.load_state_dict(state)` where `state` holds the tensors of the model,
+    and optimizers have stepped since it was taken.
 
     ## Why is this bad?
     A state dict holds the tensors of the model, not copies. The rounds that follow change them in
@@ -26,7 +29,8 @@ class BestRoundNotCopied(Rule):
     score of the best one.
 
     ## Fix safety
-    No fix is offered: a copy costs the memory of the model; saving it to a file at once does not.
+    In code no fix is offered: a copy costs the memory of the model; saving it to a file at once
+    does not. After a run a copy is offered, as unsafe.
 
     ## References
     - pytorch/pytorch, tutorial "Saving and Loading Models": `best_model_state` needs a deepcopy
@@ -271,6 +275,18 @@ def first_good(model, optimizer, loader, measured):
                 if isinstance(target, ast.Name):
                     yield from self._kept(module, assign, target.id, value)
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for load in (each for each in timeline.events(Did.HOOK) if "itself" in each.facts):
+            taken, steps = _taken(load), load.facts.get("steps")
+            yield self.finding_in_run(
+                timeline,
+                load,
+                f"this load changes nothing: `state_dict()`{place(taken)} gave the tensors of "
+                f"`{load.facts.get('module')}` themselves, and optimizers have made {steps} "
+                f"step{'s' * (steps != 1)} since",
+                fixes=[_copied(timeline, taken)],
+            )
+
     def _kept(
         self, module: Module, assign: ast.Assign, name: str, value: ast.expr
     ) -> Iterator[Finding]:
@@ -288,3 +304,21 @@ def first_good(model, optimizer, loader, measured):
             severity=Severity.WARNING if kept.by_device else None,
             trail=[(training, "trained on here"), (use, "used here")],
         )
+
+
+def _taken(load: Event) -> Site | None:
+    match load.facts.get("itself"):
+        case [str(file), int(line), *_] if file:
+            return Site(file, line)
+    return None
+
+
+def _copied(timeline: Timeline, taken: Site | None) -> Fix:
+    text = "copy the values when they are taken"
+    call = timeline.call(taken, "state_dict") if taken else None
+    if call is not None:
+        copy = f"{{key: value.clone() for key, value in {call.source}.items()}}"
+        fix = timeline.fix(f"{text}: `{copy}`", Safety.UNSAFE, Edit(call, copy))
+        if fix is not None:
+            return fix
+    return Fix(f"{text}: `copy.deepcopy(model.state_dict())`", Safety.DISPLAY, ())

@@ -29,6 +29,14 @@ class Operand:
     """The optimizer that was stepping, and which part of its weight this is."""
     weight: Storage | None = None
     """Whose state or gradient it is, in an optimizer's step."""
+    has_gradient: bool = False
+    """Autograd follows it."""
+    names: tuple[str, ...] = ()
+    """All names of a weight that is tied."""
+    unsaved: str = ""
+    """The name of a buffer that no state dict has."""
+    hidden: Mapping[str, Any] = field(default_factory=dict)
+    """The plain list that hides the layer it belongs to from the model, and its line."""
     behind: tuple[Site, ...] = ()
     """The lines that the value came through, the nearest first."""
 
@@ -41,6 +49,7 @@ def operands(timeline: Timeline, event: Event) -> list[Operand]:
 
 def _operand(timeline: Timeline, process: str, given: Mapping[str, Any]) -> Operand:
     hook, optimizer = given.get("hook"), given.get("optimizer")
+    hidden = given.get("hidden")
     optimizer = optimizer if isinstance(optimizer, Mapping) else {}
     number, weight = given.get("storage"), optimizer.get("weight")
     return Operand(
@@ -53,6 +62,10 @@ def _operand(timeline: Timeline, process: str, given: Mapping[str, Any]) -> Oper
         hook if isinstance(hook, Mapping) else {},
         optimizer,
         timeline.storage(process, weight) if weight else None,
+        bool(given.get("gradient")),
+        tuple(map(str, given.get("names", ()))),
+        str(given.get("unsaved", "")),
+        hidden if isinstance(hidden, Mapping) else {},
         tuple(_sites(given.get("behind"))),
     )
 

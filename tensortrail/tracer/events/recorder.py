@@ -56,7 +56,7 @@ class Recorder:
         self.models = ModelNames()
         self.onload_hooks = OnloadHooks(self.storages, self.models)
         self.mixed_devices = MixedDevices(self, self.onload_hooks)
-        self.failures = Failures(self, self.onload_hooks)
+        self.failures = Failures(self, self.onload_hooks, self.models)
         self.fresh_memory = FreshMemory(self)
         self.loads = Loads(self, self.fresh_memory)
         self.wrappers = Wrappers(self)
@@ -87,6 +87,7 @@ class Recorder:
         self.at_close: list[Callable[[], None]] = []
         self.at_fork: list[Callable[[], None]] = []
         """Called in a forked child: what waits in the parent does not wait there."""
+        self.optimizer_steps = 0
         self._looks = 0
         self.sites: dict[Key, Known] = {}
         """Places that were met."""

@@ -25,15 +25,17 @@ def closing(
     directory: str,
     color: bool = False,
     error: str = "",
+    explained: bool = False,
 ) -> str:
-    """`error` is the class of an exception that ended the program and was not explained."""
+    """`error` is the class of an exception that ended the program and was not explained. Where one
+    was, the explanation said what to change."""
     summary = Summary(timeline)
     events = count_of(sum(summary.counts.values()), "event")
     lines = [inert(f"tensortrail: {events} in {directory}")]
     lines += _moved(summary.moves_by_line)
     if met := summary.meetings:
         lines.append(f"  {count_of(len(met), 'place')} where tensors of different devices met")
-    lines += shown(lines_of(findings), MOST_FINDINGS, color)
+    lines += shown(lines_of(findings, not explained), MOST_FINDINGS, color)
     if error and not findings:
         lines.append(inert(f"  the program ended with {error}, which is not explained by this run"))
     lines += _without_gpu(timeline, findings, summary)

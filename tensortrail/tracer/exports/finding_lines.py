@@ -20,6 +20,8 @@ class Line(NamedTuple):
     code: str
     where: str
     message: str
+    change: str = ""
+    """What mends it; said where no explanation says it already."""
 
     @property
     def is_error(self) -> bool:
@@ -29,14 +31,26 @@ class Line(NamedTuple):
         word = f"{self.severity} {self.code}"
         if color:
             word = f"\x1b[{STYLES.get(self.severity, '0')}m{word}\x1b[0m"
-        return f"{word}  {inert(self.where)}  {inert(self.message)}"
+        change = f"\n    change  {inert(self.change)}" if self.change else ""
+        return f"{word}  {inert(self.where)}  {inert(self.message)}{change}"
 
 
-def lines_of(findings: Iterable[Finding]) -> list[Line]:
+def lines_of(findings: Iterable[Finding], changes: bool = False) -> list[Line]:
     """The worst first."""
     return in_order(
-        Line(each.severity.value, each.code, place(each.site), each.message) for each in findings
+        Line(
+            each.severity.value,
+            each.code,
+            place(each.site),
+            each.message,
+            _change(each) if changes else "",
+        )
+        for each in findings
     )
+
+
+def _change(finding: Finding) -> str:
+    return finding.fixes[0].description if finding.fixes else ""
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:

@@ -18,7 +18,8 @@ OF_METHODS = ("self", "cls")
 
 class ModelNames:
     def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[Module], str]] = {}
+        self._known: dict[int, tuple[weakref.ref[Module], str, bool]] = {}
+        """Each model, what it is called, and whether the main file calls it so."""
 
     def of(self, module: Module) -> str:
         known = self._known.get(id(module))
@@ -26,14 +27,19 @@ class ModelNames:
             return known[1]
         return type(module).__name__
 
+    def all(self) -> list[tuple[str, Module]]:
+        """The models that are in a variable, by its name."""
+        found = ((name, ref()) for ref, name, _ in self._known.values())
+        return [(name, model) for name, model in found if model is not None]
+
     def around(self, module: Module) -> Module | None:
         """The model in a variable that the module is a part of."""
-        models = [model for ref, _ in self._known.values() if (model := ref()) is not None]
+        models = [model for ref, *_ in self._known.values() if (model := ref()) is not None]
         return next((each for each in models if any(m is module for m in each.modules())), None)
 
     def look(self, errors: Iterable[BaseException] = ()) -> None:
         """Learn the variables of the main file, and of the functions these came through."""
-        self._learn(vars(sys.modules["__main__"]))
+        self._learn(vars(sys.modules["__main__"]), main=True)
         for error in errors:
             for names in _variables(error):
                 self._learn(names)
@@ -44,14 +50,14 @@ class ModelNames:
         for frame in reversed(list(_running())):
             self._learn(variables(frame))
 
-    def _learn(self, names: Mapping[str, Any]) -> None:
+    def _learn(self, names: Mapping[str, Any], main: bool = False) -> None:
         for name, value in list(names.items()):
             own = name.isidentifier() and not name.startswith("_") and name not in OF_METHODS
             if not own or not issubclass(type(value), Module):  # pytest has names like `@py_1`
                 continue
             known = self._known.get(id(value))
-            if known is None or known[0]() is not value:
-                self._known[id(value)] = (weakref.ref(value), name)
+            if known is None or known[0]() is not value or (main and not known[2]):
+                self._known[id(value)] = (weakref.ref(value), name, main)
 
 
 def _running() -> Iterator[FrameType]:

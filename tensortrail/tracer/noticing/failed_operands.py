@@ -16,10 +16,11 @@ from tensortrail.rules.shared.calls import quoted
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.errors_behind import with_those_behind
 from tensortrail.tracer.identity.lines_behind import lines_behind
+from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
-from tensortrail.tracer.noticing import optimizer_operands
+from tensortrail.tracer.noticing import model_operands, optimizer_operands
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
@@ -47,8 +48,8 @@ class Failure:
 
 
 class Failures:
-    def __init__(self, notes: Notes, onloads: OnloadHooks) -> None:
-        self._notes, self._onload_hooks = notes, onloads
+    def __init__(self, notes: Notes, onloads: OnloadHooks, models: ModelNames) -> None:
+        self._notes, self._onload_hooks, self._models = notes, onloads, models
         self.recent: deque[Failure] = deque(maxlen=32)
         self._count = 0
 
@@ -80,6 +81,11 @@ class Failures:
         ]
         self._onload_hooks.explain(operands, entries)
         optimizer_operands.explain(operands, [tensor for _, tensor in found], notes.storages)
+        if self._count < MOST_FAILURES:
+            with suppress(Exception):
+                model_operands.explain(
+                    operands, [tensor for _, tensor in found], notes, self._models
+                )
         for told, (_, tensor), entry in zip(operands, found, entries, strict=True):
             if not (entry is not None and entry.name) and (name := variable_of(tensor)):
                 told["name"] = name
@@ -142,9 +148,10 @@ def line_in_compiled(error: BaseException) -> Place | None:
 
 
 def _tell_lines_behind(operands: list[dict[str, Any]], tensors: Sequence[Any]) -> None:
-    """Where those came from that lie on the CPU, or on meta, beside others: their places were
+    """Where those came from that lie on meta, or on the CPU beside others: their places were
     perhaps never chosen."""
-    if len({told["device"] for told in operands}) < 2:
+    devices = {told["device"] for told in operands}
+    if len(devices) < 2 and devices != {"meta"}:
         return
     live = list(_live(sys._getframe(1)))[::-1]
     for told, tensor in zip(operands[:MOST_OPERANDS], tensors, strict=False):

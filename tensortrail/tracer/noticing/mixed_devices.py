@@ -19,6 +19,7 @@ INDEXING = {torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.ind
 LEGAL = {
     torch.Tensor.copy_, torch.Tensor.set_, torch.Tensor.type_as, torch.Tensor.is_set_to,
     torch._has_compatible_shallow_copy_type,
+    torch.ops.aten.copy_.default, torch.ops.aten._to_copy.default,
     *(getattr(torch, name) for name in dir(torch) if name.startswith("_nested_view")),
 }  # fmt: skip
 """Copies between devices, questions about objects, and nested tensors, which carry one on meta."""

@@ -34,6 +34,7 @@ def operand(where: str, tensor: torch.Tensor, entry: Any) -> dict[str, Any]:
             "shape": _shape(tensor, entry),
             "type": "" if traced or type(tensor) in PLAIN else type(tensor).__name__,
             "storage": entry.number if entry is not None else 0,
+            **({"gradient": True} if tensor.requires_grad else {}),
         }
 
 

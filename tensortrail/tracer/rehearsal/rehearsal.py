@@ -17,6 +17,7 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.names_at_end import name_what_lives
 from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.rehearsal import state, without_recording
+from tensortrail.tracer.rehearsal.compiler import scripts
 from tensortrail.tracer.rehearsal.compiler.torch_compile import Compiler
 from tensortrail.tracer.rehearsal.devices import random_numbers, torch_cuda
 from tensortrail.tracer.rehearsal.devices.data_parallel import install as install_parallel
@@ -162,6 +163,7 @@ class Rehearsal:
         put(torch._C, "_group_tensors_by_device_and_dtype", cpp_checks.grouped)
         pinned_memory.install(simulation.pinned, self._replaced)
         self._replace_methods()
+        scripts.install(simulation, self._replaced)
         self._compiler.start(simulation, self._replaced, self._methods)
 
     def _replace_methods(self) -> None:

@@ -22,14 +22,19 @@ def required() -> Simulating:
     return current
 
 
+FIRST = 64
+"""Torch takes `cpu:0` to `cpu:127`, and any of a program's own means the host."""
+
+
 def to_torch(index: int) -> torch.device:
     """What torch's C++ is told of a simulated device: a CPU beside the host's."""
-    return torch.device("cpu", index + 1)
+    return torch.device("cpu", FIRST + index)
 
 
 def from_torch(device: torch.device) -> int | None:
     """Which simulated device C++ means."""
-    return device.index - 1 if device.type == "cpu" and device.index else None
+    there = device.type == "cpu" and (device.index or 0) >= FIRST
+    return device.index - FIRST if there else None
 
 
 def cuda(device: Any = None) -> torch.device:

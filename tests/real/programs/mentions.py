@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +69,7 @@ def _known(folder: Path, timeline: RunTimeline) -> set[str]:
     found = {word for text in texts for word in WORD.findall(text)}
     for each in (torch, torch.Tensor, torch.nn.Module, torch.nn.functional, torch.cuda):
         found |= set(dir(each))
-    return found
+    return found | set(inspect.signature(torch.utils.data.DataLoader).parameters)
 
 
 def _names(told: str, known: set[str]) -> Iterator[str]:

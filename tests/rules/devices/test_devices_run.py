@@ -83,7 +83,7 @@ def test_an_exception_that_ends_the_program(tmp_path: Path) -> None:
     )
     assert seen.error is not None
     assert seen.only.severity is Severity.ERROR
-    assert "`Net.norm.weight` and `Net.norm.bias` are on meta" in seen.only.message
+    assert "`net.norm.weight` and `net.norm.bias` are on meta" in seen.only.message
     assert "`Tensor.to` at program.py:9" in seen.only.message
     assert len(seen.timeline.events(Did.ERROR)) == 1
 
@@ -262,3 +262,18 @@ def test_values_asked_of_meta(tmp_path: Path, question: str) -> None:
 def test_questions_that_need_no_values(tmp_path: Path, question: str) -> None:
     source = f"{HEAD}x = torch.ones(1)\nmeta = torch.ones(1, device='meta')\n{question}\n"
     assert not watched(tmp_path, source, "DEV508").found
+
+
+def test_a_value_that_was_computed_of_weights_on_meta(tmp_path: Path) -> None:
+    seen = watched(
+        tmp_path,
+        """\
+        import torch
+        net = torch.nn.Linear(2, 1, device="meta")
+        total = sum(each.sum() for each in net.parameters())
+        total.item()  # flagged
+        """,
+        "DEV508",
+    )
+    comes = "it comes from `total = sum(each.sum() for each in net.parameters())` at program.py:3"
+    assert comes in seen.only.message

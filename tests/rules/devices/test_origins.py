@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.rules.recorded import runs_without_findings, watched
+from tests.rules.recorded import found, record, runs_without_findings, watched
 
 GPU = "cuda"
 TRAINED = """\
@@ -142,7 +142,7 @@ def test_state_that_was_loaded_before_the_model_moved(tmp_path: Path) -> None:
     seen = watched(tmp_path, source, "DEV502", GPU)
     assert "the state of `AdamW` was read onto cpu" in seen.only.message
     assert "before the model was moved to cuda:0 at program.py:14" in seen.only.message
-    assert "`exp_avg of Linear.weight`" in seen.only.message
+    assert "`exp_avg of net.weight`" in seen.only.message
     assert not seen.only.settings, "another map_location would mend nothing"
     mended = seen.fixed
     assert 'net.to("cuda")\nfresh.load_state_dict(fresh.state_dict())\n' in mended
@@ -161,7 +161,7 @@ def test_a_copy_that_was_made_before_the_model_moved(tmp_path: Path) -> None:
             mine.lerp_(own, 0.1)  # flagged
     """
     seen = watched(tmp_path, source, "DEV502", GPU)
-    assert "is a copy of `Linear.weight`, which was moved to cuda:0 later" in seen.only.message
+    assert "is a copy of `net.weight`, which was moved to cuda:0 later" in seen.only.message
     assert "moved to cuda:0 later at program.py:5" in seen.only.message
     assert "`copy.deepcopy` made it on cpu at program.py:4" in seen.only.message
     mended = seen.fixed
@@ -238,6 +238,17 @@ def test_numpy_of_a_tensor_on_a_gpu(tmp_path: Path) -> None:
     assert "out.detach().cpu().numpy()" in seen.fixed
 
 
+def test_numpy_of_a_tensor_on_a_gpu_that_autograd_follows(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    out = torch.ones(3, requires_grad=True).cuda()
+    out.numpy()  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV503", GPU)
+    assert "out.detach().cpu().numpy()" in seen.fixed
+    runs_without_findings(tmp_path, seen.fixed, "DEV503", GPU)
+
+
 def test_what_an_object_keeps_of_weights_that_moved_later(tmp_path: Path) -> None:
     source = """\
     import torch
@@ -285,3 +296,140 @@ def test_a_line_that_cannot_be_told_costs_no_finding(
     torch.ones(4, device="cuda") * torch.zeros(4)  # flagged
     """
     assert "was made on cpu" in watched(tmp_path, source, "DEV502", GPU).only.message
+
+
+def test_a_layer_in_a_plain_list_is_not_moved(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch import nn
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(2, 2)
+            self.heads = [nn.Linear(2, 1)]
+        def forward(self, x):
+            return [head(self.body(x)) for head in self.heads]  # flagged
+    net = Net().cuda()
+    net(torch.ones(1, 2, device="cuda"))
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "`net.heads` is a plain container at program.py:7" in seen.only.message
+    assert "`net.heads[0].weight`" in seen.only.message
+    assert "self.heads = nn.ModuleList([nn.Linear(2, 1)])" in seen.fixed
+    runs_without_findings(tmp_path, seen.fixed, "DEV502", GPU)
+
+
+def test_tied_layers_that_were_moved_apart(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch import nn
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+            self.b.weight = self.a.weight
+        def forward(self, x):
+            return self.b(self.a(x).to("cuda:1"))  # flagged
+    net = Net()
+    net.a.to("cuda:0")
+    net.b.to("cuda:1")
+    net(torch.ones(1, 2, device="cuda:0"))
+    """
+    seen = watched(tmp_path, source, "DEV502", "cuda:2")
+    assert (
+        "`net.a.weight` and `net.b.weight` are one parameter: it was moved to cuda:0 at "
+        "program.py:11, and then to cuda:1 at program.py:12"
+    ) in seen.only.message
+
+
+def test_a_gradient_from_before_the_move(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    net = torch.nn.Linear(2, 1)
+    adam = torch.optim.AdamW(net.parameters())
+    loss = net(torch.ones(1, 2)).sum()
+    net.to("cuda")
+    loss.backward()
+    adam.step()  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert (
+        "the gradient comes from a forward pass before the weight was moved to cuda:0 at "
+        "program.py:5"
+    ) in seen.only.message
+
+
+def test_a_buffer_that_no_load_fills(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.arange(2) + 1.0, persistent=False)
+            self.layer = torch.nn.Linear(2, 1)
+        def forward(self, x):
+            return self.layer(x * self.scale)  # flagged
+    state = Net().state_dict()
+    with torch.device("meta"):
+        net = Net()
+    net.load_state_dict(state, assign=True)
+    net(torch.ones(1, 2))
+    """
+    seen = watched(tmp_path, source, "DEV502")
+    assert "`net.scale` was made on meta with its module, and no load fills it" in seen.only.message
+
+
+def test_a_layer_that_was_put_into_a_model_on_the_gpu(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch import nn
+    class Scaled(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.scale = inner, nn.Parameter(torch.ones(2))
+        def forward(self, x):
+            return self.inner(x * self.scale)  # flagged
+    net = nn.Sequential(nn.Linear(2, 1)).cuda()
+    net[0] = Scaled(net[0])
+    net(torch.ones(1, 2, device="cuda"))
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "after `Sequential` was moved to cuda:0 at program.py:9" in seen.only.message
+    assert "move the model again" in seen.only.fixes[0].description
+
+
+def test_what_a_compiled_mask_was_computed_of(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    def attend(x):
+        place = torch.arange(x.shape[0])
+        bias = (place[None] - place[:, None]).float()
+        return x + bias
+    torch.compile(attend, backend="eager")(torch.ones(2, 2, device="cuda"))
+    """
+    _, timeline, error = record(tmp_path, source, GPU)
+    (only,) = found(timeline, "DEV502")
+    assert error is not None
+    assert "`place` is made on the CPU at program.py:3 by `torch.arange`" in only.message
+
+
+def test_a_gpu_without_a_number_is_the_current_one(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    net = torch.nn.Linear(2, 1).to("cuda:1")
+    x = torch.ones(1, 2, device="cuda")
+    net(x)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", "cuda:2")
+    assert "call `torch.cuda.set_device(1)` before" in seen.only.fixes[0].description
+
+
+def test_of_two_gpus_the_one_is_told_that_the_run_knows(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    x = torch.ones(2, device="cuda:0") * 2
+    table = torch.ones(2).to("cuda:1")
+    x + table  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", "cuda:2")
+    assert "`table` was moved cpu -> cuda:1 by `Tensor.to` at program.py:3" in seen.only.message

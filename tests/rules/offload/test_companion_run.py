@@ -37,7 +37,7 @@ def program(assigned: str, used: str) -> str:
 def test_a_plain_attribute_of_a_module(tmp_path: Path, used: str) -> None:
     seen = watched(tmp_path, program(PLAIN, f"{used}  # flagged"), "OFF107", GPU)
     assert seen.only.message == (
-        "`Net.mask` is on cpu: it is neither a parameter nor a buffer (assigned at "
+        "`net.mask` is on cpu: it is neither a parameter nor a buffer (assigned at "
         "program.py:6), so it stayed there when `Net` was moved to cuda:0 at program.py:10"
     )
     assert seen.only.severity is Severity.ERROR
@@ -49,7 +49,7 @@ def test_one_of_a_part_of_a_module(tmp_path: Path) -> None:
     source = program(PLAIN, "self.head(x) * self.mask  # flagged")
     source = source.replace("net = Net()", "net = torch.nn.Sequential(Net())")
     seen = watched(tmp_path, source, "OFF107", GPU)
-    assert "`Sequential.0.mask` is on cpu" in seen.only.message
+    assert "`net.0.mask` is on cpu" in seen.only.message
     assert "`Sequential` was moved" in seen.only.message
 
 
@@ -121,7 +121,7 @@ def test_a_module_that_has_nothing_to_move(tmp_path: Path, move: str, place: str
     source = BARE.format(flagged="  # flagged", move=move, there=THERE)
     seen = watched(tmp_path, source, "OFF107", GPU)
     assert seen.only.message == (
-        "`Table.cos` is on cpu: it is neither a parameter nor a buffer (assigned at program.py:5), "
+        "`table.cos` is on cpu: it is neither a parameter nor a buffer (assigned at program.py:5), "
         f"so it stayed there when `Table` was moved to {place} at program.py:8"
     )
     mended = seen.fixed.replace("  # flagged", "")

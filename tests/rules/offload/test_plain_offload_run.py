@@ -54,7 +54,7 @@ def test_a_layer_that_was_forgotten(tmp_path: Path) -> None:
         "x = layer(x)", "x = layer(x)  # flagged"
     )
     seen = watched(tmp_path, source, "DEV502", GPU)
-    assert "`ModuleList.0.weight` and `ModuleList.0.bias` are on cpu" in seen.only.message
+    assert "`layers.0.weight` and `layers.0.bias` are on cpu" in seen.only.message
 
 
 @pytest.mark.complete

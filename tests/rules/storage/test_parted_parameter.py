@@ -61,8 +61,8 @@ assert torch.equal(model(x).sum(), before)
     assert "as they were before `fully_shard`" in finding.message
     assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.HIGH)
     assert dict(finding.evidence) == {"parameters": "4"}
-    assert "14: Sequential.0.weight made on cpu by torch.empty" in seen.steps
-    assert "17: Sequential.0.weight replaced in its module by a shard" in seen.steps
+    assert "14: model.0.weight made on cpu by torch.empty" in seen.steps
+    assert "17: model.0.weight replaced in its module by a shard" in seen.steps
     (setting,) = finding.settings
     assert setting.where == "the code after the last fully_shard"
 

@@ -85,3 +85,19 @@ def test_errors_are_red_and_come_first(tmp_path: Path) -> None:
     findings = found(timeline)
     assert findings[0].severity is Severity.ERROR
     assert "\x1b[31;1merror DEV502\x1b[0m" in closing(timeline, findings, "run", color=True)
+
+
+def test_the_change_is_said_where_no_explanation_said_it(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    net = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    net.bias = torch.nn.Parameter(torch.zeros(1))
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    """
+    _, timeline, _ = record(tmp_path, source)
+    findings = found(timeline, "NEW312")
+    told = closing(timeline, findings, "run")
+    assert "\n    change  make the optimizer behind line 4: `optimizer = " in told
+    assert "    change" not in closing(timeline, findings, "run", explained=True)

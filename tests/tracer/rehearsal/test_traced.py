@@ -131,6 +131,33 @@ def test_scripts_and_traces() -> None:
         torch.testing.assert_close(made(given), net(given))
 
 
+@pytest.mark.parametrize("way", [torch.jit.trace, lambda net, given: torch.jit.script(net)])
+def test_a_script_is_saved_loaded_and_moved(way: Any) -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).cuda().eval()
+    given = torch.ones(1, 3, device="cuda")
+    made, expected = way(net, given), net(given).tolist()
+    for asked, device in ((None, "cuda:0"), ("cpu", "cpu"), ("cuda:1", "cuda:1")):
+        file = io.BytesIO()
+        torch.jit.save(made, file)
+        file.seek(0)
+        loaded = torch.jit.load(file, map_location=asked)
+        assert {str(each.device) for each in loaded.state_dict().values()} == {device}
+        assert loaded(given.to(device)).tolist() == expected
+        assert loaded.to("cuda")(given).tolist() == expected
+    assert made.to("cpu")(given.cpu()).tolist() == expected
+
+
+def test_a_trace_holds_numbers() -> None:
+    given = torch.ones(2, 3, device="cuda")
+    traced = torch.jit.trace(lambda x: x.mean(0) * 2, given)
+    assert (str(traced(given).device), traced(given).tolist()) == ("cuda:0", [2, 2, 2])
+
+
+def test_weights_folded_into_a_script_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="folds weights into the code"):
+        torch.jit.freeze(torch.jit.script(nn.Linear(3, 3).cuda().eval()))
+
+
 def test_stand_ins_of_a_script_have_gradients() -> None:
     with FakeTensorMode() as mode:
         net = nn.Linear(3, 3, device="cuda:1")

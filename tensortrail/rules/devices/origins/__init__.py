@@ -7,16 +7,21 @@ from tensortrail.rules.devices.origins import (
     computed,
     copied,
     from_loader,
+    gradient,
+    hidden,
     kept,
     made,
     made_inside,
     moved,
     optimizer_state,
     read,
+    tied,
+    unsaved,
 )
 from tensortrail.rules.devices.origins.case import Case, Origin
 
-WAYS = (computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
+WAYS = (tied.origin, hidden.origin, unsaved.origin, gradient.origin,
+        computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
         from_loader.origin, made.origin, made_inside.origin, read.origin, moved.origin,
         kept.origin)  # fmt: skip
 """The ones that tell most stand first."""

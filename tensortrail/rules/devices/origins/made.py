@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from tensortrail.findings import Setting
 from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.calls import carrier, gives
@@ -17,6 +20,7 @@ MAKERS = frozenset({
     "torch.rand_like", "torch.randn_like", "torch.randint_like",
 })  # fmt: skip
 """Functions that take the device of what they make, by its name."""
+_CURRENT = re.compile(r"""device\s*=\s*(torch\.device\(\s*)?["']cuda["']""")
 
 
 def origin(case: Case) -> Origin | None:
@@ -28,11 +32,28 @@ def origin(case: Case) -> Origin | None:
     named = at is not None and gives(at, "device")
     how = f"`{last.op}`" if named else f"`{last.op}`, which is given no device"
     why = f"{case.name} was made on {case.odd.device}{where(last)} by {how}"
-    if named or case.wanted in ("", "cpu") or _while_building(last):
+    if named and at is not None and _CURRENT.search(at.source) and case.wanted[:5] == "cuda:":
+        here = f"`cuda` without a number is the current GPU, {case.odd.device} here: call "
+        change = f"`torch.cuda.set_device({case.wanted[5:]})` before, or write {case.wanted!r}"
+        return Origin(why, fixes=(advice(here + change),))
+    if named or case.wanted in ("", "cpu"):
         return Origin(why)
+    if _while_building(last):
+        return _put_in_later(case, last, why)
     settings = _device(case, last, function) if at else ()
     there = f"make it on {case.wanted}{where(last)}: give `{last.op}` a `device`"
     return Origin(why, settings=settings, fixes=() if settings else (advice(there),))
+
+
+def _put_in_later(case: Case, made: Event, why: str) -> Origin:
+    """In a model that was moved before, what a part makes stays where it was made."""
+    for event in reversed(case.timeline.events(Did.MODULE)):
+        after = event.facts.get("after")
+        if event.time < made.time and isinstance(after, Mapping) and case.wanted in after:
+            since = f", after `{event.facts.get('class')}` was moved to {case.wanted}{where(event)}"
+            change = f"move the model again when it is complete: `.to({case.wanted!r})`"
+            return Origin(why + since, fixes=(advice(change),))
+    return Origin(why)
 
 
 def _device(case: Case, made: Event, function: str) -> tuple[Setting, ...]:

@@ -8,6 +8,11 @@ from tensortrail.rules.shared.calls import quoted
 from tensortrail.rules.shared.lines import doer, line_of, where
 from tensortrail.rules.timeline import Did, Event
 
+FILLED = (
+    "make memory for the model with `to_empty(device=...)` and load its weights into it, or build "
+    "it where it is to run"
+)
+
 
 def origin(case: Case) -> Origin | None:
     last = case.placed[-1] if case.placed else None
@@ -19,11 +24,16 @@ def origin(case: Case) -> Origin | None:
             f"{case.name} was moved {last.other.device} -> {case.odd.device} by {doer(last)}{hook}"
         )
         back = f"leave it on {last.other.device}, or move it back before it is used here"
-        return Origin(why, fixes=() if hook else (advice(back),))
+        if hook and case.odd.device not in ("cpu", "meta") and case.wanted not in ("", "cpu"):
+            back = f"in the device map, put {case.name} on {case.wanted}, where it is used"
+        elif hook:
+            return Origin(why)
+        return Origin(why, fixes=(advice(back),))
     if last.did is Did.CREATE and _of_module(last):
         why = f"{case.name} was made on {case.odd.device}{where(last)} and not moved since"
         return Origin(why, settings=_module(case))
-    return Origin(f"{case.name} was put there by {doer(last)}")
+    fixes = (advice(FILLED),) if case.odd.device == "meta" and last.did is Did.CREATE else ()
+    return Origin(f"{case.name} was put there by {doer(last)}", fixes=fixes)
 
 
 def _of_module(made: Event) -> bool:

@@ -12,6 +12,7 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import MayStop, Recorder
+from tensortrail.tracer.hooks.shared.own_state import OwnState
 from tensortrail.tracer.hooks.shared.replaced_weights import Held
 from tensortrail.tracer.hooks.shared.safe_loads import runs_only_torch, with_modes_aside
 from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
@@ -48,8 +49,9 @@ WITHIN = Within()
 def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(torch, "save", saving(recorder, "torch.save"), everywhere=True)
     patches.wrap(torch, "load", loading(recorder, "torch.load"), everywhere=True)
-    patches.wrap(Module, "state_dict", _state_dict(recorder))
-    patches.wrap(Module, "load_state_dict", _load_state_dict(recorder))
+    own = OwnState()
+    patches.wrap(Module, "state_dict", _state_dict(recorder, own))
+    patches.wrap(Module, "load_state_dict", _load_state_dict(recorder, own))
 
 
 def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around:
@@ -164,7 +166,7 @@ def tensors_below(data: Any, key: str = "", depth: int = 0) -> Iterator[tuple[st
             yield from tensors_below(value, f"{key}.{place}" if key else str(place), depth + 1)
 
 
-def _state_dict(recorder: Recorder) -> Around:
+def _state_dict(recorder: Recorder, own: OwnState) -> Around:
     def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
         local = recorder.of_thread
         if local.inside_module:
@@ -172,14 +174,16 @@ def _state_dict(recorder: Recorder) -> Around:
         recorder.guarded(_name, module)
         local.inside_module += 1
         try:
-            return original(module, *args, **kwargs)
+            state = original(module, *args, **kwargs)
         finally:
             local.inside_module -= 1
+        recorder.guarded(own.taken, module, state)
+        return state
 
     return around
 
 
-def _load_state_dict(recorder: Recorder) -> Around:
+def _load_state_dict(recorder: Recorder, own: OwnState) -> Around:
     def around(original: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
         recorder.guarded(_name, module)
         assigns = bool(kwargs.get("assign") or (len(args) > 2 and args[2]))
@@ -193,6 +197,7 @@ def _load_state_dict(recorder: Recorder) -> Around:
             if before:
                 recorder.guarded(before.assigned, module)
         given = args[0] if args else kwargs.get("state_dict")
+        recorder.guarded(own.loaded, module, given)
         recorder.guarded(_loaded, module, result, given)
         if before:
             recorder.guarded(before.untied, module)

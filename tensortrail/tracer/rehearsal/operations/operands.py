@@ -14,6 +14,7 @@ from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 
 INDEXING = ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index",
             "_unsafe_index_put")  # fmt: skip
+NUMBERS = (int, float, bool, complex)
 DEPENDS_ON_VALUES = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
 
 
@@ -57,6 +58,17 @@ def operands(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str
 @functools.cache
 def _names(func: Any) -> tuple[str, ...]:
     return tuple(each.name for each in func._schema.arguments)
+
+
+def of_numbers(func: Any, args: Any) -> Any:
+    """The code of `torch.jit` hands a number on where an operation takes a tensor of one."""
+    if not any(type(each) in NUMBERS for each in args):
+        return args
+    kinds = [str(each.type) for each in func._schema.arguments]
+    return tuple(
+        torch.tensor(each) if type(each) in NUMBERS and kind == "Tensor" else each
+        for each, kind in zip(args, kinds, strict=False)
+    )
 
 
 @functools.cache

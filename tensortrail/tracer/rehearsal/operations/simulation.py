@@ -30,6 +30,7 @@ from tensortrail.tracer.rehearsal.operations.operands import (
     as_copy,
     by_autograd,
     inner_of,
+    of_numbers,
     operands,
     unwrapped,
     views_in_place,
@@ -95,6 +96,8 @@ class Simulation(Devices):
             self.pending.read(func, named, False)
             if named:
                 self._here.last = None
+            elif args:
+                args = of_numbers(func, args)
             with conjugates_resolved() if is_complex(named) else WITHOUT_MORE:
                 return self.pinned.run(func, args, kwargs)
         if sims and not func.is_view:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import DisableTorchFunction
 from torch.utils._mode_utils import no_dispatch
 
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -84,6 +85,38 @@ def become(tensor: Tensor, value: Tensor) -> None:
     there.update(ours)
     there[SUCCESSOR] = tensor  # if C++ holds the old one: the gradient of something
     if grad is not None:
-        if grad.dtype != tensor.dtype:
-            tensor.grad_dtype = None  # torch asks nothing of a gradient that was there before
-        tensor.grad = grad  # it moves by itself, or not
+        _give_gradient(tensor, grad)  # it moves by itself, or not
+    _take_hooks(tensor, made)
+
+
+def _give_gradient(tensor: Tensor, grad: Tensor) -> None:
+    """Torch asks nothing of a gradient that was there before, nor of an older graph's."""
+    if grad.dtype != tensor.dtype:
+        tensor.grad_dtype = None
+    with DisableTorchFunction():
+        tensor.grad = grad
+
+
+def _take_hooks(tensor: Any, before: Any) -> None:
+    """Hooks stay with the tensor; a graph that holds what it was goes on to what it is."""
+    if tensor._backward_hooks is not None:
+        tensor._backward_hooks = tensor._backward_hooks  # C++ has them at what it was
+    if tensor._post_accumulate_grad_hooks is not None:
+        tensor._post_accumulate_grad_hooks = tensor._post_accumulate_grad_hooks
+    if before._use_count() > 1 and before.is_leaf and before.requires_grad:
+        with DisableTorchFunction():
+            before.grad = None
+        before._post_accumulate_grad_hooks = {0: _handed_on}
+
+
+def _handed_on(before: Any) -> None:
+    """A backward pass through a graph from before the move ends at the tensor that moved."""
+    tensor, new = vars(before)[SUCCESSOR], before.grad
+    with DisableTorchFunction():
+        before.grad = None
+    if tensor.grad is None:
+        _give_gradient(tensor, new)
+    else:
+        tensor.grad.add_(new)
+    for hook in (tensor._post_accumulate_grad_hooks or {}).values():
+        hook(tensor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._C import DisableTorchFunction
 
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -27,10 +28,11 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         return known
 
     def copied(self: Any, index: int, non_blocking: bool = False) -> Any:
-        made = torch.UntypedStorage(self.nbytes()).copy_(self, non_blocking)
-        simulation.races.moves(None, "UntypedStorage.copy_")
+        with DisableTorchFunction():  # nobody sees it before it is on its device
+            made = torch.empty(self.nbytes(), dtype=torch.uint8).untyped_storage()
         memory.hold(made, index, None)
-        return made
+        simulation.races.moves(None, "UntypedStorage.copy_")
+        return made.copy_(self, non_blocking)
 
     def clone(self: Any) -> Any:
         index = memory.index_of(self)

@@ -1,0 +1,211 @@
+"""Parameters that get gradients and are in no optimizer, as the optimizer was made before them."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch._C import DisableTorchFunction
+from torch.nn import Module, Parameter
+from torch.optim import Optimizer
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.hidden_modules import hidden
+from tensortrail.tracer.identity.model_names import OF_METHODS
+from tensortrail.tracer.identity.module_tensors import parts
+from tensortrail.tracer.identity.sites import OWNERS, USER, Place
+from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.identity.variables import variables
+from tensortrail.tracer.noticing.notes import Notes
+
+MOST_FRAMES, MOST_TOLD, MOST_GROUPS = 60, 50, 2000
+Weights = dict[str, Parameter]
+
+
+@dataclass
+class Known:
+    """A model, as it was when an optimizer was made of its parameters."""
+
+    model: weakref.ref[Module]
+    kind: type
+    name: str
+    before: dict[str, int]
+    """The identity of each parameter, by its path."""
+
+
+@dataclass
+class Made:
+    """An optimizer."""
+
+    optimizer: weakref.ref[Optimizer]
+    place: Place | None
+    models: list[Known] = field(default_factory=list)
+    steps: int = 0
+
+
+@dataclass
+class Untrained:
+    entry: Entry
+    version: int
+    site: int
+    """Of the step that passed it by."""
+    op: str
+    facts: dict[str, Any]
+    by_hand: bool = False
+    """The program writes it by itself."""
+
+
+class TrainedParameters:
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._made: dict[int, Made] = {}
+        self._untrained: dict[int, Untrained] = {}
+        self._groups = 0
+
+    def given(self, optimizer: Optimizer, group: Mapping[str, Any]) -> None:
+        """The optimizer has these parameters from now on."""
+        self._groups += 1
+        if self._groups > MOST_GROUPS:  # one for each inner loop: it is none of what is looked for
+            self._made.clear()
+            self._untrained.clear()
+            return
+        ids = {id(each) for each in group["params"]}
+        for identity in ids:
+            self._untrained.pop(identity, None)
+        made = self._of(optimizer)
+        seen = {id(each.model()) for each in made.models}
+        for name, model in _models():
+            weights = _weights(model)
+            if id(model) not in seen and any(id(each) in ids for each in weights.values()):
+                before = {path: id(each) for path, each in weights.items()}
+                made.models.append(Known(weakref.ref(model), type(model), name, before))
+
+    def _of(self, optimizer: Optimizer) -> Made:
+        made = self._made.get(id(optimizer))
+        if made is None or made.optimizer() is not optimizer:
+            made = Made(weakref.ref(optimizer, self._gone(id(optimizer))), self._notes.user_here())
+            self._made[id(optimizer)] = made
+        return made
+
+    def _gone(self, key: int) -> Callable[[weakref.ref[Optimizer]], None]:
+        def forget(ref: weakref.ref[Optimizer]) -> None:
+            if (made := self._made.get(key)) is not None and made.optimizer is ref:
+                del self._made[key]
+
+        return forget
+
+    def stepped(self, optimizer: Optimizer) -> None:
+        """Its parameters were written. Looks at the first steps, and then ever more rarely."""
+        made = self._made.get(id(optimizer))
+        if made is None or made.optimizer() is not optimizer:
+            return
+        made.steps += 1
+        if made.steps & (made.steps - 1):
+            return
+        with DisableTorchFunction():
+            self._look(optimizer, made)
+
+    def _look(self, optimizer: Optimizer, made: Made) -> None:
+        held, kind = _held(optimizer), type(optimizer).__name__
+        live = {id(each) for each in held if each.grad is not None}
+        others: set[int] | None = None
+        for known in made.models:
+            for how, path, weight in (*_put_in(known, live), *_hidden(known)):
+                if others is None:
+                    others = self._all_held()
+                if weight.grad is not None and id(weight) not in others:
+                    self._tell(made, kind, how, known.kind, path, weight)
+
+    def _all_held(self) -> set[int]:
+        optimizers = [each.optimizer() for each in self._made.values()]
+        return {id(each) for known in optimizers if known is not None for each in _held(known)}
+
+    def _tell(
+        self, made: Made, kind: str, how: str, model: type, path: str, weight: Parameter
+    ) -> None:
+        before = self._untrained.get(id(weight))
+        if before is not None:
+            if before.version != weight._version:
+                before.by_hand = True
+            return
+        entry = self._notes.storages.entry(weight)
+        if entry is None or len(self._untrained) >= MOST_TOLD:
+            return
+        if not entry.name:
+            self._notes.storages.name(entry, path)
+        parallel = sys.modules.get("torch.nn.parallel.distributed")
+        synchronized = parallel is not None and issubclass(model, parallel.DistributedDataParallel)
+        facts = {
+            "untrained": how,
+            "model": model.__name__,
+            "optimizer": kind,
+            "made": list(made.place or ()),
+            "synchronized": synchronized,
+        }
+        self._untrained[id(weight)] = Untrained(
+            entry, weight._version, self._notes.site_here(), f"{kind}.step", facts
+        )
+
+    def at_end(self) -> None:
+        """What no optimizer was given until now."""
+        for each in (each for each in self._untrained.values() if not each.by_hand):
+            self._notes.note_at(each.site, Did.HOOK, each.entry, op=each.op, facts=each.facts)
+        self._untrained.clear()
+        self._made.clear()
+
+
+def _put_in(known: Known, live: set[int]) -> Iterator[tuple[str, str, Parameter]]:
+    """The parameters that the model has now and had not then; of the one that came in its place
+    where none of the old ones gets gradients any more."""
+    model = known.model()
+    if model is not None:
+        for path, weight in _weights(model).items():
+            if known.before.get(path) != id(weight) and id(weight) not in known.before.values():
+                how = "replaced" if path in known.before else "added"
+                yield how, f"{known.name}.{path}", weight
+    if live.isdisjoint(known.before.values()):
+        for name, other in _models():
+            weights = _weights(other) if type(other) is known.kind and other is not model else {}
+            if weights.keys() == known.before.keys():
+                yield from (("rebuilt", f"{name}.{path}", each) for path, each in weights.items())
+
+
+def _hidden(known: Known) -> Iterator[tuple[str, str, Parameter]]:
+    """The parameters of layers in its plain lists, of which `parameters()` knows nothing."""
+    model = known.model()
+    for each in hidden(model, known.name) if model is not None else ():
+        yield from (("hidden", f"{each.path}.{key}", w) for key, w in _weights(each.module).items())
+
+
+def _held(optimizer: Optimizer) -> list[Parameter]:
+    return [each for group in optimizer.param_groups for each in group["params"]]
+
+
+def _weights(model: Module) -> Weights:
+    return {
+        f"{path}.{key}" if path else key: each
+        for path, part in parts(model)
+        for key, each in part._parameters.items()
+        if each is not None
+    }
+
+
+def _models() -> Iterator[tuple[str, Module]]:
+    """Those that the functions that run now have in variables or as attributes of `self`."""
+    seen: set[int] = set()
+    frame = sys._getframe(1)
+    for _ in range(MOST_FRAMES):
+        own = variables(frame)
+        user = OWNERS[frame.f_code.co_filename] == USER
+        spaces = [own, getattr(own.get("self"), "__dict__", {}), frame.f_globals if user else {}]
+        for space in spaces:
+            for name, value in list(space.items()) if isinstance(space, Mapping) else ():
+                if issubclass(type(value), Module) and id(value) not in seen:
+                    seen.add(id(value))
+                    yield name if name not in OF_METHODS else type(value).__name__, value
+        if frame.f_back is None:
+            return
+        frame = frame.f_back

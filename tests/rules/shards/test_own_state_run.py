@@ -1,0 +1,47 @@
+"""SHD420 in a run: a state dict that is loaded into the module whose tensors it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.rules.recorded import runs_without_findings, watched
+
+FIT = """\
+import copy
+import torch
+net = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def step():
+    optimizer.zero_grad()
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+
+"""
+
+
+def test_the_best_state_was_not_copied(tmp_path: Path) -> None:
+    program = f"{FIT}best = net.state_dict()\nstep()\nnet.load_state_dict(best)  # flagged\n"
+    seen = watched(tmp_path, program, "SHD420")
+    assert "program.py:11 gave the tensors of `Linear` themselves" in seen.only.message
+    assert "optimizers have made 1 step since" in seen.only.message
+    runs_without_findings(tmp_path, seen.fixed, "SHD420")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "best = copy.deepcopy(net.state_dict())\nstep()\nnet.load_state_dict(best)",
+        "state = net.state_dict()\nstate['weight'].zero_()\nnet.load_state_dict(state)",
+        "step()\nnet.load_state_dict(net.state_dict())",
+        "state = net.state_dict()\nstep()\ncopy.deepcopy(net).load_state_dict(state)",
+        "state = net.state_dict()\nstate['bias'] = torch.ones(1)\nstep()\n"
+        "net.load_state_dict(state)",
+    ],
+)
+def test_other_loads(tmp_path: Path, program: str) -> None:
+    watched(tmp_path, FIT + program, "SHD420")
