@@ -1,10 +1,11 @@
-"""Process groups that are made before the process has chosen its GPU."""
+"""Process groups: those made before the process has chosen its GPU, and who runs once a GPU."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.view import FunctionNode, Module
 
 _COLLECTIVES = ("barrier", "all_reduce", "all_gather", "broadcast", "all_gather_object")
@@ -41,3 +42,14 @@ def _communicates(module: Module, start: ast.Call, end: ast.Call) -> ast.Call | 
         if module.qualified(call.func).rpartition(".")[2] in _COLLECTIVES:
             return call
     return None
+
+
+def is_of_one_of_many(module: Module, node: ast.AST) -> bool:
+    """The function around chooses the GPU of its process, or joins a group of NCCL and wraps a
+    model for it: the same code runs once a GPU."""
+    function = outermost_function(module, node)
+    chosen = module.calls("torch.cuda.set_device", inside=function)
+    if any(each.args and not isinstance(each.args[0], ast.Constant) for each in chosen):
+        return True
+    wrapped = module.calls("torch.nn.parallel.DistributedDataParallel", inside=function)
+    return any(each.args and any(k.arg == "device_ids" for k in each.keywords) for each in wrapped)

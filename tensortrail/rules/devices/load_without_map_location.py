@@ -14,6 +14,7 @@ from tensortrail.rules.devices._of_this_run import (
     goes_to_a_written_gpu,
     is_where_a_gpu_is,
 )
+from tensortrail.rules.devices._process_groups import is_of_one_of_many
 from tensortrail.rules.devices._saved_here import (
     comes_with_the_project,
     is_named_by_callers,
@@ -52,6 +53,10 @@ class LoadWithoutMapLocation(Rule):
     It is a note too where the project itself writes the file, by how its name ends, and what it
     writes is no tensor or was on the CPU: it follows `.cpu()`, numbers, arrays of NumPy, and
     programs that know no other device. Where it writes the state of a model, the message says so.
+
+    Where a function runs once a GPU, as it chooses the GPU by a variable or wraps a model with
+    `device_ids`, only what was on the CPU is a note: every other process takes memory of the GPU
+    of the one that saved.
 
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged; but
     `safetensors.torch.load(data)`, which always gives tensors on the CPU, and `load_file(path)`
@@ -249,13 +254,15 @@ def _says_where(module: Module, call: ast.Call) -> bool:
 
 def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
-    near = near or _is_of_this_run(call) or follows_training(module, call)
+    near = near or is_from_the_cpu(module, call) or is_saved_on_the_cpu(module, call)
+    near = near or _holds_numbers(module, call) or is_of_whole_optimizer(module, call)
+    if near or is_of_one_of_many(module, call):
+        return near  # of the saver's GPU every process takes memory
+    near = _is_of_this_run(call) or follows_training(module, call)
     near = near or goes_to_a_written_gpu(module, call) or is_where_a_gpu_is(module, call)
-    near = near or is_from_the_cpu(module, call) or prepares_data(module, call)
-    near = near or _has_fixed_name(module, call) or comes_with_the_project(module, call)
-    near = near or _holds_numbers(module, call)
-    near = near or is_of_whole_optimizer(module, call) or is_named_by_callers(module, call)
-    return near or is_saved_on_the_cpu(module, call)
+    near = near or prepares_data(module, call) or comes_with_the_project(module, call)
+    near = near or _has_fixed_name(module, call)
+    return near or is_named_by_callers(module, call)
 
 
 def _is_of_this_run(call: ast.Call) -> bool:

@@ -684,3 +684,20 @@ model = AutoModelForCausalLM.from_pretrained("opt", quantization_config=config)
 model.cuda()
 """
     assert severity("DEV509", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [("rank", Severity.WARNING), ("0", Severity.NOTE)],
+)
+def test_each_of_many_processes_loads_to_the_gpu_of_the_saver(
+    chosen: str, expected: Severity
+) -> None:
+    source = f"""
+import torch
+
+def worker(rank, model):
+    torch.cuda.set_device({chosen})
+    model.load_state_dict(torch.load("last.pt"))
+"""
+    assert severity("DEV506", source) is expected
