@@ -210,4 +210,4 @@ def test_helpers_that_gather_and_spread(tmp_path: Path) -> None:
     gathered, spread = "state dict gathered", "state dict spread"
     assert [each for each in phases if each != "load"] == [gathered, spread] * 2
     names = {seen.timeline.name(each.storage) for each in seen.timeline.events() if each.storage}
-    assert {"FSDPSequential.0.weight", "state.0.weight.exp_avg"} <= names
+    assert {"model.0.weight", "state.0.weight.exp_avg"} <= names

@@ -73,8 +73,8 @@ def test_the_life_of_a_shard(tmp_path: Path) -> None:
     assert not seen.findings
     swaps = [each for each in seen.timeline.events(Did.SWAP) if each.op == "fully_shard"]
     names = {seen.timeline.name(each.storage) for each in swaps if each.storage}
-    layers = {f"FSDPNet.layers.{n}.{key}" for n in (0, 1) for key in ("weight", "bias")}
-    assert names == layers | {"FSDPNet.head.weight"}
+    layers = {f"model.layers.{n}.{key}" for n in (0, 1) for key in ("weight", "bias")}
+    assert names == layers | {"model.head.weight"}
     assert {each.facts["said"] for each in swaps} == {
         "sharded over 1 ranks: 6 of 6 along dim 0", "sharded over 1 ranks: 3 of 3 along dim 0",
     }  # fmt: skip
@@ -88,7 +88,7 @@ def test_the_life_of_a_shard(tmp_path: Path) -> None:
         for numbers in process.part.names.values()
         if (name := process.part.text(numbers[-1])).endswith(" (gathered)")
     }
-    assert gathered == {name.replace("FSDP", "") + " (gathered)" for name in names}
+    assert gathered == {name.replace("model.", "Net.") + " (gathered)" for name in names}
 
 
 def test_bytes_are_counted_once(tmp_path: Path) -> None:
