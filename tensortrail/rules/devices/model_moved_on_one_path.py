@@ -8,7 +8,9 @@ from typing import NamedTuple
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batches import is_to_a_device
+from tensortrail.rules.devices._left_beside_model import bare
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.shared.sentences import one_line
@@ -156,6 +158,8 @@ def _made_apart(module: Module, choice: ast.If) -> _Apart | None:
     for moving, other in (branches, branches[::-1]):
         made, left = _models(module, moving), _models(module, other)
         for name in made.keys() & left.keys():
+            if _has_no_weights(module, bare(made[name].value)):
+                continue  # a loss: it does not matter where it is
             move = _move(module, moving, made[name], name)
             if move is None or _speaks_of_places(module, other, move):
                 continue
@@ -201,10 +205,18 @@ def _makes_a_model(module: Module, node: ast.expr) -> bool:
         if inner is None:
             return False
         node = inner
-    if not isinstance(node, ast.Call):
+    if not isinstance(node, ast.Call) or _has_no_weights(module, node):
         return False
     facts = module.class_facts(module.qualified(node.func))
     return called(node) == "from_pretrained" or (facts is not None and facts.is_module)
+
+
+def _has_no_weights(module: Module, made: ast.expr) -> bool:
+    """A class of torch without parameters: a loss, an activation."""
+    dotted = module.qualified(made.func) if isinstance(made, ast.Call) else ""
+    last = dotted.rpartition(".")[2]
+    of_torch = dotted.startswith("torch.nn.") and last[:1].isupper() and last != "Sequential"
+    return of_torch and not any(each in last for each in WITH_PARAMETERS)
 
 
 def _speaks_of_places(module: Module, branch: Sequence[ast.stmt], move: ast.Call) -> bool:

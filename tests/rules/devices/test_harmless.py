@@ -701,3 +701,22 @@ def worker(rank, model):
     model.load_state_dict(torch.load("last.pt"))
 """
     assert severity("DEV506", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [("nn.CrossEntropyLoss()", None), ("nn.Linear(4, 4)", Severity.WARNING)],
+)
+def test_a_loss_without_weights_lies_nowhere(loss: str, expected: Severity | None) -> None:
+    source = f"""
+from torch import nn
+from warp import CTCLoss
+
+def train(x, y, device, warped):
+    if warped:
+        criterion = CTCLoss()
+    else:
+        criterion = {loss}.to(device)
+    return criterion(x, y)
+"""
+    assert severity("DEV601", source) is expected
