@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules.devices._batch_meetings import meetings
 from tensortrail.rules.devices._batches import Batch, OnDevice
+from tensortrail.rules.shared.assignments import pairs_of
 from tensortrail.rules.shared.objects import called, receiver, root_of
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
@@ -59,12 +60,12 @@ def _joined(module: Module, loop: ast.AST, lists: set[str]) -> Iterator[tuple[as
         if not joins or not isinstance(given, ast.Name) or given.id not in lists:
             continue
         yield call, given.id
-        assign = module.parent(call)
-        if isinstance(assign, ast.Assign) and isinstance(assign.targets[0], ast.Name):
-            bound = assign.targets[0].id
-            for use in module.later(assign, ast.Name):
-                if use.id == bound and isinstance(use.ctx, ast.Load):
-                    yield use, given.id
+        assign = module.statement_of(call)
+        pairs = pairs_of(assign) if isinstance(assign, ast.Assign) else ()
+        bound = {to.id for to, value in pairs if value is call and isinstance(to, ast.Name)}
+        for use in module.later(assign, ast.Name) if bound else ():
+            if use.id in bound and isinstance(use.ctx, ast.Load):
+                yield use, given.id
 
 
 def _end_of(loop: ast.AST) -> tuple[int, int]:

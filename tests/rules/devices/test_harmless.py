@@ -720,3 +720,19 @@ def train(x, y, device, warped):
     return criterion(x, y)
 """
     assert severity("DEV601", source) is expected
+
+
+@pytest.mark.parametrize(("kept", "expected"), [("y", Severity.WARNING), ("y.to(device)", None)])
+def test_lists_may_be_joined_in_one_statement(kept: str, expected: Severity | None) -> None:
+    source = f"""
+import torch
+
+def score(model, loader, device):
+    best, labels = [], []
+    for x, y in loader:
+        best.append(model(x.to(device)).argmax(1))
+        labels.append({kept})
+    best, labels = torch.cat(best), torch.cat(labels)
+    return (best == labels).float().mean()
+"""
+    assert severity("DEV540", source) is expected
