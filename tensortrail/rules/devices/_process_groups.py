@@ -45,11 +45,11 @@ def _communicates(module: Module, start: ast.Call, end: ast.Call) -> ast.Call | 
 
 
 def is_of_one_of_many(module: Module, node: ast.AST) -> bool:
-    """The function around chooses the GPU of its process, or joins a group of NCCL and wraps a
-    model for it: the same code runs once a GPU."""
+    """The function around wraps a model for the GPU of its process, or chooses that GPU by a
+    variable in a file that joins a process group: the same code runs once a GPU."""
     function = outermost_function(module, node)
     chosen = module.calls("torch.cuda.set_device", inside=function)
     if any(each.args and not isinstance(each.args[0], ast.Constant) for each in chosen):
-        return True
+        return next(module.calls("init_process_group"), None) is not None
     wrapped = module.calls("torch.nn.parallel.DistributedDataParallel", inside=function)
     return any(each.args and any(k.arg == "device_ids" for k in each.keywords) for each in wrapped)

@@ -54,9 +54,9 @@ class LoadWithoutMapLocation(Rule):
     writes is no tensor or was on the CPU: it follows `.cpu()`, numbers, arrays of NumPy, and
     programs that know no other device. Where it writes the state of a model, the message says so.
 
-    Where a function runs once a GPU, as it chooses the GPU by a variable or wraps a model with
-    `device_ids`, only what was on the CPU is a note: every other process takes memory of the GPU
-    of the one that saved.
+    Where a function runs once a GPU, as it wraps a model with `device_ids`, or chooses the GPU by a
+    variable in a file that joins a process group, only what was on the CPU is a note: every other
+    process takes memory of the GPU of the one that saved.
 
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged; but
     `safetensors.torch.load(data)`, which always gives tensors on the CPU, and `load_file(path)`

@@ -687,16 +687,21 @@ model.cuda()
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
-    [("rank", Severity.WARNING), ("0", Severity.NOTE)],
+    ("chosen", "joins", "expected"),
+    [
+        ("rank", "torch.distributed.init_process_group('nccl')", Severity.WARNING),
+        ("0", "torch.distributed.init_process_group('nccl')", Severity.NOTE),
+        ("rank", "pass", Severity.NOTE),
+    ],
 )
 def test_each_of_many_processes_loads_to_the_gpu_of_the_saver(
-    chosen: str, expected: Severity
+    chosen: str, joins: str, expected: Severity
 ) -> None:
     source = f"""
 import torch
 
 def worker(rank, model):
+    {joins}
     torch.cuda.set_device({chosen})
     model.load_state_dict(torch.load("last.pt"))
 """
