@@ -102,3 +102,27 @@ def test_one_mistake_is_one_finding_and_not_its_own_sibling(tmp_path: Path) -> N
     (tmp_path / "two.py").write_text(LEFT_BEHIND)
     first, second = told("DEV525", "OFF107")
     assert first.siblings == second.siblings == (), "both are reported"
+
+
+BESIDE = """\
+from nets import Net
+
+class Agent:
+    def __init__(self, size, device):
+        self.policy = Net(size).to(device)
+        self.target = Net(size)
+        self.target.load_state_dict(self.policy.state_dict())
+
+    def values(self, state, device):
+        return self.policy(state.to(device)), self.target(state.to(device))
+"""
+
+
+def test_what_the_trail_tells_of_is_no_sibling(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(BESIDE)
+    (tmp_path / "other.py").write_text("from nets import Net\n\ndef made(n):\n    return Net(n)\n")
+    (finding,) = check(
+        CheckRequest(paths=(str(tmp_path),), cache_dir=None, codes=frozenset({"DEV585"}))
+    ).findings
+    assert finding.site.line == 6
+    assert [Path(each.file).name for each in finding.siblings] == ["other.py"]

@@ -13,7 +13,8 @@ from tensortrail.findings import Finding, Site
 
 
 def with_siblings(findings: Sequence[Finding], search: SiblingSearch) -> list[Finding]:
-    """The findings, each with the sites of its shape that are no findings themselves."""
+    """The findings, each with the sites of its shape that are no findings themselves and that its
+    trail does not tell of: there it may say what is right."""
     shapes: dict[Finding, tuple[str, frozenset[bytes]]] = {}
     for finding in findings:
         shape = shape_of_flagged(finding.site.source, finding)
@@ -28,10 +29,11 @@ def with_siblings(findings: Sequence[Finding], search: SiblingSearch) -> list[Fi
     result = []
     for finding in findings:
         known = shapes[finding][0] if finding in shapes else ""
+        told = [each.site for each in finding.trail if each.site is not None]
         others = [
             site
             for site in places.get(known, ())
-            if not any(_is_within(site, each) for each in reported.get(site.file, ()))
+            if not any(_is_within(site, each) for each in (*reported.get(site.file, ()), *told))
         ]
         result.append(replace(finding, siblings=tuple(others[:MOST])) if others else finding)
     return result
