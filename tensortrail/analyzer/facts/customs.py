@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tensortrail.analyzer.facts.texts_below import text_of, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
-from tensortrail.files import read
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
 _PASSED_ON = [
@@ -21,8 +20,6 @@ _PASSED_ON = [
 _MAKES_GPU_DEFAULT = re.compile(
     rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
 )
-_MOST_BYTES = 80_000_000
-"""Of files that are read for one project."""
 _MOST_CALLS = 500
 """Calls of one name: of more nothing is said."""
 _LONGEST = 4_000
@@ -51,7 +48,7 @@ class Customs:
     def forget(self, path: str) -> None:
         """The file may have changed."""
         for folder, texts in self._texts.items():
-            if path not in texts or (now := _text(path)) == texts[path]:
+            if path not in texts or (now := text_of(path)) == texts[path]:
                 continue
             before, texts[path] = texts[path], now
             self._passed_in.pop((folder, path), None)
@@ -132,7 +129,7 @@ class Customs:
 
     def _texts_of(self, folder: Path) -> dict[str, bytes]:
         if folder not in self._texts:
-            self._texts[folder] = dict(_files(folder))
+            self._texts[folder] = dict(texts_below(folder, _TESTS))
         return self._texts[folder]
 
     def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]:
@@ -221,26 +218,6 @@ def _around(text: bytes, at: int) -> bytes:
             found = _NAME.search(text[max(0, at - 100) : at])
             return found.group() if found is not None else b""
     return b""
-
-
-def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    size = 0
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if each not in _TESTS and each[0] != ".")
-        for name in sorted(each for each in names if each.endswith(".py")):
-            path = os.path.join(place, name)
-            text = _text(path)
-            size += len(text)
-            if size > _MOST_BYTES:
-                return
-            yield path, text
-
-
-def _text(path: str) -> bytes:
-    try:
-        return read(path)
-    except OSError:
-        return b""
 
 
 def calls_in(texts: Mapping[str, bytes], dotted: str) -> Sequence[ProjectCall]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.files import read
+from tensortrail.analyzer.facts.texts_below import text_of, texts_below
 from tensortrail.rules.words import SavedFile
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "LICENSE")
@@ -16,8 +16,6 @@ _HIGHEST = 4
 """Folders above the file where the top is looked for."""
 _APART = frozenset("test tests testing venv env node_modules site-packages build dist".split())
 _LARGEST = 1_000_000
-_MOST_BYTES = 80_000_000
-"""Of files that are read for one project."""
 _MOST_FILES = 60
 """That write files: of more nothing is said."""
 
@@ -38,7 +36,10 @@ class Saves:
         for folder, paths in self._writing.items():
             if path in paths or Path(path).is_relative_to(folder):
                 kept = [each for each in paths if each != path]
-                self._writing[folder] = [*kept, *([path] if _writes(_text(path)) else [])]
+                self._writing[folder] = [
+                    *kept,
+                    *([path] if _writes(text_of(path, _LARGEST)) else []),
+                ]
 
     def around(self, file: ProjectFile, question: Question) -> Sequence[SavedFile]:
         """Those that other files of the same project write."""
@@ -72,25 +73,10 @@ def _top(folder: Path) -> Path:
 
 
 def _writing_below(top: Path) -> Iterator[str]:
-    size = 0
-    for place, folders, names in os.walk(top):
-        folders[:] = sorted(each for each in folders if each not in _APART and each[0] != ".")
-        for name in sorted(each for each in names if each.endswith(".py")):
-            path = os.path.join(place, name)
-            text = _text(path)
-            size += len(text)
-            if size > _MOST_BYTES:
-                return
-            if _writes(text):
-                yield path
+    for path, text in texts_below(top, _APART):
+        if len(text) <= _LARGEST and _writes(text):
+            yield path
 
 
 def _writes(text: bytes) -> bool:
     return b"save(" in text and b"torch" in text
-
-
-def _text(path: str) -> bytes:
-    try:
-        return read(path) if os.path.getsize(path) <= _LARGEST else b""
-    except OSError:
-        return b""
