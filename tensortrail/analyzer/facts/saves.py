@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.texts_below import text_of, texts_below
+from tensortrail.analyzer.facts.texts_below import APART, LARGEST, text_of, texts_below
 from tensortrail.rules.words import SavedFile
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "LICENSE")
 """What lies at the top of a project."""
 _HIGHEST = 4
 """Folders above the file where the top is looked for."""
-_APART = frozenset("test tests testing venv env node_modules site-packages build dist".split())
-_LARGEST = 1_000_000
 _MOST_FILES = 60
 """That write files: of more nothing is said."""
 
@@ -36,10 +34,8 @@ class Saves:
         for folder, paths in self._writing.items():
             if path in paths or Path(path).is_relative_to(folder):
                 kept = [each for each in paths if each != path]
-                self._writing[folder] = [
-                    *kept,
-                    *([path] if _writes(text_of(path, _LARGEST)) else []),
-                ]
+                writes = _writes(text_of(path, LARGEST))
+                self._writing[folder] = [*kept, path] if writes else kept
 
     def around(self, file: ProjectFile, question: Question) -> Sequence[SavedFile]:
         """Those that other files of the same project write."""
@@ -73,8 +69,8 @@ def _top(folder: Path) -> Path:
 
 
 def _writing_below(top: Path) -> Iterator[str]:
-    for path, text in texts_below(top, _APART):
-        if len(text) <= _LARGEST and _writes(text):
+    for path, text in texts_below(top, APART):
+        if len(text) <= LARGEST and _writes(text):
             yield path
 
 

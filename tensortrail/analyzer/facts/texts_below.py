@@ -8,6 +8,10 @@ from pathlib import Path
 
 from tensortrail.files import read
 
+APART = frozenset("test tests testing venv env node_modules site-packages build dist".split())
+"""Folders that hold no code of the project itself."""
+LARGEST = 1_000_000
+"""Bytes of a file that is read for a question about names or calls."""
 _MOST_BYTES = 80_000_000
 """Of files that are read for one folder."""
 

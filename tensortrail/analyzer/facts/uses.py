@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tensortrail.files import read
+from tensortrail.analyzer.facts.texts_below import APART, LARGEST, text_of
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 """What lies at the top of a project."""
@@ -15,8 +15,6 @@ _HIGHEST = 3
 """Folders above the package where its top is looked for."""
 _ENDS = tuple(".py .ipynb .yaml .yml .toml .cfg .gin .json .jsonnet .sh .md .rst .txt".split())
 """Files that name functions and classes: code, settings, documents."""
-_APART = frozenset("test tests testing venv env node_modules site-packages build dist".split())
-_LARGEST = 1_000_000
 _MOST_BYTES = 60_000_000
 """Of more text nothing is said."""
 
@@ -33,7 +31,7 @@ class Uses:
         self._found.clear()
         for texts in self._texts.values():
             if texts is not None and path in texts:
-                texts[path] = _text(path)
+                texts[path] = text_of(path, LARGEST)
 
     def named_in(self, package: Path, name: str, apart_from: str) -> str | None:
         """Another file around the package that has the word; "" where that cannot be told."""
@@ -72,7 +70,7 @@ def _bounded(paths: Iterator[str]) -> dict[str, bytes] | None:
     texts: dict[str, bytes] = {}
     size = 0
     for path in paths:
-        texts[path] = _text(path)
+        texts[path] = text_of(path, LARGEST)
         size += len(texts[path])
         if size > _MOST_BYTES:
             return None
@@ -90,7 +88,7 @@ def _files(package: Path) -> Iterator[str]:
 
 def _top_above(package: Path) -> Path | None:
     for folder in [package, *package.parents][: _HIGHEST + 1]:
-        if folder.name in _APART:
+        if folder.name in APART:
             return None
         if any(os.path.exists(os.path.join(folder, each)) for each in _MARKS):
             return folder
@@ -99,12 +97,5 @@ def _top_above(package: Path) -> Path | None:
 
 def _below(folder: Path) -> Iterator[str]:
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if each not in _APART and each[0] != ".")
+        folders[:] = sorted(each for each in folders if each not in APART and each[0] != ".")
         yield from (os.path.join(place, each) for each in sorted(names) if each.endswith(_ENDS))
-
-
-def _text(path: str) -> bytes:
-    try:
-        return read(path) if os.path.getsize(path) <= _LARGEST else b""
-    except OSError:
-        return b""

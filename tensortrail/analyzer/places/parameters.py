@@ -182,8 +182,9 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
                 found.add(first.id)
         elif isinstance(first, (ast.List, ast.Tuple)) and world.qualified(call.func) in _JOINS:
             found |= {each.id for each in first.elts if isinstance(each, ast.Name)}
-        if world.qualified(call.func) in names("fresh", "shaped"):
-            found |= set(_whole_shapes(call))
+        shapes = set(_whole_shapes(call))
+        if shapes and world.qualified(call.func) in names("fresh", "shaped"):
+            found |= shapes
         if isinstance(call.func, ast.Attribute) and _is_asked_as_a_tensor(call.func):
             owner = _made_of(call.func.value)
             if owner is not None:

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.shared.objects import called, is_self, receiver
-from tensortrail.rules.shared.optimizers import model_behind
+from tensortrail.rules.shared.optimizers import (
+    is_asked_of,
+    is_optimizer,
+    model_behind,
+    trains_on,
+)
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
@@ -29,18 +34,12 @@ def optimized_here(module: Module, assign: ast.Assign) -> Iterator[Optimized]:
     made, model = _optimizer(module, assign)
     if made is None or len(assign.targets) != 1:
         return
-    name = module.text(assign.targets[0])
     function = module.function_of(assign)
     for new in module.later(assign, ast.Assign):
         if not _replaces(module, new, model) or module.function_of(new) is not function:
             continue
-        calls = list(module.later(new, ast.Call))
-        again = any(
-            name in map(module.text, each.targets) for each in module.later(new, ast.Assign)
-        )
-        steps = {called(each) for each in calls if _is_on(module, each, name)}
-        runs = any(module.text(each.func) == model for each in calls)
-        if runs and not again and "step" in steps and "add_param_group" not in steps:
+        runs = any(module.text(each.func) == model for each in module.later(new, ast.Call))
+        if runs and trains_on(module, assign, new):
             yield Optimized(made, model, new, surely=True)
 
 
@@ -56,7 +55,7 @@ def optimized_by_class(module: Module, assign: ast.Assign) -> Iterator[Optimized
     if not model.startswith("self.") or not _is_stored_once(module, cls, kept):
         return
     if not any(
-        _is_on(module, each, module.text(kept)) for each in module.calls("step", inside=cls)
+        is_asked_of(module, each, module.text(kept)) for each in module.calls("step", inside=cls)
     ):
         return
     for new in module.nodes(ast.Assign, cls):
@@ -69,7 +68,7 @@ def optimized_by_class(module: Module, assign: ast.Assign) -> Iterator[Optimized
 
 def _optimizer(module: Module, assign: ast.Assign) -> tuple[ast.Call | None, str]:
     made = assign.value
-    if not isinstance(made, ast.Call) or not module.qualified(made.func).startswith("torch.optim."):
+    if not isinstance(made, ast.Call) or not is_optimizer(module, made):
         return None, ""
     model = model_behind(module, made)
     return (made, model) if model else (None, "")
@@ -106,11 +105,6 @@ def _mentions(module: Module, value: ast.AST, model: str) -> bool:
     root = model.rpartition(".")[2]
     names = {each.id for each in module.nodes(ast.Name, value)}
     return root in names or root in {each.attr for each in module.nodes(ast.Attribute, value)}
-
-
-def _is_on(module: Module, call: ast.Call, name: str) -> bool:
-    owner = receiver(call)
-    return owner is not None and module.text(owner) == name
 
 
 def _is_stored_once(module: Module, cls: ast.ClassDef, kept: ast.Attribute) -> bool:

@@ -8,8 +8,8 @@ from tensortrail.rules import Bad, Good, Module, Rule, Timeline
 from tensortrail.rules.fresh._untrained import made_again, passed_by, put_in, storages_of, told
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
-from tensortrail.rules.shared.objects import called, given, receiver
-from tensortrail.rules.shared.optimizers import model_behind
+from tensortrail.rules.shared.objects import called, given
+from tensortrail.rules.shared.optimizers import is_optimizer, model_behind, trains_on
 from tensortrail.rules.shared.sentences import one_line
 
 _PUT_IN = (*WITH_PARAMETERS, "Parameter", "Sequential")
@@ -163,11 +163,11 @@ def frozen(model, batches):
             return
         for assign in module.nodes(ast.Assign):
             made = assign.value
-            if not isinstance(made, ast.Call) or not _is_optimizer(module, made):
+            if not isinstance(made, ast.Call) or not is_optimizer(module, made):
                 continue
             model = model_behind(module, made)
             for put, layer in _put_after(module, assign, model) if model else ():
-                if _trains_on(module, assign, put) and not _is_told(module, put, model):
+                if trains_on(module, assign, put) and not _is_told(module, put, model):
                     yield self._reported(module, made, put, layer, model)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
@@ -198,10 +198,6 @@ def frozen(model, batches):
         )
 
 
-def _is_optimizer(module: Module, made: ast.Call) -> bool:
-    return module.qualified(made.func).startswith("torch.optim.")
-
-
 def _put_after(
     module: Module, assign: ast.Assign, model: str
 ) -> Iterator[tuple[ast.AST, ast.Call]]:
@@ -225,21 +221,6 @@ def _layer(module: Module, value: ast.expr) -> ast.Call | None:
     name = module.qualified(value.func)
     known = any(part in name.rpartition(".")[2] for part in _PUT_IN)
     return value if known and name.startswith("torch.nn.") else None
-
-
-def _trains_on(module: Module, assign: ast.Assign, put: ast.AST) -> bool:
-    """Steps are made with this optimizer behind the new layer, and it is neither made again nor
-    given more parameters."""
-    name = module.text(assign.targets[0])
-    if any(name in map(module.text, each.targets) for each in module.later(put, ast.Assign)):
-        return False
-    calls = {called(each) for each in module.later(put, ast.Call) if _is_on(module, each, name)}
-    return "step" in calls and "add_param_group" not in calls
-
-
-def _is_on(module: Module, call: ast.Call, name: str) -> bool:
-    owner = receiver(call)
-    return owner is not None and module.text(owner) == name
 
 
 def _is_told(module: Module, put: ast.AST, model: str) -> bool:

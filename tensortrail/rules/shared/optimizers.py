@@ -19,3 +19,23 @@ def model_behind(module: Module, made: ast.Call) -> str:
             if owner is not None and called(call) in ("parameters", "named_parameters"):
                 return module.text(owner)
     return ""
+
+
+def is_optimizer(module: Module, made: ast.Call) -> bool:
+    return module.qualified(made.func).startswith("torch.optim.")
+
+
+def trains_on(module: Module, assign: ast.Assign, after: ast.AST) -> bool:
+    """Steps are made with the optimizer of the assignment behind this point, and it is neither
+    made again nor given more parameters."""
+    name = module.text(assign.targets[0])
+    if any(name in map(module.text, each.targets) for each in module.later(after, ast.Assign)):
+        return False
+    calls = {called(e) for e in module.later(after, ast.Call) if is_asked_of(module, e, name)}
+    return "step" in calls and "add_param_group" not in calls
+
+
+def is_asked_of(module: Module, call: ast.Call, name: str) -> bool:
+    """`optimizer.step()`, by the name of the optimizer."""
+    owner = receiver(call)
+    return owner is not None and module.text(owner) == name
