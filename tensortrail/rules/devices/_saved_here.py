@@ -31,7 +31,7 @@ def is_saved_on_the_cpu(module: Module, call: ast.Call) -> bool:
 
 
 def where_it_is_saved(module: Module, call: ast.Call) -> str:
-    """`, as model.py:12 saves them from where the model is`; "" where the project shows none."""
+    """` (model.py:12 saves it from wherever the model is)`; "" where the project shows none."""
     found = [each for each in module.once(_saves, call) if each.content is Content.COMPUTED]
     if not found:
         return ""

@@ -238,9 +238,9 @@ def reload(model, weights):
         return self.finding(
             module,
             emptied,
-            f"`{module.text(emptied.func)}` gives uninitialised memory to "
-            f"`{module.text(buffer.args[0])}` too, which line {buffer.lineno} computes while the "
-            "model is on meta, and no state dict has",
+            f"`{module.text(emptied.func)}` leaves `{module.text(buffer.args[0])}` uninitialised "
+            f"too: line {buffer.lineno} computed it while the model was on meta, and no state dict "
+            "has it",
             trail=[(buffer, "a buffer that is not saved"), (emptied, "its values are gone here")],
         )
 
