@@ -160,3 +160,12 @@ def test_torch_says_again_that_it_has_no_gpu(asks: Any) -> None:
     with Rehearsal(parse_spec("cuda:2")):
         asks()
     assert said() == before
+
+
+def test_the_version_of_a_torch_that_was_built_for_gpus_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Libraries such as torchvision refuse to be imported beside another one."""
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    with Rehearsal(parse_spec("cuda")):
+        assert torch.version.cuda == "13.0"
