@@ -51,6 +51,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         replaced.put(owner, "graph_pool_handle", lambda: (0, 0))
     for owner in (torch._C, torch.cuda):
         replaced.put(owner, "_CudaDeviceProperties", Properties)
+    replaced.put(torch.cuda.nccl, "is_available", lambda tensors: False)
     replaced.put(torch.cuda, "StreamContext", Within)
     simulated.install(simulation, replaced)
 
