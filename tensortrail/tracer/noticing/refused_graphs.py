@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_map_only
 from tensortrail.tracer.identity.errors_behind import with_those_behind
 
 FAKE = "torch/_subclasses/fake_tensor.py"
-DYNAMO = "torch/_dynamo/utils.py"
+DYNAMO, BEGINS = "torch/_dynamo/utils.py", "torch/_dynamo/convert_frame.py"
 PLAIN = (dict, OrderedDict, list, tuple)
 
 
@@ -34,7 +34,8 @@ def refused_by_compiler(error: BaseException) -> Refused | None:
     frames = [frame for each in with_those_behind(error) for frame in _frames(each)]
     traced = next((f for f in frames if _is(f, DYNAMO, "run_node")), None)
     if traced is not None:
-        return _of_node(traced.f_locals)
+        begun = next((f.f_locals for f in frames if _is(f, BEGINS, "_compile")), {})
+        return _of_node(traced.f_locals, begun.get("locals") or {})
     exported = next((f for f in frames if _is(f, FAKE, "__torch_dispatch__")), None)
     return _of_operation(exported.f_locals) if exported is not None else None
 
@@ -51,9 +52,9 @@ def _is(frame: FrameType, file: str, function: str) -> bool:
     return code.co_name == function and code.co_filename.replace("\\", "/").endswith(file)
 
 
-def _of_node(known: Mapping[str, Any]) -> Refused:
-    """`run_node(tracer, node, args, kwargs, nnmodule)`"""
-    real = dict(_stood_for(known["tracer"]))
+def _of_node(known: Mapping[str, Any], variables: Mapping[str, Any]) -> Refused:
+    """`run_node(tracer, node, args, kwargs, nnmodule)`, in a function with these variables."""
+    real = dict(_stood_for(known["tracer"], variables))
     given = tree_map_only(
         torch.Tensor, lambda fake: real.get(id(fake), fake), (known["args"], known["kwargs"])
     )
@@ -75,9 +76,9 @@ def _of_operation(known: Mapping[str, Any]) -> Refused | None:
     return Refused(known["func"], args, known.get("kwargs") or {})
 
 
-def _stood_for(graph: Any) -> Iterator[tuple[int, torch.Tensor]]:
+def _stood_for(graph: Any, variables: Mapping[str, Any]) -> Iterator[tuple[int, torch.Tensor]]:
     """`id` of a tensor without data -> the one that the program has."""
-    scopes = {"L": graph.local_scope, "G": graph.global_scope}
+    scopes = {"L": graph.local_scope or variables, "G": graph.global_scope}
     for each in graph.tracked_fakes:
         with suppress(Exception):
             name = each.source.name
