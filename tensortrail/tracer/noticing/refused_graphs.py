@@ -58,10 +58,10 @@ def _of_node(known: Mapping[str, Any], variables: Mapping[str, Any]) -> Refused:
     given = tree_map_only(
         torch.Tensor, lambda fake: real.get(id(fake), fake), (known["args"], known["kwargs"])
     )
-    return Refused(_function(known["node"].target), *given)
+    return Refused(called(known["node"].target), *given)
 
 
-def _function(target: Any) -> Any:
+def called(target: Any) -> Any:
     """What a graph calls: a method by its name, an operator as Python has it, or a function."""
     name = target if type(target) is str else f"__{getattr(target, '__name__', '')}__"
     is_method = type(target) is str or getattr(target, "__module__", "") == "_operator"

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch._subclasses import fake_tensor
 from torch.fx import Node
 from torch.utils._pytree import tree_map_only
+
+from tensortrail.tracer.noticing.refused_graphs import called
 
 Told = Callable[[Any, Any, Any, Exception], None]
 MISMATCH = getattr(fake_tensor, "FakeTensorDeviceMismatchError", ())
@@ -49,9 +50,7 @@ class Refusals(threading.local):
         except Exception as error:
             if not _is_mismatch(error.__cause__ or error):
                 raise
-            target: Any = node.target
-            func = getattr(torch.Tensor, target, target) if type(target) is str else target
-            self.met = (func, self._of_real(args), self._of_real(kwargs))
+            self.met = (called(node.target), self._of_real(args), self._of_real(kwargs))
             raise
 
     def _of_real(self, values: Any) -> Any:
