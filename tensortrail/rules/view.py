@@ -153,6 +153,10 @@ class Module(Protocol):
     def gpu_made_default(self) -> tuple[str, int] | None:
         """A file of the package that makes a GPU the default device, and the line where it does."""
 
+    def is_for_current_gpu(self) -> bool:
+        """The code around moves things by a bare `.cuda()` as often as to a device that it names:
+        whoever runs it chooses the GPU for the whole process."""
+
     def is_set_in_project(self, attribute: str) -> bool:
         """Somewhere in the package an attribute of that name may get another value than False or
         None, on whatever object."""

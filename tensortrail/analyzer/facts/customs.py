@@ -20,6 +20,10 @@ _PASSED_ON = [
 _MAKES_GPU_DEFAULT = re.compile(
     rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
 )
+_ON_CURRENT_GPU = re.compile(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")
+_ON_A_DEVICE = re.compile(rb"\bdevice\s*=(?!=)(?!\s*['\"]cuda['\"])|\.to\([^)\n]*\bdevice\b")
+_OFTEN = 3
+"""A package is for the current GPU if a device is named at most so many times as often."""
 _MOST_CALLS = 500
 """Calls of one name: of more nothing is said."""
 _LONGEST = 4_000
@@ -42,6 +46,7 @@ class Customs:
         self._passed_in: dict[tuple[Path, str], Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
         self._defaults: dict[Path, tuple[str, int] | None] = {}
+        self._on_current_gpu: dict[Path, bool] = {}
         self._written: dict[tuple[Path, re.Pattern[bytes]], bool] = {}
         self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
 
@@ -54,6 +59,7 @@ class Customs:
             self._passed_in.pop((folder, path), None)
             self._calls.clear()
             self._defaults.clear()
+            self._on_current_gpu.clear()
             self._written.clear()
             self._namesakes.clear()
             if folder in self._passed:
@@ -97,6 +103,15 @@ class Customs:
                     self._defaults[folder] = path, text.count(b"\n", 0, found.start()) + 1
                     break
         return self._defaults[folder]
+
+    def is_for_current_gpu(self, folder: Path) -> bool:
+        """Files below the folder, several of them, write `.cuda()` nearly as often as a device."""
+        if folder not in self._on_current_gpu:
+            texts = list(self._texts_of(folder).values())
+            bare = [found for each in texts if (found := len(_ON_CURRENT_GPU.findall(each)))]
+            named = sum(len(_ON_A_DEVICE.findall(each)) for each in texts) if bare[1:] else 0
+            self._on_current_gpu[folder] = len(bare) > 1 and named <= _OFTEN * sum(bare)
+        return self._on_current_gpu[folder]
 
     def is_written(self, folder: Path, word: str, how: re.Pattern[bytes]) -> bool:
         """A file below the folder has the word in a place that the pattern tells."""

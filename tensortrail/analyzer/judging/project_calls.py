@@ -13,6 +13,7 @@ from typing import cast
 from tensortrail.analyzer.facts.asked_for import is_asked_for, is_off
 from tensortrail.analyzer.facts.customs import gives_value, makes_property, namesakes_in, passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.texts_below import top_of_project
 from tensortrail.analyzer.facts.uses import is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
@@ -49,6 +50,11 @@ class AsksForProjectCalls:
         if found is not None:
             file.needs.add(found[0])
         return found
+
+    def is_for_current_gpu(self) -> bool:
+        file = cast("ProjectFile", self)
+        folder = _package(file) or top_of_project(Path(file.path).parent)
+        return file.project.customs.is_for_current_gpu(folder)
 
     def is_set_in_project(self, attribute: str) -> bool:
         return self._is_written(attribute, gives_value(attribute))

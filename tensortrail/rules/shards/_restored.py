@@ -68,14 +68,19 @@ def is_optimizer(module: Module, call: ast.Call) -> bool:
 
 
 def is_copied(module: Module, assign: ast.Assign, name: str) -> bool:
-    """Rebound after it to something else, a copy most likely, or filled with other tensors."""
+    """Rebound after it to something else, a copy most likely, or filled with other tensors, one by
+    one or by `update`."""
     function = module.function_of(assign)
     stores = [
         each
         for each in module.nodes(ast.Assign, function)
         if each is not assign and name in stored(module, each)
     ]
-    return any(each.lineno > assign.lineno for each in stores)
+    return any(each.lineno > assign.lineno for each in stores) or any(
+        module.text(owner) == name
+        for call in module.calls("update", inside=function)
+        if call.lineno > assign.lineno and (owner := receiver(call)) is not None
+    )
 
 
 def stored(module: Module, assign: ast.Assign) -> Iterator[str]:

@@ -246,6 +246,18 @@ def save(model, write, fresh):
         ),
         Good(
             """\
+def load(model, found, strict):
+    own = model.state_dict()
+    kept = {key: each for key, each in found.items() if key in own}
+    if strict:
+        model.load_state_dict(kept)
+    else:
+        own.update(kept)
+        model.load_state_dict(own)
+"""
+        ),
+        Good(
+            """\
 def convert(model, rename):
     weights = model.state_dict()
     model.load_state_dict(rename(weights))
