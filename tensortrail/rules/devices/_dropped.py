@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Severity
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.origins import behind
 
 IN_PLACE_NAMES = (
@@ -137,7 +138,15 @@ def weight(module: Module, call: ast.Call) -> Severity:
     if moves_bytes(module, call):
         return Severity.WARNING if _is_made_like_another(module, call) else Severity.ERROR
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return Severity.NOTE if method == "clone" or _worked_in_place(call) else Severity.WARNING
+    same = method == "clone" or _is_in_order(call) or _worked_in_place(call)
+    return Severity.NOTE if same else Severity.WARNING
+
+
+def _is_in_order(call: ast.Call) -> bool:
+    """`x.contiguous()` alone: what comes out has the values of `x`, and often is `x`."""
+    func = call.func
+    alone = isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
+    return alone and called(call) == "contiguous" and not (call.args or call.keywords)
 
 
 def _worked_in_place(call: ast.Call) -> bool:

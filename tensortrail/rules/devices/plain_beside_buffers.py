@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._attribute_reads import is_an_index, is_counted, is_used_as_it_is
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._device_aware import prepares
 from tensortrail.rules.devices._lying import sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.devices._registered_beside import beside_registered
@@ -17,7 +17,6 @@ from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
-_ASKED = frozenset({"device", "shape", "dtype", "size", "item"})
 _MADE = frozenset({Where.DEFAULT, Where.DEVICE, Where.LITERAL, Where.OF, Where.STAYS, Where.SELF})
 
 
@@ -34,8 +33,9 @@ class PlainBesideBuffers(Rule):
 
     So is `layer.table = tensor` in a function that calls `layer.register_buffer` for others.
 
-    A parameter, also one of another module, a tensor without a dimension, an index, and
-    what another method sets to None or to something else are left alone.
+    A parameter, also one of another module, a tensor without a dimension, an index, what another
+    method sets to None or to something else, what is filled with tensors of the CPU, and what is
+    only read as numbers are left alone.
 
     ## Why is this bad?
     `module.to(device)` moves parameters, buffers and submodules, and nothing else.
@@ -199,17 +199,10 @@ def _may_follow(
     if all(_is_made_beside(module, each) for each in kept):
         return True
     return all(
-        _is_handed_away(module, node) or _is_an_index(module, node) or _is_counted(module, node)
+        _is_handed_away(module, node) or is_an_index(module, node) or is_counted(module, node)
         for node in module.members(name, cls)
         if isinstance(node.ctx, ast.Load)
     )
-
-
-def _is_counted(module: Module, node: ast.Attribute) -> bool:
-    """`len(self.ids)`, or a text that shows it."""
-    above = module.parent(node)
-    counted = isinstance(above, ast.Call) and called(above) in ("len", "range", "str")
-    return counted or isinstance(above, ast.FormattedValue)
 
 
 def _is_made_beside(module: Module, store: ast.Attribute) -> bool:
@@ -241,7 +234,7 @@ def _plain(
         bound = [each for each in stores if _binds(module, each)]
         if name in registered or not all(_may_be_kept(module, each) for each in bound):
             continue
-        if not _is_used(module, cls, name, bound):
+        if not is_used_as_it_is(module, cls, name, bound):
             continue
         if is_moved(module, cls, name) or _is_called(module, cls, name):
             continue
@@ -351,49 +344,3 @@ def _setting_up(module: Module, cls: ast.ClassDef) -> set[str]:
                 found.add(name)
                 left.append(name)
     return found
-
-
-def _is_used(module: Module, cls: ast.ClassDef, name: str, stores: Sequence[ast.Attribute]) -> bool:
-    """A method other than the one that makes it reads more of it than its form."""
-    makers = {module.function_of(each) for each in stores}
-    return any(
-        isinstance(node.ctx, ast.Load)
-        and _outside(module, module.function_of(node), makers)
-        and not _asks_for_form(module, node)
-        and not _is_an_index(module, node)
-        and not _is_taken_apart(module, node)
-        for node in module.members(name, cls)
-    )
-
-
-def _outside(
-    module: Module, function: FunctionNode | None, makers: set[FunctionNode | None]
-) -> bool:
-    """Another method, that works where the module is."""
-    if function is None or function in makers or function.name == "extra_repr":
-        return False
-    return not prepares(module, function)
-
-
-def _is_taken_apart(module: Module, node: ast.Attribute) -> bool:
-    """`for each in self.steps`: what it gives has no dimension; or it is compared with None, or
-    says how often an index is drawn."""
-    above = module.parent(node)
-    if isinstance(above, ast.Call):
-        return module.text(above.func) == "torch.multinomial"
-    looped = isinstance(above, (ast.For, ast.comprehension)) and above.iter is node
-    return looped or isinstance(above, ast.Compare)
-
-
-def _is_an_index(module: Module, node: ast.AST) -> bool:
-    """`x[:, self.ids]`: an index may lie on the CPU."""
-    index: ast.AST = node
-    above = module.parent(index)
-    if isinstance(above, ast.Tuple):
-        index, above = above, module.parent(above)
-    return isinstance(above, ast.Subscript) and above.slice is index
-
-
-def _asks_for_form(module: Module, node: ast.Attribute) -> bool:
-    above = module.parent(node)
-    return isinstance(above, ast.Attribute) and above.attr in _ASKED
