@@ -21,9 +21,12 @@ def _is_found(module: Module, node: ast.expr) -> bool:
 
 
 def looks_up(module: Module, node: ast.AST) -> bool:
-    return any(
-        _is_looked_up(module, each)
-        for each in (*module.nodes(ast.Subscript, node), *module.calls("get", inside=node))
+    """In a table of addresses, or at one that is written there."""
+    looked_up = (*module.nodes(ast.Subscript, node), *module.calls("get", inside=node))
+    return any(_is_looked_up(module, each) for each in looked_up) or any(
+        _is_address(each)
+        for call in module.nodes(ast.Call, node)
+        for each in (*call.args, *(keyword.value for keyword in call.keywords))
     )
 
 

@@ -18,6 +18,7 @@ from tensortrail.rules.devices._twins import is_moved_there_later
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
+from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
@@ -167,6 +168,7 @@ class LeftOutOfOneCall(Rule):
                 )
                 is_sure = is_sure or _is_half_of_a_pair(module, call, pairs)
                 is_sure = is_sure and not _is_not_saved(module, call)
+                is_sure = is_sure and not is_named_for_the_cpu(module, call)
                 if is_sure or name == "device":
                     yield self._reported(module, call, name, given or pairs, is_sure)
 

@@ -16,6 +16,7 @@ from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import TENSORS
@@ -193,9 +194,9 @@ def _may_be_forgotten(module: Module, function: FunctionNode, call: ast.Call) ->
         return False
     if any(isinstance(each, ast.IfExp) for each in module.ancestors(call)):
         return False
-    if _is_moved_with_all(module, call) or any(
-        _CHOSEN.search(each.text) for each in module.guards_of(call)
-    ):
+    if _is_moved_with_all(module, call) or is_named_for_the_cpu(module, call):
+        return False
+    if any(_CHOSEN.search(each.text) for each in module.guards_of(call)):
         return False
     return not is_beforehand(module, call) and not _holds_nothing(call)
 

@@ -28,9 +28,16 @@ def kept_as(module: Module, write: ast.Call, source: ast.Attribute) -> ast.Assig
     for assign in module.earlier(write, ast.Assign):
         if module.text(assign.targets[0]) == text:
             return None
-        if module.text(assign.value) == text and isinstance(assign.targets[0], ast.Subscript):
-            return assign
+        target = assign.targets[0]
+        if module.text(assign.value) == text and isinstance(target, ast.Subscript):
+            return None if _is_part_of_a_tensor(target.slice) else assign
     return None
+
+
+def _is_part_of_a_tensor(index: ast.expr) -> bool:
+    """`kept[:, :n] = x` copies the values into what is there."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(each, ast.Slice) for each in parts)
 
 
 def loads(module: Module, call: ast.Call, owner: str, name: str) -> bool:
