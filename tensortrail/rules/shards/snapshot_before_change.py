@@ -245,16 +245,9 @@ def save(model, write, fresh):
 """
         ),
         Good(
-            """\
-def load(model, found, strict):
-    own = model.state_dict()
-    kept = {key: each for key, each in found.items() if key in own}
-    if strict:
-        model.load_state_dict(kept)
-    else:
-        own.update(kept)
-        model.load_state_dict(own)
-"""
+            "def load(model, found, strict):\n    own = model.state_dict()\n    if strict:\n"
+            "        model.load_state_dict(found)\n    own.update(found)\n"
+            "    model.load_state_dict(own)\n"
         ),
         Good(
             """\
