@@ -245,9 +245,8 @@ def save(model, write, fresh):
 """
         ),
         Good(
-            "def load(model, found, strict):\n    own = model.state_dict()\n    if strict:\n"
-            "        model.load_state_dict(found)\n    own.update(found)\n"
-            "    model.load_state_dict(own)\n"
+            "def load(model, found):\n    own = model.state_dict()\n    if len(own) > len(found):\n"
+            "        model.load_state_dict(found)\n    own.update(found)\n    model.load_state_dict(own)"
         ),
         Good(
             """\
