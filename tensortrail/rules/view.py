@@ -157,6 +157,10 @@ class Module(Protocol):
         """The code around moves things by a bare `.cuda()` as often as to a device that it names:
         whoever runs it chooses the GPU for the whole process."""
 
+    def builds_on_device(self) -> bool:
+        """Somewhere in the code around objects are made under `with torch.device(device):`, which
+        need not be moved later."""
+
     def is_set_in_project(self, attribute: str) -> bool:
         """Somewhere in the package an attribute of that name may get another value than False or
         None, on whatever object."""

@@ -22,6 +22,11 @@ _MAKES_GPU_DEFAULT = re.compile(
 )
 _ON_CURRENT_GPU = re.compile(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")
 _ON_A_DEVICE = re.compile(rb"\bdevice\s*=(?!=)(?!\s*['\"]cuda['\"])|\.to\([^)\n]*\bdevice\b")
+_BUILDS_ON_DEVICE = re.compile(
+    rb"^[ \t]*with (?:[^\n#]*, *)?(?:torch\.device\((?!['\"](?:meta|cpu))[^\n]*"
+    rb"|(?:\w+\.)*\w*device\b *(?:,[^\n]*)?):",
+    re.MULTILINE,
+)
 _OFTEN = 3
 """A package is for the current GPU if a device is named at most so many times as often."""
 _MOST_CALLS = 500
@@ -47,6 +52,7 @@ class Customs:
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
         self._defaults: dict[Path, tuple[str, int] | None] = {}
         self._on_current_gpu: dict[Path, bool] = {}
+        self._builds_on_device: dict[Path, bool] = {}
         self._written: dict[tuple[Path, re.Pattern[bytes]], bool] = {}
         self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
 
@@ -60,6 +66,7 @@ class Customs:
             self._calls.clear()
             self._defaults.clear()
             self._on_current_gpu.clear()
+            self._builds_on_device.clear()
             self._written.clear()
             self._namesakes.clear()
             if folder in self._passed:
@@ -112,6 +119,14 @@ class Customs:
             named = sum(len(_ON_A_DEVICE.findall(each)) for each in texts) if bare[1:] else 0
             self._on_current_gpu[folder] = len(bare) > 1 and named <= _OFTEN * sum(bare)
         return self._on_current_gpu[folder]
+
+    def builds_on_device(self, folder: Path) -> bool:
+        """A file below the folder has a `with torch.device(device):`."""
+        if folder not in self._builds_on_device:
+            texts = self._texts_of(folder).values()
+            found = (b"with " in each and _BUILDS_ON_DEVICE.search(each) for each in texts)
+            self._builds_on_device[folder] = any(found)
+        return self._builds_on_device[folder]
 
     def is_written(self, folder: Path, word: str, how: re.Pattern[bytes]) -> bool:
         """A file below the folder has the word in a place that the pattern tells."""

@@ -53,8 +53,11 @@ class AsksForProjectCalls:
 
     def is_for_current_gpu(self) -> bool:
         file = cast("ProjectFile", self)
-        folder = _package(file) or top_of_project(Path(file.path).parent)
-        return file.project.customs.is_for_current_gpu(folder)
+        return file.project.customs.is_for_current_gpu(_around(file))
+
+    def builds_on_device(self) -> bool:
+        file = cast("ProjectFile", self)
+        return file.project.customs.builds_on_device(_around(file))
 
     def is_set_in_project(self, attribute: str) -> bool:
         return self._is_written(attribute, gives_value(attribute))
@@ -187,6 +190,11 @@ def _package(file: ProjectFile) -> Path | None:
     """The folder of the package that the file is in; without one the file is all there is."""
     package, inside, _ = file.name.partition(".")
     return file.root / package if inside and file.root is not None else None
+
+
+def _around(file: ProjectFile) -> Path:
+    """The package; of a file that is in none, what looks like the project."""
+    return _package(file) or top_of_project(Path(file.path).parent)
 
 
 def _is_of_a_library(file: ProjectFile, func: ast.expr) -> bool:

@@ -40,7 +40,8 @@ class AttributeLeftBehind(Rule):
     the state of a layer, as in `out, self.hidden = self.rnn(x, self.hidden)`), if `to` or `_apply`
     of the class takes it along, if it is moved on the way to the operation, or if it has no
     dimension.
-    It is a note in a class or file that works on the CPU, such as an export.
+    It is a note in a class or file that works on the CPU, such as an export, and in a package that
+    builds its modules under `with torch.device(device):`.
 
     ## Why is this bad?
     `module.to(device)` moves parameters, buffers and submodules, and nothing else. The tensor
@@ -329,6 +330,7 @@ class Tabled(nn.Module):
         are, it = ("are plain attributes", "them") if found[1:] else ("is a plain attribute", "it")
         meets = found[0].meeting.node
         line, there = getattr(meets, "lineno", 0), described(found[0].there)
+        early = is_beforehand(module, at) or module.builds_on_device()
         return self.finding(
             module,
             at,
@@ -338,7 +340,7 @@ class Tabled(nn.Module):
                 (at, "kept as a plain attribute, where it was made"),
                 (meets, f"meets a tensor {there}"),
             ),
-            severity=Severity.NOTE if is_beforehand(module, at) else None,
+            severity=Severity.NOTE if early else None,
             fixes=[_as_buffers(module, at, [each.name for each in found])],
         )
 

@@ -31,7 +31,8 @@ class PlainBesideBuffers(Rule):
     that is made on a device after the module was built, and one that is only passed to functions
     of other files.
 
-    So is `layer.table = tensor` in a function that calls `layer.register_buffer` for others.
+    So is all where modules are built under `with torch.device(device):`, and
+    `layer.table = tensor` in a function that calls `layer.register_buffer` for others.
 
     A parameter, also one of another module, a tensor without a dimension, an index, what another
     method sets to None or to something else, what is filled with tensors of the CPU, and what is
@@ -169,6 +170,7 @@ class Counted(nn.Module):
             sure = usual or all(_is_made_here(module, each) for each in kept)
             if is_beforehand(module, cls) or _may_follow(module, cls, name, kept):
                 sure = False
+            sure = sure and not module.builds_on_device()
             yield self._reported(module, kept[0], name, buffers, None if sure else Severity.NOTE)
 
     def _reported(

@@ -72,12 +72,13 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
 
 def may_be_in_place(module: Module, companion: Companion) -> bool:
     """Another method stores the real tensor, who builds the module says where it is, or the class
-    works on the CPU."""
+    works on the CPU, or modules are built on their device."""
     stored = companion.stored
     return (
         _is_made_later(module, companion)
         or _is_put_where_told(module, stored)
         or is_beforehand(module, stored)
+        or module.builds_on_device()
     )
 
 

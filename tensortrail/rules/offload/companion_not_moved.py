@@ -42,8 +42,8 @@ class CompanionNotMoved(Rule):
     tensor that a function moves before an operation with an argument it does not move, a tensor
     that is moved on one branch only, and a loop over `**kwargs` that moves tensors and no lists of
     tensors. A note is what stands for no tensor until another method stores one,
-    `torch.tensor([0])`; what the constructor is given, or puts on a device that is a value; and
-    what belongs to an export or to data.
+    `torch.tensor([0])`; what the constructor is given, or puts on a device that is a value; what
+    belongs to an export or to data; and all where modules are built under `with torch.device(d):`.
 
     In a run, reports operations that met a tensor which is a plain attribute of a module, after
     the module had been moved away from it; and wrapper tensors some of whose inner tensors a move

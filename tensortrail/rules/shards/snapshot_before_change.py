@@ -245,8 +245,8 @@ def save(model, write, fresh):
 """
         ),
         Good(
-            "def load(model, new):\n    own = model.state_dict()\n    if len(own) > len(new):\n        "
-            "model.load_state_dict(new)\n    own.update(new)\n    model.load_state_dict(own)"
+            "def load(m, new):\n    own = m.state_dict()\n    if len(own) > len(new):\n"
+            "        m.load_state_dict(new)\n    own.update(new)\n    m.load_state_dict(own)\n"
         ),
         Good(
             """\
