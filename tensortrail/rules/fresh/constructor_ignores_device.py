@@ -24,7 +24,7 @@ class ConstructorIgnoresDevice(Rule):
     buffers that `torch.empty`, `torch.zeros` and the like make there without a device, where the
     constructor makes others on the device it was given, or, as a note, uses the parameter for
     nothing at all. Nothing is reported where the device is stored, where the module is moved at
-    the end, or where other methods move the parameter.
+    the end, or where other methods move the parameter, nor for a tensor that may have no dimension.
 
     ## Why is this bad?
     Whoever builds the module on a GPU, or on `meta` to save memory, gets one that lies on two
@@ -235,6 +235,9 @@ def _kept_without_device(module: Module, function: FunctionNode) -> Iterator[ast
             continue
         if module.qualified(call.func).rpartition(".")[2][:1].isupper():
             continue
+        held = module.places(function).seen.get(call)
+        if held is not None and held.may_be_scalar:
+            continue  # a number may be anywhere
         if not _is_moved_later(module, call):
             yield call
 
