@@ -169,6 +169,7 @@ class LeftOutOfOneCall(Rule):
                 is_sure = is_sure or _is_half_of_a_pair(module, call, pairs)
                 is_sure = is_sure and not _is_not_saved(module, call)
                 is_sure = is_sure and not is_named_for_the_cpu(module, call)
+                is_sure = is_sure and not (name == "dtype" and _is_cast_later(module, call))
                 if is_sure or name == "device":
                     yield self._reported(module, call, name, given or pairs, is_sure)
 
@@ -188,6 +189,18 @@ class LeftOutOfOneCall(Rule):
             trail=tuple((each, f"given the {name}") for each in near),
             fixes=(module.fix(f"pass the {name} on", Safety.UNSAFE, edit) if edit else None,),
         )
+
+
+def _is_cast_later(module: Module, call: ast.Call) -> bool:
+    """What is computed after it is cast to the dtype: `torch.log(x).to(dtype)`."""
+    return any(
+        called(each) in ("to", "type") and any(map(_is_dtype, each.args))
+        for each in module.later(call, ast.Call)
+    )
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "dtype"
 
 
 def _is_open(call: ast.Call) -> bool:

@@ -21,6 +21,8 @@ _BOUND = re.compile(rb"[^\n#]*?\bself\.\w+[ \t]*(?::[^=\n]*)?=[ \t\\\r\n(]*(?:[\
 """A container, or several values."""
 _REGISTERS = re.compile(r"ModuleList|ModuleDict|Sequential|add_module|register_|setattr")
 
+_FRESH = frozenset("empty zeros ones rand randn full tensor".split())
+
 
 class ModulesInPlainContainer(Rule):
     """Modules are kept in a list or dict, where their module does not find them.
@@ -161,7 +163,7 @@ class Zoo:
 
     def _reported(self, module: Module, name: str, holder: ast.expr, made: ast.Call) -> Finding:
         harmless = _knows_where_they_lie(module, holder, name) or is_beforehand(module, holder)
-        harmless = harmless or _follows_its_input(module, made)
+        harmless = harmless or _follows_its_input(module, made) or _makes_no_weights(module, made)
         return self.finding(
             module,
             holder,
@@ -197,6 +199,30 @@ def _follows_its_input(module: Module, made: ast.Call) -> bool:
         for cls in module.nodes(ast.ClassDef)
         for call in module.calls("to", inside=cls)
     )
+
+
+def _makes_no_weights(module: Module, made: ast.Call) -> bool:
+    """The class of the modules is of this file, and it and those of the file that it makes take
+    all their weights from somebody: who has them knows where they are."""
+    classes = {each.name: each for each in module.nodes(ast.ClassDef)}
+    todo, seen = [module.text(made.func)], set[str]()
+    while todo:
+        name = todo.pop()
+        if name in seen or name not in classes:
+            continue
+        seen.add(name)
+        for call in module.nodes(ast.Call, classes[name]):
+            todo.append(module.text(call.func))
+            if _is_fresh(module, call):
+                return False
+    return bool(seen)
+
+
+def _is_fresh(module: Module, call: ast.Call) -> bool:
+    """A layer of torch, or numbers that torch makes."""
+    owner, _, last = module.qualified(call.func).rpartition(".")
+    layer = owner == "torch.nn" and last[:1].isupper() and last != "Parameter"
+    return layer or (owner == "torch" and last in _FRESH)
 
 
 def _is_own_move(module: Module, call: ast.Call) -> bool:

@@ -173,13 +173,24 @@ class SiblingWithoutDevice(Rule):
     def _reported(self, module: Module, call: ast.Call, found: Sequence[Sibling]) -> Finding:
         first = found[0]
         taken = first.kind.value.format(getattr(first.taken, "lineno", call.lineno))
+        sure = any(_is_sure(module, each) for each in found)
         return self.finding(
             module,
             call,
             f"this is given no device, and the tensor of line {first.call.lineno} lies on "
             f"`{_device_of(module, first.call)}`; {taken}",
+            severity=None if sure else Severity.NOTE,
             trail=tuple((each.call, "put on a device") for each in found[:2]),
         )
+
+
+def _is_sure(module: Module, sibling: Sibling) -> bool:
+    """A function that takes both may move one, and an object may keep one where it is."""
+    if sibling.kind is Kind.ATTRIBUTES:
+        return False
+    if sibling.kind is not Kind.ONE_CALL or not isinstance(sibling.taken, ast.Call):
+        return True
+    return module.qualified(sibling.taken.func).startswith("torch.")
 
 
 def _device_of(module: Module, call: ast.Call) -> str:
