@@ -19,6 +19,7 @@ from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.never_given import is_never_given
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
@@ -192,6 +193,7 @@ class ArgumentDropped(Rule):
                     is_note = meant(module, function, name) or (
                         name == "device" and is_never_given(module, function, name)
                     )
+                    is_note = is_note or _is_free(module, calls[0], name)
                     severity = Severity.NOTE if is_note else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
@@ -219,6 +221,17 @@ class ArgumentDropped(Rule):
             severity=severity,
             fixes=(_fix(module, call, name),),
         )
+
+
+def _is_free(module: Module, call: ast.Call, name: str) -> bool:
+    """A mask of truth values indexes from the CPU too, and a move changes no type."""
+    if "dtype" in name:
+        return called(call) == "to"
+    said = module.argument(call, 1, "fill_value") if called(call) == "full" else None
+    typed = (each.value for each in call.keywords if each.arg == "dtype")
+    return any(module.qualified(each) == "torch.bool" for each in typed) or (
+        isinstance(said, ast.Constant) and isinstance(said.value, bool)
+    )
 
 
 def _is_an_index(module: Module, call: ast.Call) -> bool:
