@@ -157,6 +157,9 @@ class Module(Protocol):
         """The code around moves things by a bare `.cuda()` as often as to a device that it names:
         whoever runs it chooses the GPU for the whole process."""
 
+    def default_set_for(self, name: str) -> bool:
+        """A file of the project that names this class or function makes a GPU the default."""
+
     def builds_on_device(self) -> bool:
         """Somewhere in the code around objects are made under `with torch.device(device):`, which
         need not be moved later."""

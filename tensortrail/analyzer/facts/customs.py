@@ -176,6 +176,11 @@ def gives_value(attribute: str) -> re.Pattern[bytes]:
     return re.compile(rb"%s|%s|['\"]%s['\"]" % (assigned, unpacked, name))
 
 
+def makes_default(text: bytes) -> bool:
+    """It makes a GPU the default device."""
+    return b"set_default_" in text and _MAKES_GPU_DEFAULT.search(text) is not None
+
+
 def makes_property(name: str) -> re.Pattern[bytes]:
     """What in a text defines a property of that name."""
     return re.compile(

@@ -42,6 +42,7 @@ class KeptPlaces(Protocol):
 
 
 class KeptUses(Protocol):
+    def named_beside(self, package: Path, name: str, how: Callable[[bytes], bool]) -> bool: ...
     def named_in(self, package: Path, name: str, apart_from: str) -> str | None: ...
 
 

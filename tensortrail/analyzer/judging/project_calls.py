@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import cast
 
 from tensortrail.analyzer.facts.asked_for import is_asked_for, is_off
-from tensortrail.analyzer.facts.customs import gives_value, makes_property, namesakes_in, passed_in
+from tensortrail.analyzer.facts.customs import (
+    gives_value,
+    makes_default,
+    makes_property,
+    namesakes_in,
+    passed_in,
+)
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import top_of_project
 from tensortrail.analyzer.facts.uses import is_named
@@ -54,6 +60,11 @@ class AsksForProjectCalls:
     def is_for_current_gpu(self) -> bool:
         file = cast("ProjectFile", self)
         return file.project.customs.is_for_current_gpu(_around(file))
+
+    def default_set_for(self, name: str) -> bool:
+        file = cast("ProjectFile", self)
+        folder = _package(file)
+        return folder is not None and file.project.uses.named_beside(folder, name, makes_default)
 
     def builds_on_device(self) -> bool:
         file = cast("ProjectFile", self)

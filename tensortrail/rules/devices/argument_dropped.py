@@ -200,6 +200,7 @@ class ArgumentDropped(Rule):
                 halves = _moved_without(module, function, name)
                 if halves is not None:
                     sure = asked_for and not _is_meant(module, function, name)
+                    sure = sure and not _is_free(module, halves, name)
                     severity = None if sure else Severity.NOTE
                     what = f"passes `{_PAIR[name]}` on"
                     yield self._reported(module, halves, name, what, severity)

@@ -14,6 +14,7 @@ from tensortrail.rules.devices._accepted import (
     passes_on,
 )
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
+from tensortrail.rules.devices._device_aware import is_in_module
 from tensortrail.rules.devices._twins import is_moved_there_later
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -163,7 +164,8 @@ class LeftOutOfOneCall(Rule):
         left = [each for each in _left_out(module, function, name) if _is_open(each)]
         if len(left) == 1 or _OTHERS_FOR_EACH * len(left) <= len(given or pairs):
             for call in left:
-                is_sure = _is_alike(module, call, given, left) or (
+                alike = name == "dtype" or is_in_module(module, call)
+                is_sure = (alike and _is_alike(module, call, given, left)) or (
                     name == "device" and _is_part_of_a_module(module, function, call, given)
                 )
                 is_sure = is_sure or _is_half_of_a_pair(module, call, pairs)

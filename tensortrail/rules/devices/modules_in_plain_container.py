@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import behind
@@ -20,8 +21,6 @@ _ADDS = ("append", "extend", "insert")
 _BOUND = re.compile(rb"[^\n#]*?\bself\.\w+[ \t]*(?::[^=\n]*)?=[ \t\\\r\n(]*(?:[\[{(]|\S+,)")
 """A container, or several values."""
 _REGISTERS = re.compile(r"ModuleList|ModuleDict|Sequential|add_module|register_|setattr")
-
-_FRESH = frozenset("empty zeros ones rand randn full tensor".split())
 
 
 class ModulesInPlainContainer(Rule):
@@ -163,7 +162,11 @@ class Zoo:
 
     def _reported(self, module: Module, name: str, holder: ast.expr, made: ast.Call) -> Finding:
         harmless = _knows_where_they_lie(module, holder, name) or is_beforehand(module, holder)
-        harmless = harmless or _follows_its_input(module, made) or _makes_no_weights(module, made)
+        harmless = (
+            harmless
+            or _follows_its_input(module, made)
+            or takes_its_weights(module, module.text(made.func))
+        )
         return self.finding(
             module,
             holder,
@@ -199,30 +202,6 @@ def _follows_its_input(module: Module, made: ast.Call) -> bool:
         for cls in module.nodes(ast.ClassDef)
         for call in module.calls("to", inside=cls)
     )
-
-
-def _makes_no_weights(module: Module, made: ast.Call) -> bool:
-    """The class of the modules is of this file, and it and those of the file that it makes take
-    all their weights from somebody: who has them knows where they are."""
-    classes = {each.name: each for each in module.nodes(ast.ClassDef)}
-    todo, seen = [module.text(made.func)], set[str]()
-    while todo:
-        name = todo.pop()
-        if name in seen or name not in classes:
-            continue
-        seen.add(name)
-        for call in module.nodes(ast.Call, classes[name]):
-            todo.append(module.text(call.func))
-            if _is_fresh(module, call):
-                return False
-    return bool(seen)
-
-
-def _is_fresh(module: Module, call: ast.Call) -> bool:
-    """A layer of torch, or numbers that torch makes."""
-    owner, _, last = module.qualified(call.func).rpartition(".")
-    layer = owner == "torch.nn" and last[:1].isupper() and last != "Parameter"
-    return layer or (owner == "torch" and last in _FRESH)
 
 
 def _is_own_move(module: Module, call: ast.Call) -> bool:

@@ -170,7 +170,7 @@ class Counted(nn.Module):
             sure = usual or all(_is_made_here(module, each) for each in kept)
             if is_beforehand(module, cls) or _may_follow(module, cls, name, kept):
                 sure = False
-            sure = sure and not module.builds_on_device()
+            sure = sure and not (module.builds_on_device() or module.default_set_for(cls.name))
             yield self._reported(module, kept[0], name, buffers, None if sure else Severity.NOTE)
 
     def _reported(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.shared.buffers import registration
+from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.placeholders import stands_for_nothing
@@ -79,6 +80,7 @@ def may_be_in_place(module: Module, companion: Companion) -> bool:
         or _is_put_where_told(module, stored)
         or is_beforehand(module, stored)
         or module.builds_on_device()
+        or _is_made_of_given_weights(module, stored)
     )
 
 
@@ -98,6 +100,15 @@ def _is_put_where_told(module: Module, stored: ast.Assign) -> bool:
         return True
     told = [*module.nodes(ast.Call, stored), *_stored_parts(module, function, stored)]
     return any(_is_on_a_given_device(module, each) for each in told)
+
+
+def _is_made_of_given_weights(module: Module, stored: ast.Assign) -> bool:
+    cls = module.class_of(stored)
+    if cls is None or module.default_set_for(cls.name):
+        return cls is not None
+    function = module.function_of(stored)
+    computed = function is not None and function.name in _BUILDING
+    return computed and takes_its_weights(module, cls.name)
 
 
 def _stored_parts(module: Module, function: FunctionNode, stored: ast.Assign) -> Iterator[ast.Call]:

@@ -48,9 +48,21 @@ def moved_alone(module: Module, function: FunctionNode) -> Iterator[Alone]:
                 left = _left(module, function, other, name)
                 if left and ".device" not in _said(module, origin.node):
                     moved = module.statement_of(origin.node)
-                    both = _is_argument(function, other) and _is_argument(function, origin.node)
+                    both = _is_argument(function, other) and _is_from_outside(
+                        module, function, origin.node
+                    )
                     yield Alone(moved, name, left, operation.node, both)
                     return
+
+
+def _is_from_outside(module: Module, function: FunctionNode, device: ast.AST) -> bool:
+    """The device is an argument, or a name that the function does not bind."""
+    if _is_argument(function, device):
+        return True
+    return isinstance(device, ast.Name) and not any(
+        each.id == device.id and isinstance(each.ctx, ast.Store)
+        for each in module.nodes(ast.Name, function)
+    )
 
 
 def _is_argument(function: FunctionNode, node: ast.AST) -> bool:
