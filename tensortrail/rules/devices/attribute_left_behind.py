@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.devices._carried_state import Carried, carried_states
 from tensortrail.rules.devices._lying import (
     certainly,
@@ -330,7 +330,6 @@ class Tabled(nn.Module):
         are, it = ("are plain attributes", "them") if found[1:] else ("is a plain attribute", "it")
         meets = found[0].meeting.node
         line, there = getattr(meets, "lineno", 0), described(found[0].there)
-        early = is_beforehand(module, at) or module.builds_on_device()
         return self.finding(
             module,
             at,
@@ -340,7 +339,7 @@ class Tabled(nn.Module):
                 (at, "kept as a plain attribute, where it was made"),
                 (meets, f"meets a tensor {there}"),
             ),
-            severity=Severity.NOTE if early else None,
+            severity=Severity.NOTE if need_not_move(module, at) else None,
             fixes=[_as_buffers(module, at, [each.name for each in found])],
         )
 

@@ -28,7 +28,7 @@ class OptionLostInRecursion(Rule):
     dtypes (`device`, `dtype`, `non_blocking`, `map_location` and the like) that it was given and
     reads. Methods of the same name of other objects are not flagged, and neither is a call whose
     branch asks for the option, or whose result is given it. It is a note where no call of the
-    project gives the option.
+    project gives the option, and for `non_blocking`, without which the values are the same.
 
     ## Why is this bad?
     What lies on the first level goes where the caller said; below it the default is used. A nested
@@ -196,7 +196,9 @@ def move(x, device=None, dtype=None):
     def _found(
         self, module: Module, call: ast.Call, function: FunctionNode, lost: list[str]
     ) -> Finding:
-        idle = all(is_never_given(module, function, each) for each in lost)
+        idle = all(
+            each == "non_blocking" or is_never_given(module, function, each) for each in lost
+        )
         given = ", ".join([lost[0], *(f"{each}={each}" for each in lost[1:])])
         edit = keyword_given(module, call, lost[0], given)
         names = " and ".join(f"`{each}`" for each in lost)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._attribute_reads import is_an_index, is_counted, is_used_as_it_is
-from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.devices._lying import sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.devices._registered_beside import beside_registered
@@ -168,9 +168,8 @@ class Counted(nn.Module):
         usual = 0 < len(plain) <= len(buffers)
         for name, kept in plain:
             sure = usual or all(_is_made_here(module, each) for each in kept)
-            if is_beforehand(module, cls) or _may_follow(module, cls, name, kept):
+            if need_not_move(module, cls) or _may_follow(module, cls, name, kept):
                 sure = False
-            sure = sure and not (module.builds_on_device() or module.default_set_for(cls.name))
             yield self._reported(module, kept[0], name, buffers, None if sure else Severity.NOTE)
 
     def _reported(

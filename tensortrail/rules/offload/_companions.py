@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.findings import Fix, Safety
-from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.objects import is_self
@@ -78,8 +78,7 @@ def may_be_in_place(module: Module, companion: Companion) -> bool:
     return (
         _is_made_later(module, companion)
         or _is_put_where_told(module, stored)
-        or is_beforehand(module, stored)
-        or module.builds_on_device()
+        or need_not_move(module, stored)
         or _is_made_of_given_weights(module, stored)
     )
 
@@ -104,11 +103,9 @@ def _is_put_where_told(module: Module, stored: ast.Assign) -> bool:
 
 def _is_made_of_given_weights(module: Module, stored: ast.Assign) -> bool:
     cls = module.class_of(stored)
-    if cls is None or module.default_set_for(cls.name):
-        return cls is not None
     function = module.function_of(stored)
     computed = function is not None and function.name in _BUILDING
-    return computed and takes_its_weights(module, cls.name)
+    return cls is not None and computed and takes_its_weights(module, cls.name)
 
 
 def _stored_parts(module: Module, function: FunctionNode, stored: ast.Assign) -> Iterator[ast.Call]:

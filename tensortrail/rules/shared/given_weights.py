@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.shared.tensor_origin import is_factory
 from tensortrail.rules.view import Module
-
-_FRESH = frozenset("empty zeros ones rand randn full tensor".split())
 
 
 def takes_its_weights(module: Module, name: str) -> bool:
@@ -30,4 +29,4 @@ def _is_fresh(module: Module, call: ast.Call) -> bool:
     """A layer of torch, or numbers that torch makes."""
     owner, _, last = module.qualified(call.func).rpartition(".")
     layer = owner == "torch.nn" and last[:1].isupper() and last != "Parameter"
-    return layer or (owner == "torch" and last in _FRESH)
+    return layer or is_factory(module, call)
