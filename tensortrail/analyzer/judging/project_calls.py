@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -59,7 +60,8 @@ class AsksForProjectCalls:
 
     def is_for_current_gpu(self) -> bool:
         file = cast("ProjectFile", self)
-        return file.project.customs.is_for_current_gpu(_around(file))
+        folder = _around(file)
+        return folder is not None and file.project.customs.is_for_current_gpu(folder)
 
     def default_set_for(self, name: str) -> bool:
         file = cast("ProjectFile", self)
@@ -68,7 +70,8 @@ class AsksForProjectCalls:
 
     def builds_on_device(self) -> bool:
         file = cast("ProjectFile", self)
-        return file.project.customs.builds_on_device(_around(file))
+        folder = _around(file)
+        return folder is not None and file.project.customs.builds_on_device(folder)
 
     def is_set_in_project(self, attribute: str) -> bool:
         return self._is_written(attribute, gives_value(attribute))
@@ -203,9 +206,12 @@ def _package(file: ProjectFile) -> Path | None:
     return file.root / package if inside and file.root is not None else None
 
 
-def _around(file: ProjectFile) -> Path:
+def _around(file: ProjectFile) -> Path | None:
     """The package; of a file that is in none, what looks like the project."""
-    return _package(file) or top_of_project(Path(file.path).parent)
+    folder = _package(file)
+    if folder is None and os.path.isfile(file.path):
+        folder = top_of_project(Path(file.path).parent)
+    return folder
 
 
 def _is_of_a_library(file: ProjectFile, func: ast.expr) -> bool:
