@@ -68,11 +68,12 @@ def _is_own(func: ast.Attribute) -> bool:
 
 
 def _may_be_inherited(module: Module, call: ast.Call) -> bool:
-    """`self.build(...)` in a class with a base of another package, which may have the method."""
+    """`self.build(...)` in a class with a base of another package, which may have the method; or in
+    a function that some class gets as a method."""
     cls = module.class_of(call)
     own = isinstance(call.func, ast.Attribute) and module.text(call.func.value) == "self"
     if cls is None or not own:
-        return False
+        return own
     return any(module.about(module.qualified(base), _is_class) is None for base in cls.bases)
 
 

@@ -33,6 +33,8 @@ def _steps(body: list[ast.stmt]) -> Iterator[ast.expr | None]:
     """What is bound or given back; None for what changes nothing, and for `return x`."""
     for statement in body:
         match statement:
+            case ast.Assign(value=ast.ListComp(elt=elt)):
+                yield elt
             case ast.Assign(value=value):
                 yield value
             case ast.Return(value=ast.Name()) | ast.Pass():
