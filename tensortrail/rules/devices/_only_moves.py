@@ -54,7 +54,8 @@ def _is_move(module: Module, node: ast.expr) -> bool:
         return False
     if called(node) == "to" and receiver(node) is not None:
         said = [*node.args, *(each.value for each in node.keywords if each.arg == "device")]
-        return bool(said) and isinstance(said[0], (ast.Name, ast.Attribute))
+        written = bool(said) and isinstance(said[0], ast.Constant) and said[0].value == "cpu"
+        return written or (bool(said) and isinstance(said[0], (ast.Name, ast.Attribute)))
     return called(node) == "cpu" and not node.args
 
 
