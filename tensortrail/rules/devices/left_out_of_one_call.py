@@ -48,7 +48,9 @@ class LeftOutOfOneCall(Rule):
     It is a note unless another call of the same function or factory is given it (and the factory
     is not `torch.tensor`, and nothing is moved to the device later), or a constructor makes some
     of the layers and tensors of a module on the device, and this one elsewhere. A buffer that is
-    not saved is a note: nothing would fill it, if it were made on meta with the others.
+    not saved is a note: nothing would fill it, if it were made on meta with the others. So is what
+    is bound to a name that says `cpu` or `host`, a device outside of modules, and a `dtype` where
+    what follows is cast to it.
 
     Nothing is reported for a result that is moved, an index, read out or without a dimension, for
     a call whose callee has a device of its own choice as the default, where other calls of that

@@ -136,6 +136,7 @@ class LeftOutOfTo(Rule):
     Also reports a `to` that does nothing with the device it is given, where the class keeps
     tensors, and a condition or a loop about an attribute in which nothing is done.
 
+    It is a note for an object that is given a device when it is made.
     Nothing is reported for parameters, buffers and modules, which `super().to()` moves, for
     numbers, for an attribute that nobody reads, or that another method moves, and where the method
     goes over attributes without naming them.

@@ -33,7 +33,7 @@ class ModulesInPlainContainer(Rule):
     that was made elsewhere and is put into a list is left alone: that is how one hides it on
     purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`,
     where the class moves what it gives to one or the modules move what they hold to their input,
-    and in code that exports or converts a model.
+    where their classes take all weights from somebody, and in code that exports or converts.
 
     ## Why is this bad?
     A module looks for others in its attributes only. Those in the list stay on the CPU when the

@@ -51,9 +51,10 @@ class SiblingWithoutDevice(Rule):
     same call, list, tuple or mapping, into another call of the same function as the same
     argument, or under the same name in the other branch of a condition; if two or more others
     are kept as attributes or entries of the same object beside it; or if the function returns it,
-    and two others or more are made on a device that the function is given.
+    and two others or more are made on a device that the function is given. It is a note where
+    another function than one of torch takes both, and where both are attributes.
 
-    Nothing is reported for an index, for a result that is moved, copied or read out later, where a
+    Nothing is reported for an index, under a name that says `cpu` or `host`, for a result that is moved, copied or read out later, where a
     condition about devices or types leads to it, for memory that is pinned, in what prepares data
     or exports, and for a tensor without a dimension unless the others are numbers in the same
     literal or arguments of the same function.

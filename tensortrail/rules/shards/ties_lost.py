@@ -28,7 +28,7 @@ class TiesLost(Rule):
     - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name.
       The loop gives a shared parameter once, under its first name;
     - `self.embed = ...` in a class that ties `self.head.weight = self.embed.weight` in another
-      method, and does not do so again.
+      method, and does not do so again; a note in a setter of what it is given.
 
     In a recorded run it reports a load with `assign=True` after which names that were one parameter
     are two, if nothing has tied them again when the first of them is read.
