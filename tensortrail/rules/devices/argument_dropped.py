@@ -59,8 +59,8 @@ class ArgumentDropped(Rule):
     the parameter may be there for the sake of a common signature: in a function with a decorator,
     in a method that a base has too or whose bases are not known, where this function is passed on
     as a value, and where another one of the file has the same name and does not read the parameter
-    either, where callers in the project never pass the device, for truth values without a device and
-    for moves without a `dtype`. Where all others of that name
+    either, where callers in the project never pass the device, for truth values without a device,
+    and for moves without a `dtype`. Where all others of that name
     read it, this one departs from them. Nothing is reported for a `dtype` where the call is given
     one, or its result is cast, nor for a device where the result is only an index.
 

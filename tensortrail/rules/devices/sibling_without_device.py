@@ -54,7 +54,8 @@ class SiblingWithoutDevice(Rule):
     and two others or more are made on a device that the function is given. It is a note where
     another function than one of torch takes both, and where both are attributes.
 
-    Nothing is reported for an index, under a name that says `cpu` or `host`, for a result that is moved, copied or read out later, where a
+    Nothing is reported for an index, under a name that says `cpu` or `host`,
+    for a result that is moved, copied or read out later, where a
     condition about devices or types leads to it, for memory that is pinned, in what prepares data
     or exports, and for a tensor without a dimension unless the others are numbers in the same
     literal or arguments of the same function.
