@@ -196,8 +196,10 @@ def move(x, device=None, dtype=None):
     def _found(
         self, module: Module, call: ast.Call, function: FunctionNode, lost: list[str]
     ) -> Finding:
+        others = _has_other_callers(module, function, call)
         idle = all(
-            each == "non_blocking" or is_never_given(module, function, each) for each in lost
+            each == "non_blocking" or (others and is_never_given(module, function, each))
+            for each in lost
         )
         given = ", ".join([lost[0], *(f"{each}={each}" for each in lost[1:])])
         edit = keyword_given(module, call, lost[0], given)
@@ -210,6 +212,15 @@ def move(x, device=None, dtype=None):
             severity=Severity.NOTE if idle else None,
             fixes=[module.fix(f"pass {names} on", Safety.UNSAFE, edit) if edit else None],
         )
+
+
+def _has_other_callers(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    """The project calls it from outside too: of a function of a library nobody knows."""
+    last = function.end_lineno or function.lineno
+    return any(
+        each.path != module.path or not function.lineno <= each.line <= last
+        for each in module.calls_in_project(call)
+    )
 
 
 def _is_seen_to(module: Module, call: ast.Call, function: FunctionNode, name: str) -> bool:
