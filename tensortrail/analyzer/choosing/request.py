@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _NONE: Mapping[str, frozenset[str]] = {}
 _NO_DIGESTS: Mapping[str, str] = {}
+_NOTHING_ASKED: Mapping[str, Mapping[str, str]] = {}
 
 
 class CheckRequest(NamedTuple):
@@ -60,6 +61,8 @@ class FileResult(NamedTuple):
     """Other files whose facts were consulted: the findings hold while these are unchanged."""
     digest: str = ""
     """Of the bytes that were judged, where something was found in them."""
+    asked: Mapping[str, Mapping[str, str]] = _NOTHING_ASKED
+    """Digests of what files answered for the first time, by their paths and the questions."""
 
 
 class CheckResult(NamedTuple):

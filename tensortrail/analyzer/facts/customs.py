@@ -153,6 +153,10 @@ class Customs:
             self._passed_in[key] = Counter(passed_in(self._texts_of(folder).get(path, b"")))
         return self._passed_in[key]
 
+    def defined(self, folder: Path, path: str, dotted: str) -> int:
+        """How many functions and classes of the last name a file that calls one defines."""
+        return defined_in(self._texts_of(folder)[path], dotted)
+
     def texts(self, folder: Path) -> Iterable[bytes]:
         """Of the files below the folder."""
         return self._texts_of(folder).values()
@@ -164,8 +168,7 @@ class Customs:
 
     def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]:
         """The same in one file, which need not define it."""
-        owner, _, name = dotted.rpartition(".")
-        return _called({path: text}, [path], owner, name.encode())
+        return called_in(path, text, dotted)
 
 
 def gives_value(attribute: str) -> re.Pattern[bytes]:
@@ -260,10 +263,24 @@ def calls_in(texts: Mapping[str, bytes], dotted: str) -> Sequence[ProjectCall]:
     owner, _, name = dotted.rpartition(".")
     word = name.encode()
     having = [path for path, text in texts.items() if word + b"(" in text]
-    defined = re.compile(rb"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+%s\b" % word, re.MULTILINE)
-    if sum(len(defined.findall(texts[path])) for path in having) != 1:
+    if sum(defined_in(texts[path], name) for path in having) != 1:
         return ()
     return _called(texts, having, owner, word)
+
+
+def called_in(path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]:
+    """Calls of a function in one file, which need not define it."""
+    owner, _, name = dotted.rpartition(".")
+    return _called({path: text}, [path], owner, name.encode())
+
+
+def defined_in(text: bytes, dotted: str) -> int:
+    """How many functions and classes have the last name, if the file has a call of it."""
+    word = dotted.rpartition(".")[2].encode()
+    if word + b"(" not in text:
+        return 0
+    defined = rb"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+%s\b" % word
+    return len(re.findall(defined, text, re.MULTILINE))
 
 
 def _called(

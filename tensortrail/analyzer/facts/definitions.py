@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tensortrail.analyzer.facts import questions
 from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
 
 A = TypeVar("A")
@@ -26,6 +27,8 @@ _DEEPEST = 20
 FileOf = Callable[[ProjectFile, str], tuple[str, str] | None]
 """The longest part of a dotted name that is a file, and what is left of the name."""
 Opened = Callable[[str], ProjectFile | None]
+Noted = Callable[..., None]
+"""Told the path of a file, how it answers, the question and the words of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class _Answer:
 
     found: Any
     read: frozenset[str]
+    rests_on: frozenset[str]
+    """Those, and the files that its file asked before: it remembers what they said."""
 
 
 class _Contents:
@@ -68,8 +73,8 @@ class Definitions:
     """What files of a project define, for the other files. What is found outlives the trees of
     the files, which are let go of."""
 
-    def __init__(self, file_of: FileOf, opened: Opened) -> None:
-        self._file_of, self._opened = file_of, opened
+    def __init__(self, file_of: FileOf, opened: Opened, noted: Noted) -> None:
+        self._file_of, self._opened, self._noted = file_of, opened, noted
         self._contents: dict[str, _Contents | None] = {}
         self._ways: dict[tuple[Path | None, str], Way] = {}
         self._classes: OrderedDict[tuple[str, str], KnownClass] = OrderedDict()
@@ -83,7 +88,7 @@ class Definitions:
             del self._ways[name]
         for place in [key for key, known in self._classes.items() if path in known.read]:
             del self._classes[place]
-        for key in [key for key, answer in self._answers.items() if path in answer.read]:
+        for key in [key for key, answer in self._answers.items() if path in answer.rests_on]:
             del self._answers[key]
 
     def of(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
@@ -108,7 +113,7 @@ class Definitions:
                 self._answers[key] = answer
         else:
             answer = self._answers[key]
-        asking.needs |= answer.read
+        asking.needs |= answer.rests_on
         found: A = answer.found
         return found
 
@@ -129,7 +134,9 @@ class Definitions:
             found = question(*defined)
         finally:
             self._asked.remove(key)
-        return _Answer(found, way.read | (defined[0].needs - before))
+        self._noted(way.path, lambda: found, question, way.name)
+        needs = defined[0].needs
+        return _Answer(found, way.read | (needs - before), way.read | needs)
 
     def of_class(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
         """What is known of the class the name stands for; None if it stands for no class."""
@@ -146,6 +153,7 @@ class Definitions:
             return None
         module = found[0]
         facts = module.class_facts(found[1])
+        self._noted(way.path, lambda: facts, questions.class_facts, way.name)
         known = KnownClass(facts, way.read | module.needs | {module.path})
         asking.needs |= known.read
         if asking.path not in known.read:
@@ -189,6 +197,12 @@ class Definitions:
         if path not in self._contents:
             module = self._opened(path)
             self._contents[path] = _lasting(module) if module is not None else None
+            self._noted(
+                path,
+                lambda: module and questions.outline(module, module.tree.root),
+                questions.outline,
+                "",
+            )
         return self._contents[path]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from tensortrail.analyzer.facts import questions
+from tensortrail.analyzer.facts.answers import Answers, text_of
 from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
 from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
@@ -25,6 +26,7 @@ _KEPT = 3_000_000
 last. Their trees take some fifty times as much."""
 
 A = TypeVar("A")
+N = TypeVar("N", bound=ast.AST)
 Opener = Callable[[str, bytes, "Project"], ProjectFile]
 """Reads and indexes the file of that path and those bytes."""
 
@@ -43,7 +45,8 @@ class Project:
         self.uses = Uses()
         self.saves = Saves()
         self._modules: dict[str, ProjectFile | None] = {}
-        self._definitions = Definitions(self._file_of, self.module_at)
+        self._definitions = Definitions(self._file_of, self.module_at, self.noted)
+        self.answers = Answers()
         self._files: dict[tuple[Path, str], str] = {}
         self._first_parts: dict[tuple[Path, str], bool] = {}
         self._files_of: dict[tuple[Path | None, str], tuple[str, str] | None] = {}
@@ -102,8 +105,54 @@ class Project:
         module = self.module_at(found[0]) if found is not None else None
         if found is None or module is None or module is asking or "." in found[1]:
             return UNKNOWN_VALUE
-        asking.needs.add(found[0])
-        return replace(module.global_value(found[1]), path="", origins=())
+        value = questions.global_value(module, module.tree.root, found[1])
+        asking.needs.update((found[0], *module.needs))
+        self.noted(found[0], lambda: value, questions.global_value, "", found[1])
+        return value
+
+    def asked(
+        self,
+        asking: ProjectFile,
+        about: tuple[ProjectFile, N],
+        question: Callable[..., A],
+        *words: str,
+    ) -> A:
+        """What a file, or another one, says of a definition of its own."""
+        file, node = about
+        answer = question(file, node, *words)
+        if file is not asking:
+            asking.needs.update((file.path, *file.needs))
+            self.noted_of(file, node, lambda: answer, question, *words)
+        return answer
+
+    def noted(
+        self, path: str, answer: Callable[[], object], question: Callable[..., Any], *words: str
+    ) -> None:
+        """The file answered a question about the definition that the first word names, or about
+        all of it. The other words were given too."""
+        if self.answers.wanted:
+            self.answers.note(path, text_of(question, self.depth, *words), answer)
+
+    def noted_of(
+        self,
+        file: ProjectFile,
+        node: ast.AST,
+        answer: Callable[[], object],
+        question: Callable[..., Any],
+        *words: str,
+    ) -> None:
+        """The same of a definition; of two that have one name only the first can be asked again."""
+        if self.answers.wanted:
+            name = file.tree.qualname_of(node)
+            if file.definition_named(name) is node:
+                self.noted(file.path, answer, question, name, *words)
+            else:
+                self.answers.note_whole(file.path)
+
+    def noted_whole(self, paths: Iterable[str]) -> None:
+        """These files were asked what their texts say."""
+        for path in paths if self.answers.wanted else ():
+            self.answers.note_whole(path)
 
     def _file_of(self, asking: ProjectFile, dotted: str) -> tuple[str, str] | None:
         """The longest part of the name that is a file, and what is left of the name."""

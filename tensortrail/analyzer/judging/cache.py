@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from tensortrail.analyzer.choosing.installed import own_files, packages
 from tensortrail.analyzer.choosing.request import FileResult
+from tensortrail.analyzer.judging.asked_before import AskedBefore
 from tensortrail.analyzer.judging.needed_files import STAMPED, NeededFiles, Stamp
 from tensortrail.files import leads_out, read, replace
 
 if TYPE_CHECKING:
+    from tensortrail.analyzer.facts.project import Project
     from tensortrail.findings import Finding
 
 FILE = "checked.json"
@@ -30,7 +32,14 @@ class Cache:
     """Files are known by their place below `root`. A clean one is kept as its stamp alone, so
     that it costs next to nothing."""
 
-    def __init__(self, folder: str | None, root: str, fingerprint: str) -> None:
+    def __init__(
+        self,
+        folder: str | None,
+        root: str,
+        fingerprint: str,
+        project: Callable[[], Project] | None = None,
+    ) -> None:
+        """Without a project no file is asked again."""
         self.problem = refused(folder, root) if folder is not None else ""
         """Why the cache is not used, or is begun anew."""
         self._folder = folder if not self.problem else None
@@ -40,7 +49,8 @@ class Cache:
         self._begun = time.time_ns()
         self._stamps: dict[str, Stamp | None] = {}
         self._entries: dict[str, Any] = {}
-        self._needed = NeededFiles((), self._stamp)
+        self._asked = AskedBefore(self._folder or "", fingerprint, self._settled_stamp, project)
+        self._needed = NeededFiles((), self._stamp, self._asked.again)
         self._new: set[str] = set()
         self.seen: Any = None
         """What else was learned of all files; it holds for the unchanged ones."""
@@ -59,16 +69,27 @@ class Cache:
             return FileResult(path)
         try:
             named, digest, found, needs = entry[STAMPED:]
-            if named != path or not (found or needs) or not self._needed.unchanged(needs):
+            if named != path or not (found or needs) or not self._holds(found, needs):
                 return None
             return FileResult(path, _findings(found), self._needed.paths(needs), str(digest))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             return None
 
+    def _holds(self, found: Any, needs: Sequence[int]) -> bool:
+        """What is found in a file may show lines of others."""
+        if self._needed.unchanged(needs):
+            return True
+        holds = self._needed.say_the_same(needs, to_the_line=bool(found))
+        self._changed |= holds
+        return holds
+
     def put(self, result: FileResult) -> None:
+        if self._folder is None:
+            return
+        self._asked.add(result.asked)
         stamp = self._stamp(result.path)
         stamps = {needed: self._stamp(needed) for needed in result.needs}
-        if self._folder is None or stamp is None or not all(map(self._settled, stamps.values())):
+        if stamp is None or not all(map(self._settled, stamps.values())):
             return
         entry: list[Any] = list(stamp)
         if result.findings or stamps:
@@ -109,6 +130,7 @@ class Cache:
         try:
             _prepare(self._folder)
             replace(os.path.join(self._folder, FILE), b"%08x\n%b" % (crc32(stored), stored))
+            self._asked.save()
         except OSError:
             return
 
@@ -121,7 +143,7 @@ class Cache:
             if made_by != self._fingerprint:
                 return
             needed, entries, self.seen = learned
-            self._needed = NeededFiles(needed, self._stamp)
+            self._needed = NeededFiles(needed, self._stamp, self._asked.again)
         except FileNotFoundError:
             return
         except (OSError, ValueError, TypeError, RecursionError):
@@ -140,6 +162,10 @@ class Cache:
     def _settled(self, stamp: Stamp | None) -> bool:
         """A file that changes during the check was perhaps read before it did."""
         return stamp is not None and max(stamp[1:]) < self._begun
+
+    def _settled_stamp(self, path: str) -> Stamp | None:
+        stamp = self._stamp(path)
+        return stamp if self._settled(stamp) else None
 
     def _stamp(self, path: str) -> Stamp | None:
         if path not in self._stamps:

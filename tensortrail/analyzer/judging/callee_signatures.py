@@ -75,9 +75,7 @@ def _of_method(file: ProjectFile, cls: str, name: str) -> Signature:
     found = returned.method_of(file, cls, name) if cls and name else None
     if found is None:
         return signatures.UNKNOWN
-    if found[0] is not file:
-        file.needs.update((found[0].path, *found[0].needs))
-    return signatures.signature_of(*found)
+    return file.project.asked(file, found, signatures.signature_of)
 
 
 def _asked(file: ProjectFile, call: ast.Call) -> tuple[str, str]:

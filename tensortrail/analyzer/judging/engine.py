@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
@@ -15,6 +16,7 @@ from tensortrail.analyzer.reading.python_files import python_of
 from tensortrail.analyzer.reading.texts import Texts
 
 if TYPE_CHECKING:
+    from tensortrail.analyzer.judging.judge import Judge
     from tensortrail.findings import Finding
 
 
@@ -25,9 +27,10 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
     if found.missing:
         return CheckResult(missing=tuple(found.missing), problems=tuple(found.problems))
     files = _only(request, found.files)
-    cache = Cache(request.cache_dir, request.root, _fingerprint(request))
+    judge = functools.cache(functools.partial(_judge, request))
+    cache = Cache(request.cache_dir, request.root, _fingerprint(request), lambda: judge().project)
     texts = Texts()
-    results = _results(request, files, cache, progress, texts)
+    results = _results(request, files, cache, progress, texts, judge)
     new, known = _split(request, [each for result in results for each in result.findings])
     try:
         told = _with_siblings(request, new, found.files, texts, cache)
@@ -110,6 +113,7 @@ def _results(
     cache: Cache,
     progress: Progress | None,
     texts: Texts,
+    judge: Callable[[], Judge],
 ) -> list[FileResult]:
     """What is known of each file: from the cache where it has not changed, else judged now."""
     results: list[FileResult] = []
@@ -123,7 +127,7 @@ def _results(
     if changed:
         from tensortrail.analyzer.judging.jobs import judge_files
 
-        for result in judge_files(request, changed, progress, texts):
+        for result in judge_files(request, changed, progress, texts, judge):
             cache.put(result)
             results.append(result)
     return results
@@ -147,6 +151,13 @@ def _with_siblings(
         told = with_siblings(findings, SiblingSearch(files, texts, seen))
     seen.save()
     return tuple(told)
+
+
+def _judge(request: CheckRequest) -> Judge:
+    """Imported where a file has to be judged: most checks of a few files find none that has."""
+    from tensortrail.analyzer.judging.judge import Judge
+
+    return Judge(request)
 
 
 def _split(

@@ -43,10 +43,11 @@ def judge_files(
     request: CheckRequest,
     paths: Sequence[str],
     progress: Progress | None,
-    texts: Texts | None = None,
+    texts: Texts,
+    judge: Callable[[], Judge],
 ) -> list[FileResult]:
     """A file without any rule's trigger words is clean without being parsed."""
-    chosen, texts = Chosen(request), texts or Texts()
+    chosen = Chosen(request)
     done: list[FileResult] = []
     todo: list[_Job] = []
     for number, path in enumerate(paths):
@@ -69,7 +70,7 @@ def judge_files(
     jobs = _jobs(request)
     if jobs > 1 and _besides_the_largest(todo) > _WORTH_PROCESSES:
         return done + _in_processes(request, todo, jobs, tick)
-    return done + (_here(_judge(request), todo, tick, texts) if todo else [])
+    return done + (_here(judge(), todo, tick, texts) if todo else [])
 
 
 def _read(path: str, texts: Texts) -> bytes | FileResult:
@@ -175,17 +176,12 @@ def _sent(chunk: Sequence[_Job]) -> list[_Job]:
 
 def _chunk(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]:
     """Runs in another process; one Judge lives there for all its chunks."""
+    from tensortrail.analyzer.judging.judge import Judge
+
     key = repr(request._replace(baseline=None, profile=None))
     if key not in _judges:
-        _judges[key] = _judge(request)
+        _judges[key] = Judge(request)
     return _here(_judges[key], todo, lambda count: None, Texts())
 
 
 _judges: dict[str, Judge] = {}
-
-
-def _judge(request: CheckRequest) -> Judge:
-    """Imported where a file has to be judged: most checks of a few files find none that has."""
-    from tensortrail.analyzer.judging.judge import Judge
-
-    return Judge(request)

@@ -44,11 +44,12 @@ class Judge:
         self.chosen = Chosen(request)
         self._codes = rules.keys() | OWN.keys()
         self._of_runs = {code for code, rule in rules.items() if rule.watches_runs}
-        self._project = open_project(self.chosen.words)
+        self.project = open_project(self.chosen.words)
+        self.project.answers.wanted = request.cache_dir is not None
 
     def forget(self, path: str) -> None:
         """The file is about to change."""
-        self._project.forget(path)
+        self.project.forget(path)
 
     def file(self, path: str, data: bytes, rules: Sequence[Listed]) -> FileResult:
         """Whatever the file holds, it costs no other file its findings."""
@@ -71,20 +72,21 @@ class Judge:
             raise Unreadable(f"larger than {LARGEST // 1_000_000} MB: not judged")
         if self._request.syntax:
             parsed(data)
-        self._project.trim()
-        self._project.limit.begin(MOST_SECONDS)
-        module = PythonModule(path, data, self._project)
+        self.project.trim()
+        self.project.limit.begin(MOST_SECONDS)
+        module = PythonModule(path, data, self.project)
         profile = self._request.profile
         findings_of = profile.findings if profile else _findings_of
         made = [rule.load()() for rule in rules]
         found = _found(module, made, _crashed(path), findings_of)
-        unused = self._request.report_unused and not self._project.limit.notes
+        unused = self._request.report_unused and not self.project.limit.notes
         kept = apply_suppressions(
             found, module.source, self._codes, unused, self._of_runs, module.kept
         )
         silent = {each.code for each in made if not (each.notes or self._wants_notes(each.code))}
         told = [each for each in kept if each.severity is not NOTE or each.code not in silent]
-        return FileResult(path, tuple(told), _needs(module), digest_of(data) if told else "")
+        digest = digest_of(data) if told else ""
+        return FileResult(path, tuple(told), _needs(module), digest, self.project.answers.taken())
 
 
 def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> FileResult:

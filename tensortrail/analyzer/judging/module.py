@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
-from tensortrail.analyzer.facts import hints, known
+from tensortrail.analyzer.facts import hints, known, questions
 from tensortrail.analyzer.facts.class_lookup import Classes
 from tensortrail.analyzer.facts.offload_switches import OffloadSettings
 from tensortrail.analyzer.facts.project import Project
@@ -249,11 +249,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
         if named is not None:
             return named
         found = self._callee(call, dotted, known.FUNCTION_WORTH_READING)
-        if found is None:
-            return None
-        facts = found[0].facts_of_function(found[1])
-        self.needs.update(found[0].needs if found[0] is not self else ())
-        return facts
+        return self.project.asked(self, found, questions.facts_of_function) if found else None
 
     def _callee(
         self, call: ast.Call, dotted: str, worth: re.Pattern[str]
@@ -324,9 +320,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
         found = returned.method_of(self, cls, method) if by_class else (self, node)
         if found is None or found[1] is None or (found[0] is not self and self.project.depth > 1):
             return UNKNOWN_VALUE  # only what is judged makes other files run their functions
-        if found[0] is not self:
-            self.needs.update((found[0].path, *found[0].needs))
-        return found[0].result_of_function(found[1])
+        return self.project.asked(self, (found[0], found[1]), questions.result_of_function)
 
     def result_of_function(self, node: FunctionNode) -> Value:
         if node not in self._results:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tensortrail.analyzer.judging.asking_again import Again
 
 Stamp = list[int]
 """Size, and the nanoseconds at which content and file were last changed. The last one cannot be
@@ -13,18 +16,51 @@ set: no archive brings files to which the entries of its own cache apply."""
 STAMPED = 3
 """The numbers of a stamp: all that an entry says of a file without findings that needs no other."""
 _Row = tuple[str, int, int, int]
+AsksAgain = Callable[[str, Stamp], "Again | None"]
+"""What a file says that had this stamp, if that has not changed with it."""
 
 
 class NeededFiles:
     """Each file is stored once, with its stamp; entries of the cache name it by its number."""
 
-    def __init__(self, rows: Sequence[Any], stamp: Callable[[str], Stamp | None]) -> None:
+    def __init__(
+        self, rows: Sequence[Any], stamp: Callable[[str], Stamp | None], ask_again: AsksAgain
+    ) -> None:
         """Raises ValueError or TypeError where the rows are none."""
-        self._stamp = stamp
+        self._stamp, self._ask_again = stamp, ask_again
+        self._renewed: dict[int, tuple[list[int], bool]] = {}
+        """Of changed files that were asked again."""
         self._rows: list[_Row] = [_row(*each) for each in rows]
 
     def unchanged(self, numbers: Sequence[int]) -> bool:
         return self._changed.isdisjoint(numbers)
+
+    def say_the_same(self, numbers: Sequence[int], to_the_line: bool) -> bool:
+        """Those of the files that have changed answer as before."""
+        changed = (each for each in numbers if each in self._changed)
+        return all(self._renewed_as(each, to_the_line) for each in changed)
+
+    def _renewed_as(self, number: int, to_the_line: bool) -> Sequence[int]:
+        """The number that a file has now, and those of the files that it asks; none if it says
+        something else."""
+        if number not in self._renewed:
+            path, *before = self._rows[number]
+            again = self._ask_again(path, before)
+            stamps = {each: self._stamp(each) for each in (path, *(again.needs if again else ()))}
+            holds = again is not None and all(stamps.values())
+            exact = again is not None and again.to_the_line
+            self._renewed[number] = (self.numbers(stamps) if holds else [], exact)
+        numbers, exact = self._renewed[number]
+        return numbers if exact or not to_the_line else ()
+
+    def _now(self, numbers: Sequence[int], to_the_line: bool) -> Sequence[int]:
+        if self._renewed.keys().isdisjoint(numbers):
+            return numbers
+        now = (
+            (self._renewed_as(each, to_the_line) if each in self._renewed else ()) or [each]
+            for each in numbers
+        )
+        return sorted({each for some in now for each in some})
 
     def paths(self, numbers: Sequence[int]) -> tuple[str, ...]:
         return tuple(self._rows[number][0] for number in numbers)
@@ -42,8 +78,10 @@ class NeededFiles:
                 kept[key] = entry
                 continue
             with suppress(AttributeError, IndexError, TypeError, ValueError):
-                *others, numbers = entry
+                *others, found, numbers = entry
                 self.paths(numbers)
+                others.append(found)
+                numbers = self._now(numbers, to_the_line=bool(found))
                 kept[key] = [*others, [used.setdefault(each, len(used)) for each in numbers]]
         return [self._rows[number] for number in used], kept
 

@@ -6,11 +6,12 @@ import ast
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
+from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.asked_for import is_asked_for, is_off
 from tensortrail.analyzer.facts.customs import (
     gives_value,
@@ -27,6 +28,7 @@ from tensortrail.analyzer.values import signatures
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
+_Found: TypeAlias = ProjectCall | Namesake | GuardedStatement
 _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -56,6 +58,7 @@ class AsksForProjectCalls:
         found = file.project.customs.gpu_made_default(folder)
         if found is not None:
             file.needs.add(found[0])
+            file.project.noted_whole([found[0]])
         return found
 
     def is_for_current_gpu(self) -> bool:
@@ -145,6 +148,11 @@ class AsksForProjectCalls:
         found = file.project.uses.named_in(folder, outer.name, file.path)
         if found:
             file.needs.add(found)
+            if found.endswith(".py"):
+                name = outer.name
+                file.project.noted(found, lambda: True, texts_asked.has_name, "", name)
+            else:
+                file.project.noted_whole([found])
         return found is not None
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
@@ -158,7 +166,10 @@ class AsksForProjectCalls:
         if folder is None:
             return own if "." not in file.local_name(dotted) else ()
         found = customs.calls(folder, dotted)
-        file.needs.update(each.path for each in found)
+        self._rest_on(found, texts_asked.calls, dotted)
+        for path in {each.path for each in found}:
+            defined = partial(customs.defined, folder, path, dotted)
+            file.project.noted(path, defined, texts_asked.defined, "", dotted)
         others = [each for each in found if each.path != file.path]
         return [*own, *others] if found else ()
 
@@ -172,7 +183,7 @@ class AsksForProjectCalls:
         if folder is None:
             return list(namesakes_in(file.path, file.source.data, name))
         found = file.project.customs.namesakes(folder, name)
-        file.needs.update(each.path for each in found)
+        self._rest_on(found, texts_asked.namesakes, name)
         return found
 
     def same_moves_in_project(self, statement: ast.stmt) -> Sequence[GuardedStatement]:
@@ -183,8 +194,25 @@ class AsksForProjectCalls:
         key = as_key(file.source.text(*file.source.span(statement)))
         found = file.project.customs.moves(folder, key)
         others = [each for each in found if each.path != file.path]
-        file.needs.update(each.path for each in others)
+        self._rest_on(others, texts_asked.moves, key)
         return others
+
+    def _rest_on(self, found: Sequence[_Found], question: Callable[..., object], word: str) -> None:
+        """The files in which something was found, and what was: many a name is in thousands."""
+        if (question, word) in self._rested_on:
+            return
+        self._rested_on.add((question, word))
+        file = cast("ProjectFile", self)
+        by_path: dict[str, list[_Found]] = {}
+        for each in found:
+            by_path.setdefault(each.path, []).append(each)
+        file.needs.update(by_path)
+        for path, said in by_path.items():
+            file.project.noted(path, partial(list, said), question, "", word)
+
+    @cached_property
+    def _rested_on(self) -> set[tuple[Callable[..., object], str]]:
+        return set()
 
 
 def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:

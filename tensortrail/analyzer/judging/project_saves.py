@@ -30,7 +30,9 @@ class AsksForSaves:
             return here
         others = file.project.saves.around(file, saves_of)
         there = [each for each in others if _ends_alike(each.end, end)]
-        file.needs.update(each.path for each in there)
+        paths = {each.path for each in there}
+        file.needs |= paths
+        file.project.noted_whole(paths)
         return [*here, *there]
 
     @cached_property

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.places import outside
 from tensortrail.analyzer.places.attributes import class_kept, own_attribute
 from tensortrail.analyzer.places.components import is_of_library, may_be_model
 from tensortrail.analyzer.places.globals import Globals
@@ -36,6 +38,7 @@ class PlacesOfFile:
         self._attributes: dict[tuple[ast.ClassDef, str], Held] = {}
         self._globals = Globals()
         self._asked_as_modules: frozenset[str] | None = None
+        self._needs_of: dict[str, int] = {}
         self.sets_default_device = any(
             name in module.source.data.decode("utf-8", "replace") for name in _SETS_DEFAULT
         )
@@ -151,9 +154,9 @@ class PlacesOfFile:
         for base in cls.bases:
             found = self._definition(self.qualified(base))
             if found is not None and isinstance(found[1], ast.ClassDef):
-                held = found[0].places_of_file.attribute(found[1], name)
-                if held != UNKNOWN_HELD:
-                    return held if found[0] is self._module else _foreign(held)
+                held = self._attribute_in(found[0], found[1], name)
+                if held is not None:
+                    return held
             if self.qualified(base).startswith("torch.nn.") and name in ("weight", "bias"):
                 place = Place(Where.SELF, "parameter")
                 return Held(What.TENSOR, frozenset({place}), path=f"self.{name}")
@@ -174,27 +177,28 @@ class PlacesOfFile:
         found = self._definition(cls)
         if found is None or not isinstance(found[1], ast.ClassDef):
             return None
-        return self._as_callee(found[0].places_of_file.method(found[1], method))
+        return self._as_callee(self._method_in(found[0], found[1], method))
 
     def _as_callee(self, found: tuple[ProjectFile, FunctionNode] | None) -> Callee | None:
         if found is None:
             return None
         module, function = found
+        called_as = partial(outside.called_as, module, function)
+        self._took(module, function, called_as, outside.called_as)
         return Callee(
             function,
-            partial(module.places_of_file.places, function),
+            partial(self._places_in, module, function),
             is_method=isinstance(module.tree.parent(function), ast.ClassDef)
             and not is_static(function),
             foreign=module is not self._module,
-            gives_back=_is_plain(function) and module.tree.once(_returns, function),
+            gives_back=_is_plain(function) and module.tree.once(outside.returns, function),
         )
 
     def attribute_of(self, cls: str, name: str) -> Held:
         found = self._definition(cls)
         if found is None or not isinstance(found[1], ast.ClassDef):
             return UNKNOWN_HELD
-        held = found[0].places_of_file.attribute(found[1], name)
-        return held if found[0] is self._module else _foreign(held)
+        return self._attribute_in(found[0], found[1], name) or UNKNOWN_HELD
 
     def _callee(self, call: ast.Call) -> tuple[ProjectFile, FunctionNode] | None:
         dotted = self.qualified(call.func)
@@ -220,7 +224,7 @@ class PlacesOfFile:
         found = self._definition(self.qualified(maker)) if maker is not None else None
         if found is None or not isinstance(found[1], ast.ClassDef):
             return None
-        return found[0].places_of_file.method(found[1], of_kept)
+        return self._method_in(found[0], found[1], of_kept)
 
     def method(
         self, cls: ast.ClassDef, name: str, depth: int = 0
@@ -232,10 +236,51 @@ class PlacesOfFile:
         for base in cls.bases if depth < _DEEPEST else ():
             found = self._definition(self.qualified(base))
             if found is not None and isinstance(found[1], ast.ClassDef):
-                method = found[0].places_of_file.method(found[1], name, depth + 1)
+                method = self._method_in(found[0], found[1], name, depth + 1)
                 if method is not None:
                     return method
         return None
+
+    # --- what it asks of other files -----------------------------------------------------
+    def _attribute_in(self, file: ProjectFile, cls: ast.ClassDef, name: str) -> Held | None:
+        """None where nothing is known."""
+        held = file.places_of_file.attribute(cls, name)
+        if file is self._module:
+            return held if held != UNKNOWN_HELD else None
+        seen = outside.foreign(held)
+        self._took(file, cls, lambda: seen, outside.attribute_of, name)
+        return seen if held != UNKNOWN_HELD else None
+
+    def _places_in(self, file: ProjectFile, function: FunctionNode) -> FunctionPlaces:
+        places = file.places_of_file.places(function)
+        self._took(file, function, lambda: outside.seen_outside(places), outside.places_of)
+        return places
+
+    def _method_in(
+        self, file: ProjectFile, cls: ast.ClassDef, name: str, depth: int = 0
+    ) -> tuple[ProjectFile, FunctionNode] | None:
+        """Which one it is, the outlines of files say."""
+        found = file.places_of_file.method(cls, name, depth)
+        self._rest_on(file)
+        return found
+
+    def _took(
+        self,
+        file: ProjectFile,
+        node: ast.AST,
+        answer: Callable[[], object],
+        question: Callable[..., Any],
+        *words: str,
+    ) -> None:
+        if file is not self._module:
+            self._module.project.noted_of(file, node, answer, question, *words)
+            self._rest_on(file)
+
+    def _rest_on(self, file: ProjectFile) -> None:
+        """The other file may have asked others meanwhile."""
+        if file is not self._module and self._needs_of.get(file.path) != len(file.needs):
+            self._needs_of[file.path] = len(file.needs)
+            self._module.needs.update((file.path, *file.needs))
 
     def _definition(self, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
         if not dotted:
@@ -275,19 +320,17 @@ class PlacesOfFile:
         found = self._definition(dotted)
         if found is None or not isinstance(found[1], ast.ClassDef):
             return True
-        init = found[0].places_of_file.method(found[1], "__init__")
+        init = self._method_in(found[0], found[1], "__init__")
         if init is None:
             return False
-        file, function = init
-        names = {each.arg for each in file.tree.nodes(ast.arg, function)}
-        asked = {each.attr for each in file.tree.nodes(ast.Attribute, function)}
-        return bool((names | asked) & _PUTS)
+        puts = outside.puts_something(*init)
+        self._took(*init, lambda: puts, outside.puts_something)
+        return puts
 
 
 _ONLY_MODULES = (
     "eval", "train", "parameters", "named_parameters", "zero_grad", "state_dict", "load_state_dict",
 )  # fmt: skip
-_PUTS = frozenset({"device", "cuda", "to", "to_empty", "device_map"})
 
 
 def _argument(call: ast.Call, names: list[str], parameter: str) -> ast.expr | None:
@@ -298,12 +341,6 @@ def _argument(call: ast.Call, names: list[str], parameter: str) -> ast.expr | No
         before = call.args[: names.index(parameter) + 1]
         return None if any(isinstance(each, ast.Starred) for each in before) else before[-1]
     return None
-
-
-def _foreign(held: Held) -> Held:
-    """What a class of another file keeps: its nodes mean nothing here."""
-    places = (Place(each.where, each.subject, None, each.given) for each in held.places)
-    return Held(held.what, frozenset(places), held.rank, held.path, cls=held.cls)
 
 
 def _is_compiled(function: FunctionNode) -> bool:
@@ -321,9 +358,3 @@ def _is_plain(function: FunctionNode) -> bool:
     harmless = {"staticmethod", "classmethod", "no_grad", "inference_mode", "property", "cache",
                 "lru_cache", "autocast", "cached_property", "override"}  # fmt: skip
     return all(_name_of(each) in harmless for each in function.decorator_list)
-
-
-def _returns(tree: Tree, function: FunctionNode) -> bool:
-    """It gives back a value, and is no generator."""
-    yields = bool(tree.nodes(ast.Yield, function) or tree.nodes(ast.YieldFrom, function))
-    return not yields and any(each.value for each in tree.nodes(ast.Return, function))

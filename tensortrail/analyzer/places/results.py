@@ -90,12 +90,12 @@ def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dic
         and default.value in (None, "cpu")
         for each, default in with_defaults(callee.function.args)
     )
-    if not left_out or _chooses_a_device(callee.function):
+    if not left_out or chooses_a_device(callee.function):
         return {}
     return {"device": Held(What.DEVICE, frozenset({Place(Where.DEFAULT, by=call)}))}
 
 
-def _chooses_a_device(function: FunctionNode) -> bool:
+def chooses_a_device(function: FunctionNode) -> bool:
     """`if device is None: device = ...`"""
     return any(
         isinstance(each, ast.Name) and each.id == "device" and isinstance(each.ctx, ast.Store)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from tensortrail.analyzer.facts import hints
+from tensortrail.analyzer.facts import hints, questions
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.additions import Addition, additions_of, with_additions
@@ -75,7 +75,8 @@ class Attributes:
         node = owner.definition_named(local)
         if not isinstance(node, ast.ClassDef):
             return UNKNOWN_VALUE
-        found = owner.assigned(node, name)
+        project = self._file.project
+        found = project.asked(self._file, (owner, node), questions.assigned, name)
         if found is UNKNOWN_VALUE:
             return found
         return found.called("", origins=found.origins if here else ())

@@ -1,0 +1,109 @@
+"""What files answered others, as digests: a file that has changed and still answers the same makes
+nobody who asked it be judged again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from hashlib import blake2b
+from typing import Any
+
+Digests = dict[str, str]
+"""Of answers, by the texts of their questions."""
+WHOLE = "whole"
+"""The question after the text itself: any change is another answer."""
+_SEPARATOR = "\t"
+_AND_LINES = "@"
+_LINE = "line"
+"""The field that says where something stands."""
+
+
+class Answers:
+    """Notes the questions of a check, each when it is answered for the first time."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        """Nobody keeps what is noted unless there is a cache."""
+        self._known: dict[str, Digests] = {}
+        self._new: dict[str, Digests] = {}
+
+    def note(self, path: str, question: str, answer: Callable[[], object]) -> None:
+        known = self._known.setdefault(path, {})
+        if question not in known:
+            known[question] = self._new.setdefault(path, {})[question] = digest(answer())
+
+    def note_whole(self, path: str) -> None:
+        """The file was asked in a way that nobody can repeat."""
+        self.note(path, WHOLE, str)
+
+    def taken(self) -> dict[str, Digests]:
+        """What was noted since this was asked the last time."""
+        new, self._new = self._new, {}
+        return new
+
+
+def text_of(question: Callable[..., Any], depth: int, *words: str) -> str:
+    """A question as a text; the depth is how many functions were being run when it was asked."""
+    name = f"{question.__module__}:{question.__qualname__}"
+    return _SEPARATOR.join([name, str(depth), *words])
+
+
+def read(text: str) -> tuple[str, str, int, list[str]]:
+    """The module and the name of the question, the depth and the words; raises ValueError."""
+    name, depth, *words = text.split(_SEPARATOR)
+    module, _, function = name.partition(":")
+    return module, function, int(depth), words
+
+
+def digest(answer: Any) -> str:
+    """Of what an answer says and, behind it, of the lines that it names: findings show them."""
+    lines: list[str] = []
+    said = _hash(_shown(answer, lines), 9)
+    return f"{said}{_AND_LINES}{_hash(lines, 5)}" if lines else said
+
+
+def but_for_lines(digested: str) -> str:
+    return digested.partition(_AND_LINES)[0]
+
+
+def _hash(texts: Iterable[str], size: int) -> str:
+    return blake2b("\n".join(texts).encode(errors="replace"), digest_size=size).hexdigest()
+
+
+def _shown(answer: Any, lines: list[str]) -> Iterator[str]:
+    """Everything that an answer says, in an order that is the same in every run."""
+    if isinstance(answer, ast.AST):
+        yield ast.dump(answer)
+        lines.append(f"{getattr(answer, 'lineno', 0)}:{getattr(answer, 'col_offset', 0)}")
+    elif is_dataclass(answer):
+        yield type(answer).__name__
+        for each in fields(answer):
+            value = getattr(answer, each.name)
+            if each.name == _LINE:
+                lines.append(str(value))
+            else:
+                yield from _shown(value, lines)
+    elif isinstance(answer, Enum):
+        yield str(answer)
+    elif isinstance(answer, Mapping):
+        yield f"{len(answer)} entries"
+        for pair in answer.items():
+            yield from _shown(pair, lines)
+    elif isinstance(answer, Set):
+        yield f"{len(answer)} in a set"
+        for said, named in sorted(_apart(each) for each in answer):
+            yield from said
+            lines += named
+    elif isinstance(answer, (tuple, list)):
+        yield f"{len(answer)} in order"
+        for each in answer:
+            yield from _shown(each, lines)
+    else:
+        yield repr(answer)
+
+
+def _apart(answer: Any) -> tuple[list[str], list[str]]:
+    lines: list[str] = []
+    return list(_shown(answer, lines)), lines
