@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tensortrail.analyzer.facts.texts_below import text_of, texts_below
+from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
@@ -44,7 +44,8 @@ _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 class Customs:
     """The texts of projects, and the calls that were found in them."""
 
-    def __init__(self) -> None:
+    def __init__(self, texts: TextsOnce | None = None) -> None:
+        self._text_of = (texts or TextsOnce()).of
         self._texts: dict[Path, dict[str, bytes]] = {}
         self._calls: dict[tuple[Path, str], Sequence[ProjectCall]] = {}
         self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
@@ -59,7 +60,7 @@ class Customs:
     def forget(self, path: str) -> None:
         """The file may have changed."""
         for folder, texts in self._texts.items():
-            if path not in texts or (now := text_of(path)) == texts[path]:
+            if path not in texts or (now := self._text_of(path)) == texts[path]:
                 continue
             before, texts[path] = texts[path], now
             self._passed_in.pop((folder, path), None)
@@ -163,7 +164,7 @@ class Customs:
 
     def _texts_of(self, folder: Path) -> dict[str, bytes]:
         if folder not in self._texts:
-            self._texts[folder] = dict(texts_below(folder, _TESTS))
+            self._texts[folder] = dict(texts_below(folder, _TESTS, self._text_of))
         return self._texts[folder]
 
     def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]:

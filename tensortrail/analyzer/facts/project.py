@@ -14,6 +14,7 @@ from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
 from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
 from tensortrail.analyzer.facts.saves import Saves
+from tensortrail.analyzer.facts.texts_below import TextsOnce
 from tensortrail.analyzer.facts.uses import Uses
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
@@ -21,7 +22,7 @@ from tensortrail.analyzer.syntax.trees import Trees
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
-_KEPT = 3_000_000
+_KEPT = 2_000_000
 """Bytes of the files that are kept from one file that is judged to the next: those asked about
 last. Their trees take some fifty times as much."""
 
@@ -41,8 +42,9 @@ class Project:
         self.words = words
         """What of very large files is read: the statements that hold one of these."""
         self.trees = Trees()
-        self.customs = Customs()
-        self.uses = Uses()
+        self._texts = TextsOnce()
+        self.customs = Customs(self._texts)
+        self.uses = Uses(self._texts)
         self.saves = Saves()
         self._modules: dict[str, ProjectFile | None] = {}
         self._definitions = Definitions(self._file_of, self.module_at, self.noted)
@@ -60,6 +62,7 @@ class Project:
         """The file has changed."""
         self.packages.pop(os.path.dirname(path), None)
         self._modules.pop(path, None)
+        self._texts.forget(path)
         self.customs.forget(path)
         self.uses.forget(path)
         self.saves.forget(path)

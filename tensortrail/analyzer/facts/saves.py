@@ -63,7 +63,7 @@ class Saves:
 
 
 def _writing_below(top: Path) -> Iterator[str]:
-    for path, text in texts_below(top, APART):
+    for path, text in texts_below(top, APART, text_of):
         if len(text) <= LARGEST and _writes(text):
             yield path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 
 from tensortrail.files import read
@@ -29,7 +29,30 @@ def top_of_project(folder: Path) -> Path:
     return folder
 
 
-def texts_below(folder: Path, apart: Container[str]) -> Iterator[tuple[str, bytes]]:
+class TextsOnce:
+    """The texts of files, each read and kept once, whoever searches it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bytes] = {}
+
+    def forget(self, path: str) -> None:
+        """The file may have changed."""
+        self._known.pop(path, None)
+
+    def of(self, path: str, largest: int = _MOST_BYTES) -> bytes:
+        """Nothing, of a file that cannot be read or is larger."""
+        if path in self._known:
+            known = self._known[path]
+            return known if len(known) <= largest else b""
+        text = text_of(path, largest)
+        if text:
+            self._known[path] = text
+        return text
+
+
+def texts_below(
+    folder: Path, apart: Container[str], text_of: Callable[[str], bytes]
+) -> Iterator[tuple[str, bytes]]:
     """Each file with its text, in an order that is the same in every run. Folders with names of
     `apart`, and hidden ones, are left out."""
     size = 0

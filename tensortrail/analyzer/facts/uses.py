@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tensortrail.analyzer.facts.texts_below import APART, LARGEST, text_of
+from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 """What lies at the top of a project."""
@@ -22,7 +22,8 @@ _MOST_BYTES = 60_000_000
 class Uses:
     """The texts of projects, and the names that were looked for in them."""
 
-    def __init__(self) -> None:
+    def __init__(self, texts: TextsOnce | None = None) -> None:
+        self._text_of = (texts or TextsOnce()).of
         self._texts: dict[Path, dict[str, bytes] | None] = {}
         self._found: dict[tuple[Path, str, str], str | None] = {}
 
@@ -31,7 +32,7 @@ class Uses:
         self._found.clear()
         for texts in self._texts.values():
             if texts is not None and path in texts:
-                texts[path] = text_of(path, LARGEST)
+                texts[path] = self._text_of(path, LARGEST)
 
     def named_in(self, package: Path, name: str, apart_from: str) -> str | None:
         """Another file around the package that has the word; "" where that cannot be told."""
@@ -48,8 +49,18 @@ class Uses:
 
     def _texts_around(self, package: Path) -> dict[str, bytes] | None:
         if package not in self._texts:
-            self._texts[package] = _bounded(_files(package))
+            self._texts[package] = self._bounded(_files(package))
         return self._texts[package]
+
+    def _bounded(self, paths: Iterator[str]) -> dict[str, bytes] | None:
+        texts: dict[str, bytes] = {}
+        size = 0
+        for path in paths:
+            texts[path] = self._text_of(path, LARGEST)
+            size += len(texts[path])
+            if size > _MOST_BYTES:
+                return None
+        return texts
 
 
 def _first(texts: dict[str, bytes], name: str, apart_from: str) -> str | None:
@@ -69,17 +80,6 @@ def is_named(text: bytes, name: str, of_python: bool = True) -> bool:
         if not (of_python and b"#" in before):
             return True
     return False
-
-
-def _bounded(paths: Iterator[str]) -> dict[str, bytes] | None:
-    texts: dict[str, bytes] = {}
-    size = 0
-    for path in paths:
-        texts[path] = text_of(path, LARGEST)
-        size += len(texts[path])
-        if size > _MOST_BYTES:
-            return None
-    return texts
 
 
 def _files(package: Path) -> Iterator[str]:
