@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -231,7 +231,13 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
 def _package(file: ProjectFile) -> Path | None:
     """The folder of the package that the file is in; without one the file is all there is."""
     package, inside, _ = file.name.partition(".")
-    return file.root / package if inside and file.root is not None else None
+    return _folder(file.root, package) if inside and file.root is not None else None
+
+
+@lru_cache
+def _folder(root: Path, package: str) -> Path:
+    """The same object each time: what is kept is kept by it."""
+    return root / package
 
 
 def _around(file: ProjectFile) -> Path | None:

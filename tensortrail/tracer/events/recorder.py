@@ -18,7 +18,7 @@ from tensortrail.tracer.events.op_names import op_name
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, frames, place
-from tensortrail.tracer.identity.storages import Entry, Storages, is_wrapper
+from tensortrail.tracer.identity.storages import PLAIN, Entry, Storages, is_wrapper
 from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
 from tensortrail.tracer.noticing.failed_operands import Failures
 from tensortrail.tracer.noticing.fresh_memory import FreshMemory
@@ -336,6 +336,12 @@ class Recorder:
         storages = self.storages
         with DisableTorchFunction():  # once for all of them
             for name, tensor in tensors:
+                if type(tensor) in PLAIN:
+                    own = storages.plain(tensor)
+                    if own is not None:
+                        storages.name(own, name)
+                        found[own.number] = own
+                    continue
                 for entry in storages.entries(tensor):
                     storages.name(entry, name, anyway)
                     found[entry.number] = entry

@@ -80,11 +80,11 @@ class Storages:
 
     def entry(self, tensor: Any) -> Entry | None:
         if type(tensor) in PLAIN and not _is_torch_function_mode_enabled():
-            return self._plain(tensor)  # nobody would see the questions
+            return self.plain(tensor)  # nobody would see the questions
         with DisableTorchFunction():
             try:
                 if type(tensor) in PLAIN:
-                    return self._of_plain(tensor)
+                    return self.plain(tensor)
                 for inner, outer in inner_tensors(tensor):
                     return self._entry(inner, outer)
             except Exception as error:
@@ -92,19 +92,17 @@ class Storages:
                 return None  # sparse, functorch, half-built: nothing that could be followed
         return None
 
-    def _plain(self, tensor: torch.Tensor) -> Entry | None:
+    def plain(self, tensor: torch.Tensor) -> Entry | None:
+        """The entry of a plain tensor, asked where no function mode sees it."""
         try:
-            return self._of_plain(tensor)
+            storage = tensor.untyped_storage()
+            if self.dead:
+                self.bury()
+            known = self._live.get(storage._cdata)
+            return known or self._add(storage, tensor.dtype, tensor.shape, "")
         except Exception as error:
             let_through(error)
             return None
-
-    def _of_plain(self, tensor: torch.Tensor) -> Entry:
-        storage = tensor.untyped_storage()
-        if self.dead:
-            self.bury()
-        known = self._live.get(storage._cdata)
-        return known if known is not None else self._add(storage, tensor.dtype, tensor.shape, "")
 
     def entries(self, tensor: Any) -> list[Entry]:
         """All inner storages of a wrapper; the one of a plain tensor."""
@@ -124,15 +122,10 @@ class Storages:
             return None
         if _is_torch_function_mode_enabled():
             with DisableTorchFunction():
-                return self._pair(source, made)
-        return self._pair(source, made)
-
-    def _pair(self, source: torch.Tensor, made: torch.Tensor) -> tuple[Entry, Entry] | None:
-        try:
-            return self._of_plain(source), self._of_plain(made)
-        except Exception as error:
-            let_through(error)
-            return None
+                old, new = self.plain(source), self.plain(made)
+        else:
+            old, new = self.plain(source), self.plain(made)
+        return (old, new) if old is not None and new is not None else None
 
     def known(self, tensor: Any) -> Entry | None:
         """The entry of a tensor whose storage was met before."""

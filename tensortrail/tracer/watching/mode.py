@@ -46,7 +46,10 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             try:
                 result = func(*args, **kwargs) if kwargs else func(*args)
                 if moves:
-                    recorder.guarded(moved, func, args, kwargs or {}, result, sys._getframe(1))
+                    try:  # as `guarded` would, which takes longer to call
+                        moved(recorder, func, args, kwargs or {}, result, sys._getframe(1))
+                    except Exception as error:
+                        recorder.trouble(error)
                 return result
             except BaseException as error:
                 if isinstance(error, Exception):

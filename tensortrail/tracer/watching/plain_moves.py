@@ -48,8 +48,8 @@ def moved(
         return None
     old, new = pair
     if old.device != new.device or func is PIN_MEMORY:
-        blocking = not ((kwargs or len(args) > 2) and is_non_blocking(func, args, kwargs))
-        note_pair(recorder, MOVE, func, pair, at, None if blocking else {"non_blocking": True})
+        waits = not (kwargs or len(args) > 2) or not is_non_blocking(func, args, kwargs)
+        note_pair(recorder, MOVE, func, pair, at, None if waits else {"non_blocking": True})
     elif old.name and new is not old:
         note_pair(recorder, COPY, func, pair, at)
     if recorder.loads.some:
@@ -73,8 +73,10 @@ def note_pair(
     if acting := local.library_hook:
         facts = {**(facts or {}), "hook": acting}
     context = local.context if local.context >= 0 else recorder.context()
-    site, op = _site(recorder, at), recorder.op(func)
-    recorder.writer.event(code, context, site, pair[1].number, pair[0].number, op, facts)
+    old, new = pair
+    recorder.writer.event(
+        code, context, _site(recorder, at), new.number, old.number, recorder.op(func), facts
+    )
 
 
 def _asked(recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, at: FrameType | int) -> None:
