@@ -236,7 +236,39 @@ def test_what_is_found_stands_while_nothing_moves_that_it_may_show(package: Pack
     package.edit("base", "    return n + 1\n", "    return n + 1 + 1\n\n# the end\n")
     assert package.judged() == {"base"}
     package.edit("base", "import torch\n", "import torch\n\n")
-    assert package.judged() == {"base", "loud"}
+    assert package.judged() == {"base"}
+    assert package.judged() == set()
+
+
+PAINTERS = """class Painter:
+    def first(self):
+        if self.final_offload_hook is not None:
+            self.unet.to("cpu")
+
+    def second(self):
+        if self.final_offload_hook is not None:
+            self.unet.to("cpu")
+        return self.unet
+
+    def third(self, steps):
+        if steps and self.final_offload_hook is not None:
+            self.unet.to("cpu")
+"""
+ALONE = """class Alone:
+    def offload(self, steps):
+        steps.run(self.unet)
+        self.unet.to("cpu")
+"""
+
+
+def test_what_shows_a_line_of_another_file_is_judged_again_when_it_moves(package: Package) -> None:
+    package.write(painters=PAINTERS, alone=ALONE)
+    package.judged()
+    assert "alone" in package.found
+    package.edit("painters", "        return self.unet\n", "        return None\n")
+    assert package.judged() == {"painters"}
+    package.edit("painters", "class Painter:\n", "class Painter:\n\n")
+    assert package.judged() == {"alone", "painters"}
     assert package.judged() == set()
 
 

@@ -76,10 +76,9 @@ class Cache:
             return None
 
     def _holds(self, found: Any, needs: Sequence[int]) -> bool:
-        """What is found in a file may show lines of others."""
         if self._needed.unchanged(needs):
             return True
-        holds = self._needed.say_the_same(needs, to_the_line=bool(found))
+        holds = self._needed.say_the_same(needs, found)
         self._changed |= holds
         return holds
 

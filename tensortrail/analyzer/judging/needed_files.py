@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -28,38 +30,45 @@ class NeededFiles:
     ) -> None:
         """Raises ValueError or TypeError where the rows are none."""
         self._stamp, self._ask_again = stamp, ask_again
-        self._renewed: dict[int, tuple[list[int], bool]] = {}
+        self._renewed: dict[int, tuple[Sequence[int], bool]] = {}
         """Of changed files that were asked again."""
         self._rows: list[_Row] = [_row(*each) for each in rows]
 
     def unchanged(self, numbers: Sequence[int]) -> bool:
         return self._changed.isdisjoint(numbers)
 
-    def say_the_same(self, numbers: Sequence[int], to_the_line: bool) -> bool:
-        """Those of the files that have changed answer as before."""
-        changed = (each for each in numbers if each in self._changed)
-        return all(self._renewed_as(each, to_the_line) for each in changed)
+    def say_the_same(self, numbers: Sequence[int], found: Any) -> bool:
+        """Those of the files that have changed answer as before, also about lines if what was
+        found may show them."""
+        changed = [each for each in numbers if each in self._changed]
+        return all(map(self._renewed_for(found), changed))
 
-    def _renewed_as(self, number: int, to_the_line: bool) -> Sequence[int]:
-        """The number that a file has now, and those of the files that it asks; none if it says
-        something else."""
-        if number not in self._renewed:
-            path, *before = self._rows[number]
-            again = self._ask_again(path, before)
-            stamps = {each: self._stamp(each) for each in (path, *(again.needs if again else ()))}
-            holds = again is not None and all(stamps.values())
-            exact = again is not None and again.to_the_line
-            self._renewed[number] = (self.numbers(stamps) if holds else [], exact)
-        numbers, exact = self._renewed[number]
-        return numbers if exact or not to_the_line else ()
+    def _renewed_for(self, found: Any) -> Callable[[int], Sequence[int]]:
+        """The number that a changed file has now, and those of the files that it asks; none if it
+        says something else."""
+        shown = json.dumps(found) if found else ""
 
-    def _now(self, numbers: Sequence[int], to_the_line: bool) -> Sequence[int]:
+        def renewed(number: int) -> Sequence[int]:
+            if number not in self._renewed:
+                self._renewed[number] = self._asked_again(number)
+            numbers, to_the_line = self._renewed[number]
+            named = os.path.basename(self._rows[number][0]) in shown
+            return numbers if to_the_line or not named else ()
+
+        return renewed
+
+    def _asked_again(self, number: int) -> tuple[Sequence[int], bool]:
+        path, *before = self._rows[number]
+        again = self._ask_again(path, before)
+        stamps = {each: self._stamp(each) for each in (path, *(again.needs if again else ()))}
+        holds = again is not None and all(stamps.values())
+        return self.numbers(stamps) if holds else (), again is not None and again.to_the_line
+
+    def _now(self, numbers: Sequence[int], found: Any) -> Sequence[int]:
         if self._renewed.keys().isdisjoint(numbers):
             return numbers
-        now = (
-            (self._renewed_as(each, to_the_line) if each in self._renewed else ()) or [each]
-            for each in numbers
-        )
+        renewed = self._renewed_for(found)
+        now = ((renewed(each) if each in self._renewed else ()) or [each] for each in numbers)
         return sorted({each for some in now for each in some})
 
     def paths(self, numbers: Sequence[int]) -> tuple[str, ...]:
@@ -81,7 +90,7 @@ class NeededFiles:
                 *others, found, numbers = entry
                 self.paths(numbers)
                 others.append(found)
-                numbers = self._now(numbers, to_the_line=bool(found))
+                numbers = self._now(numbers, found)
                 kept[key] = [*others, [used.setdefault(each, len(used)) for each in numbers]]
         return [self._rows[number] for number in used], kept
 
