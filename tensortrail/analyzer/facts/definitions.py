@@ -79,6 +79,7 @@ class Definitions:
         self._ways: dict[tuple[Path | None, str], Way] = {}
         self._classes: OrderedDict[tuple[str, str], KnownClass] = OrderedDict()
         self._answers: dict[tuple[Question[Any], str, str], _Answer] = {}
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
         self._asked: set[tuple[Question[Any], str, str]] = set()
 
     def forget(self, path: str) -> None:
@@ -113,7 +114,7 @@ class Definitions:
                 self._answers[key] = answer
         else:
             answer = self._answers[key]
-        asking.needs |= answer.rests_on
+        _rest(asking, answer.rests_on)
         found: A = answer.found
         return found
 
@@ -136,7 +137,7 @@ class Definitions:
             self._asked.remove(key)
         self._noted(way.path, lambda: found, question, way.name)
         needs = defined[0].needs
-        return _Answer(found, way.read | (needs - before), way.read | needs)
+        return _Answer(found, way.read | (needs - before), self._shared(way.read | needs))
 
     def of_class(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
         """What is known of the class the name stands for; None if it stands for no class."""
@@ -146,7 +147,7 @@ class Definitions:
         known = self._classes.get(key)
         if known is not None and asking.path not in known.read:
             self._classes.move_to_end(key)
-            asking.needs |= known.read
+            _rest(asking, known.read)
             return known
         found = self.of(asking, dotted)
         if found is None or not isinstance(found[1], ast.ClassDef):
@@ -154,11 +155,17 @@ class Definitions:
         module = found[0]
         facts = module.class_facts(found[1])
         self._noted(way.path, lambda: facts, questions.class_facts, way.name)
-        known = KnownClass(facts, way.read | module.needs | {module.path})
-        asking.needs |= known.read
+        known = KnownClass(facts, self._shared(way.read | module.needs | {module.path}))
+        _rest(asking, known.read)
         if asking.path not in known.read:
             self._keep(key, known)
         return known
+
+    def _shared(self, paths: frozenset[str]) -> frozenset[str]:
+        """The same object for the same files: most of what a file defines rests on the same."""
+        if len(self._sets) > _MOST_CLASSES:
+            self._sets.clear()
+        return self._sets.setdefault(paths, paths)
 
     def _keep(self, key: tuple[str, str], known: KnownClass) -> None:
         self._classes[key] = known
@@ -204,6 +211,12 @@ class Definitions:
                 "",
             )
         return self._contents[path]
+
+
+def _rest(asking: ProjectFile, read: frozenset[str]) -> None:
+    if read not in asking.rested_on:
+        asking.rested_on.add(read)
+        asking.needs |= read
 
 
 def _own(file: ProjectFile) -> _Contents:

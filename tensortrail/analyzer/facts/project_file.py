@@ -126,6 +126,7 @@ class ProjectFile(Protocol):
     name: str
     root: Path | None
     needs: set[str]
+    rested_on: set[frozenset[str]]
     names: Names
     source: Source
     tree: Tree

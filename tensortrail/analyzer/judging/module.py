@@ -71,6 +71,8 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
         """Something was asked: work on one file has a limit."""
         self.needs: set[str] = set()
         """Other files whose facts were consulted."""
+        self.rested_on: set[frozenset[str]] = set()
+        """Sets of files that are in `needs` already."""
         self.source = Source(path, data)
         self.kept = kept(data, project.words, project.limit)
         """What is judged of the file: all of it, unless it is very large."""
