@@ -62,7 +62,8 @@ class FileResult(NamedTuple):
     digest: str = ""
     """Of the bytes that were judged, where something was found in them."""
     asked: Mapping[str, Mapping[str, str]] = _NOTHING_ASKED
-    """Digests of what files answered for the first time, by their paths and the questions."""
+    """Of the last of several files: digests of what others answered meanwhile, by their paths and
+    the questions."""
 
 
 class CheckResult(NamedTuple):

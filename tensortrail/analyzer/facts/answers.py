@@ -26,13 +26,13 @@ class Answers:
     def __init__(self) -> None:
         self.wanted = False
         """Nobody keeps what is noted unless there is a cache."""
-        self._known: dict[str, Digests] = {}
         self._new: dict[str, Digests] = {}
+        self._taken: dict[str, set[str]] = {}
 
     def note(self, path: str, question: str, answer: Callable[[], object]) -> None:
-        known = self._known.setdefault(path, {})
-        if question not in known:
-            known[question] = self._new.setdefault(path, {})[question] = digest(answer())
+        new = self._new.setdefault(path, {})
+        if question not in new and question not in self._taken.get(path, ()):
+            new[question] = digest(answer())
 
     def note_whole(self, path: str) -> None:
         """The file was asked in a way that nobody can repeat."""
@@ -41,6 +41,8 @@ class Answers:
     def taken(self) -> dict[str, Digests]:
         """What was noted since this was asked the last time."""
         new, self._new = self._new, {}
+        for path, digests in new.items():
+            self._taken.setdefault(path, set()).update(digests)
         return new
 
 

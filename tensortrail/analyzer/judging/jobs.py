@@ -108,6 +108,8 @@ def _here(
         for job in todo:
             results.append(_judged(judge, job, texts))
             tick(len(results))
+    if results:
+        results[-1] = results[-1]._replace(asked=judge.project.answers.taken())
     return results
 
 

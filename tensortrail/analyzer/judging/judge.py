@@ -86,7 +86,7 @@ class Judge:
         silent = {each.code for each in made if not (each.notes or self._wants_notes(each.code))}
         told = [each for each in kept if each.severity is not NOTE or each.code not in silent]
         digest = digest_of(data) if told else ""
-        return FileResult(path, tuple(told), _needs(module), digest, self.project.answers.taken())
+        return FileResult(path, tuple(told), _needs(module), digest)
 
 
 def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> FileResult:
