@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tensortrail.findings import Edit, Fix, Safety, Site
@@ -26,6 +27,17 @@ from tensortrail.rules.words import (
 N = TypeVar("N", bound=ast.AST)
 A = TypeVar("A")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A call in another file, and what it passes for the parameter that was asked about."""
+
+    module: Module
+    function: FunctionNode
+    """The outermost function around the call."""
+    call: ast.Call
+    held: Held
 
 
 class Module(Protocol):
@@ -107,6 +119,10 @@ class Module(Protocol):
 
     def passed(self, function: FunctionNode, parameter: str) -> Sequence[tuple[FunctionNode, Held]]:
         """What callers in this file pass for a parameter of a function of it, and who does."""
+
+    def passed_elsewhere(self, function: FunctionNode, parameter: str) -> Sequence[Caller]:
+        """The same of callers in the other files of the project, as far as calls are resolved; none
+        of a name that many files call."""
 
     # --- facts ---------------------------------------------------------------------------
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:

@@ -44,6 +44,7 @@ class Customs:
         self._defaults: dict[Path, tuple[str, int] | None] = {}
         self._written: dict[tuple[Path, re.Pattern[bytes]], bool] = {}
         self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
+        self._callers: dict[tuple[Path, str], Sequence[str]] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
@@ -56,6 +57,7 @@ class Customs:
             self._defaults.clear()
             self._written.clear()
             self._namesakes.clear()
+            self._callers.clear()
             if folder in self._passed:
                 self._passed[folder].subtract(Counter(passed_in(before)))
                 self._passed[folder].update(Counter(passed_in(now)))
@@ -115,6 +117,18 @@ class Customs:
                 each for path, text in texts for each in namesakes_in(path, text, name)
             ]
         return self._namesakes[key]
+
+    def files_calling(self, folder: Path, name: str) -> Sequence[str]:
+        """Files below the folder in which something of that name is called, whatever has it."""
+        key = folder, name
+        if key not in self._callers:
+            word = name.encode() + b"("
+            called = re.compile(rb"(?<!def )(?<!class )\b%s" % re.escape(word))
+            texts = self._texts_of(folder).items()
+            self._callers[key] = [
+                path for path, text in texts if word in text and called.search(text)
+            ]
+        return self._callers[key]
 
     def passed_in_file(self, folder: Path, path: str) -> Counter[tuple[bytes, bytes]]:
         """What the file, as it is on the disk, adds to what is passed below the folder."""

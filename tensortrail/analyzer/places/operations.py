@@ -9,6 +9,7 @@ from itertools import product
 
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.rules.places import (
+    INDEX,
     KERNEL,
     MAYBE_SCALAR,
     NUMBER,
@@ -21,7 +22,6 @@ from tensortrail.rules.places import (
     Where,
 )
 
-INDEX = "index"
 _MOST_OF_A_KERNEL = 100
 """Pairs of arguments of one kernel of which nothing is known but that the caller has them."""
 

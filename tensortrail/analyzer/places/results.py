@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tensortrail.analyzer.places.operations import INDEX, as_operand
+from tensortrail.analyzer.places.operations import as_operand
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import (
+    INDEX,
     ON_CPU_UNLESS_ASKED,
     FunctionPlaces,
     Held,

@@ -6,14 +6,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import (
-    described,
-    is_module,
-    made_there,
-    only_sets_up,
-    out_of_place,
-    unless,
-)
+from tensortrail.rules.devices._callers import caller_step
+from tensortrail.rules.devices._goes_along import only_sets_up
+from tensortrail.rules.devices._lying import described, is_module, made_there, out_of_place, unless
 from tensortrail.rules.devices._makers import (
     FACTORIES,
     left_to_its_default,
@@ -368,6 +363,7 @@ if __name__ == "__main__":
             severity=Severity.NOTE if elsewhere else _weight(module, function, meeting, there),
             trail=(
                 (made.by, "made without a device"),
+                *caller_step(module, function, there),
                 (meeting.node, f"meets a tensor {described(there)}"),
             ),
             fixes=(made_there(module, function, places, made.by, there),),

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import described, is_module, out_of_place, sets_up, unless
+from tensortrail.rules.devices._device_aware import sets_up
+from tensortrail.rules.devices._lying import described, is_module, out_of_place, unless
 from tensortrail.rules.devices._makers import FACTORIES, outermost
 from tensortrail.rules.devices._passed_before_call import is_moved_by_another
 from tensortrail.rules.devices._replaced_after_move import Replaced, replaced_after_move

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._device_aware import prepares
-from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._device_aware import prepares, sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.devices._registered_beside import beside_registered
 from tensortrail.rules.places import Held, What, Where
