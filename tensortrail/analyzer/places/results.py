@@ -186,6 +186,8 @@ def _translate(
             elif place.where is Where.OF and argument.path:
                 path = argument.path + place.subject[len(root) :]
                 yield Place(Where.OF, path, given=given)
+        elif place.where is Where.OF and root == "self":  # of the same object
+            yield Place(Where.OF, place.subject, given=given)
         elif place.where is Where.DEVICE and root == "self":
             yield Place(Where.DEVICE, place.subject, call, given)
         elif place.where is Where.DEVICE and not _is_parameter(callee, root):

@@ -27,6 +27,7 @@ from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 
 _GIVEN = frozenset({Where.OF, Where.DEVICE, Where.SELF})
+_TYPE_ASKED = re.compile(r"(?:not )?(?:isinstance|(?:torch\.)?is_tensor)\((\w+)(?:, .+)?\)")
 _ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|meta|nccl|backend", re.IGNORECASE)
 
 
@@ -112,20 +113,28 @@ def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
     if any(each.given == place.given for each in held.places if each is not place):
         return None  # under this very condition it may lie elsewhere too
     left_out = {f"{name} is None" for name in optional_arguments(function)}
-    return place if place.given in left_out or is_choice(place.given, function) else None
+    chosen = place.given in left_out or is_choice(place.given, function)
+    return place if chosen or _asks_what_is_given(place.given, function) else None
+
+
+def _asks_what_is_given(condition: str, function: FunctionNode) -> bool:
+    """`not is_tensor(x)`, `isinstance(x, list)` of an argument: callers give the one or the other."""
+    asked = _TYPE_ASKED.fullmatch(condition)
+    return asked is not None and asked.group(1) in parameter_names(function)
 
 
 def _unlike_its_other_path(held: Held, other: Held, where: Where) -> Place | None:
     """Its place of this sort on one path, if on the other it lies where the other operand does."""
-    if held.what is not What.TENSOR or len(held.places) != 2:
+    found = [each for each in held.places if each.where is where]
+    if held.what is not What.TENSOR or len(found) != 1 or not other.places:
         return None
-    for place, instead in (held.in_order, held.in_order[::-1]):
-        asked = place.given and not _ABOUT_DEVICES.search(place.given)
-        if place.where is not where or not asked or instead.given != opposite(place.given):
-            continue
-        if other.places and all(same(each, instead) for each in other.places):
-            return place
-    return None
+    place = found[0]
+    rest = [each for each in held.places if each is not place and each.where is not Where.UNKNOWN]
+    asked = place.given and not _ABOUT_DEVICES.search(place.given)
+    if not asked or not rest or any(each.given == place.given for each in held.places - {place}):
+        return None
+    along = all(same(each, instead) for each in other.places for instead in rest)
+    return place if along else None
 
 
 def same(one: Place, other: Place) -> bool:
