@@ -69,7 +69,9 @@ class Inferred:
         call = self.call_at(at)
         if call is None or not isinstance(call.func, ast.Attribute):
             return False
-        before, after = self.held(call.func.value).only, self.held(call).only
+        like = call.func.attr.endswith("_like") and bool(call.args)
+        of = call.args[0] if like else call.func.value
+        before, after = self.held(of).only, self.held(call).only
         known = before is not None and before.where in _KNOWN and not before.given
         return known and before == after
 
@@ -122,7 +124,8 @@ def reason(text: Text, kind: str, at: tuple[int, int, int, int]) -> str:
         return of_buffer(text, call)
     if kind not in (FACTORY, ANOTHER, MOVE):
         return ""
-    if kind == MOVE and text.places is not None and text.places.is_there_already(at):
+    alone = kind == MOVE or (kind == ANOTHER and _called(call).endswith("_like"))
+    if alone and text.places is not None and text.places.is_there_already(at):
         return "there already"
     return next((name for name, holds in _REASONS.items() if holds(text, kind, call)), "")
 

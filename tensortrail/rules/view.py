@@ -121,8 +121,8 @@ class Module(Protocol):
         """What callers in this file pass for a parameter of a function of it, and who does."""
 
     def passed_elsewhere(self, function: FunctionNode, parameter: str) -> Sequence[Caller]:
-        """The same of callers in the other files of the project, as far as calls are resolved; none
-        of a name that many files call."""
+        """The same of callers in the other files of the project, as far as calls are resolved; of
+        a name that many files call the first few."""
 
     # --- facts ---------------------------------------------------------------------------
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
@@ -165,6 +165,10 @@ class Module(Protocol):
     def passed_in_project(self, call: ast.Call, keyword: str) -> int:
         """How many calls in the package pass the keyword to what has the same name: about as many
         at least as `calls_in_project` gives, and cheap to ask. 0 for functions of torch."""
+
+    def times_called_in_project(self, call: ast.Call) -> int:
+        """How often what has the same name is called in the package, with the keyword or without;
+        cheap to ask."""
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         """A file of the package that makes a GPU the default device, and the line where it does."""

@@ -44,6 +44,7 @@ class Customs:
         self._defaults: dict[Path, tuple[str, int] | None] = {}
         self._written: dict[tuple[Path, re.Pattern[bytes]], bool] = {}
         self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
+        self._times_called: dict[tuple[Path, str], int] = {}
         self._callers: dict[tuple[Path, str], Sequence[str]] = {}
 
     def forget(self, path: str) -> None:
@@ -58,6 +59,7 @@ class Customs:
             self._written.clear()
             self._namesakes.clear()
             self._callers.clear()
+            self._times_called.clear()
             if folder in self._passed:
                 self._passed[folder].subtract(Counter(passed_in(before)))
                 self._passed[folder].update(Counter(passed_in(now)))
@@ -129,6 +131,15 @@ class Customs:
                 path for path, text in texts if word in text and called.search(text)
             ]
         return self._callers[key]
+
+    def times_called(self, folder: Path, name: str) -> int:
+        """How often something of that name is called in the files below the folder."""
+        key = folder, name
+        if key not in self._times_called:
+            called = re.compile(rb"(?<!def )(?<!class )\b%s\(" % re.escape(name.encode()))
+            texts = self._texts_of(folder).values()
+            self._times_called[key] = sum(len(called.findall(text)) for text in texts)
+        return self._times_called[key]
 
     def passed_in_file(self, folder: Path, path: str) -> Counter[tuple[bytes, bytes]]:
         """What the file, as it is on the disk, adds to what is passed below the folder."""

@@ -13,7 +13,7 @@ from typing import cast
 from tensortrail.analyzer.facts.asked_for import is_asked_for, is_off
 from tensortrail.analyzer.facts.customs import gives_value, makes_property, namesakes_in, passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.uses import is_named
+from tensortrail.analyzer.facts.uses import folder_of_project, is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.view import FunctionNode
@@ -30,7 +30,7 @@ class AsksForProjectCalls:
         first, _, name = file.qualified(call.func).rpartition(".")
         if first.partition(".")[0] == "torch" or not name:
             return 0
-        key, folder = (name.encode(), keyword.encode()), _package(file)
+        key, folder = (name.encode(), keyword.encode()), folder_of_project(file)
         if folder is None:
             return self._passed_here[key]
         customs = file.project.customs
@@ -39,6 +39,13 @@ class AsksForProjectCalls:
             return 0
         before = customs.passed_in_file(folder, file.path)
         return passed + self._passed_here[key] - before[key]
+
+    def times_called_in_project(self, call: ast.Call) -> int:
+        file = cast("ProjectFile", self)
+        name, folder = file.qualified(call.func).rpartition(".")[2], folder_of_project(file)
+        if folder is None or not name:
+            return 0
+        return file.project.customs.times_called(folder, name)
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         file = cast("ProjectFile", self)

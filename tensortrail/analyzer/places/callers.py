@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import cast
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.uses import folder_of_project
 from tensortrail.analyzer.places.arguments import argument_of
 from tensortrail.rules.places import UNKNOWN_HELD
 from tensortrail.rules.view import Caller, FunctionNode, Module
 
 _MOST_FILES = 12
-"""That call something of the same name: where there are more, nothing is said."""
+"""That call something of the same name and are looked at."""
 _MOST_CALLS = 12
 """Calls whose arguments are inferred."""
 _DEEPEST = 3
@@ -22,13 +22,12 @@ _DEEPEST = 3
 
 
 def callers_elsewhere(file: ProjectFile, function: FunctionNode, parameter: str) -> list[Caller]:
-    folder = _project_of(file)
+    folder = folder_of_project(file)
     if folder is None or file.project.depth > _DEEPEST or function.name.startswith("__"):
         return []
     paths = file.project.customs.files_calling(folder, function.name)
     others = [each for each in paths if each != file.path]
-    if len(others) > _MOST_FILES:
-        return []
+    del others[_MOST_FILES:]
     file.needs.update(others)
     return list(islice(_callers(file, others, function, parameter), _MOST_CALLS))
 
@@ -58,11 +57,3 @@ def _runs(other: ProjectFile, call: ast.Call, file: ProjectFile, function: Funct
 def _class_name(file: ProjectFile, function: FunctionNode) -> str:
     above = file.tree.parent(function)
     return above.name if isinstance(above, ast.ClassDef) else ""
-
-
-def _project_of(file: ProjectFile) -> Path | None:
-    """The folder of the package, or of the scripts that import one another."""
-    package, inside, _ = file.name.partition(".")
-    if file.root is None:
-        return None
-    return file.root / package if inside else file.root

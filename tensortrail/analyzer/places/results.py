@@ -22,6 +22,8 @@ from tensortrail.rules.places import (
 from tensortrail.rules.view import FunctionNode
 
 _ELSEWHERE = "a condition in the function called holds"
+_NOWHERE_ELSE = frozenset({"None", "'cpu'", "torch.device('cpu')"})
+"""Defaults of a device argument that put a tensor on the CPU, or leave it there."""
 _WORD = re.compile(r"\w+")
 
 
@@ -86,9 +88,7 @@ def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dic
     if any(each.arg is None for each in call.keywords) or "device" in arguments:
         return {}
     left_out = any(
-        each.arg == "device"
-        and isinstance(default, ast.Constant)
-        and default.value in (None, "cpu")
+        each.arg == "device" and ast.unparse(default) in _NOWHERE_ELSE
         for each, default in with_defaults(callee.function.args)
     )
     if not left_out or _chooses_a_device(callee.function):

@@ -34,7 +34,8 @@ def accepting(
     those of functions of the package, where so many calls pass it to what has the same name.
     Layers of torch too, if asked for."""
     for call in module.nodes(ast.Call, function):
-        if module.function_of(call) is not function or name in named(call):
+        around = module.function_of(call) or module.top
+        if around is not function or name in named(call):
             continue
         if may_be_given_anything(call):
             continue

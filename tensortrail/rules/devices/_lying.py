@@ -28,6 +28,7 @@ from tensortrail.rules.view import FunctionNode, Module
 
 _GIVEN = frozenset({Where.OF, Where.DEVICE, Where.SELF})
 _TYPE_ASKED = re.compile(r"(?:not )?(?:isinstance|(?:torch\.)?is_tensor)\((\w+)(?:, .+)?\)")
+_NUMBERS = re.compile(r"\b(?:int|float|bool|Number)\b")
 _ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|meta|nccl|backend", re.IGNORECASE)
 
 
@@ -118,9 +119,11 @@ def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
 
 
 def _asks_what_is_given(condition: str, function: FunctionNode) -> bool:
-    """`not is_tensor(x)`, `isinstance(x, list)` of an argument: callers give the one or the other."""
+    """`not is_tensor(x)` of an argument: callers give a tensor or a list, and numbers seldom."""
     asked = _TYPE_ASKED.fullmatch(condition)
-    return asked is not None and asked.group(1) in parameter_names(function)
+    if asked is None or _NUMBERS.search(condition):
+        return False
+    return asked.group(1) in parameter_names(function)
 
 
 def _unlike_its_other_path(held: Held, other: Held, where: Where) -> Place | None:
