@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._device_aware import prepares, sets_up
+from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
+from tensortrail.rules.devices._other_arm import is_the_other_arm
 from tensortrail.rules.devices._registered_beside import beside_registered
+from tensortrail.rules.devices._used_as_it_is import is_an_index, is_used
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -16,8 +18,18 @@ from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
-_ASKED = frozenset({"device", "shape", "dtype", "size", "item"})
-_MADE = frozenset({Where.DEFAULT, Where.DEVICE, Where.LITERAL, Where.OF, Where.STAYS, Where.SELF})
+_MADE = frozenset(
+    {
+        Where.DEFAULT,
+        Where.DEVICE,
+        Where.HOST,
+        Where.LITERAL,
+        Where.LOCAL,
+        Where.OF,
+        Where.STAYS,
+        Where.SELF,
+    }
+)
 
 
 class PlainBesideBuffers(Rule):
@@ -153,7 +165,7 @@ class Counted(nn.Module):
             return
         for cls in module.nodes(ast.ClassDef):
             facts = module.class_facts(cls)
-            if facts is not None and facts.is_module:
+            if facts is not None and (facts.is_module or _registers(module, cls)):
                 yield from self._of_class(module, cls, facts.registered)
         for name, store, buffers in beside_registered(module):
             yield self._reported(module, store, name, buffers, Severity.NOTE)
@@ -166,6 +178,8 @@ class Counted(nn.Module):
         usual = 0 < len(plain) <= len(buffers)
         for name, kept in plain:
             sure = usual or all(_is_made_here(module, each) for each in kept)
+            if any(_is_unsure(module, each) for each in kept):
+                sure = False
             if is_beforehand(module, cls) or _may_follow(module, cls, name, kept):
                 sure = False
             yield self._reported(module, kept[0], name, buffers, None if sure else Severity.NOTE)
@@ -190,6 +204,20 @@ class Counted(nn.Module):
         )
 
 
+def _registers(module: Module, cls: ast.ClassDef) -> bool:
+    """It registers buffers with itself, whatever its bases are."""
+    return any(
+        isinstance(each.func, ast.Attribute) and is_self(each.func.value)
+        for each in _buffers(module, cls)
+    )
+
+
+def _is_unsure(module: Module, store: ast.Attribute) -> bool:
+    """It may have no dimension, or come from what is not known."""
+    held = _held(module, store)
+    return held is None or held.may_be_scalar or any(e.where is Where.LOCAL for e in held.places)
+
+
 def _may_follow(
     module: Module, cls: ast.ClassDef, name: str, kept: Sequence[ast.Attribute]
 ) -> bool:
@@ -198,7 +226,7 @@ def _may_follow(
     if all(_is_made_beside(module, each) for each in kept):
         return True
     return all(
-        _is_handed_away(module, node) or _is_an_index(module, node) or _is_counted(module, node)
+        _is_handed_away(module, node) or is_an_index(module, node) or _is_counted(module, node)
         for node in module.members(name, cls)
         if isinstance(node.ctx, ast.Load)
     )
@@ -238,9 +266,11 @@ def _plain(
     """Plain attributes that hold tensors which other methods use as they are."""
     for name, stores in _stores(module, cls).items():
         bound = [each for each in stores if _binds(module, each)]
-        if name in registered or not all(_may_be_kept(module, each) for each in bound):
+        if name in registered:
+            bound = [each for each in bound if is_the_other_arm(module, cls, name, each)]
+        if not all(_may_be_kept(module, each) for each in bound):
             continue
-        if not _is_used(module, cls, name, bound):
+        if not is_used(module, cls, name, bound):
             continue
         if is_moved(module, cls, name) or _is_called(module, cls, name):
             continue
@@ -304,7 +334,7 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
     if function is None or function.name not in module.once(_setting_up, cls):
         return False
     held = _held(module, store)
-    if held is None or held.what is not What.TENSOR or held.may_be_scalar:
+    if held is None or held.what is not What.TENSOR or held.rank == 0:
         return False
     if _is_of_another_module(module, store):
         return False
@@ -350,49 +380,3 @@ def _setting_up(module: Module, cls: ast.ClassDef) -> set[str]:
                 found.add(name)
                 left.append(name)
     return found
-
-
-def _is_used(module: Module, cls: ast.ClassDef, name: str, stores: Sequence[ast.Attribute]) -> bool:
-    """A method other than the one that makes it reads more of it than its form."""
-    makers = {module.function_of(each) for each in stores}
-    return any(
-        isinstance(node.ctx, ast.Load)
-        and _outside(module, module.function_of(node), makers)
-        and not _asks_for_form(module, node)
-        and not _is_an_index(module, node)
-        and not _is_taken_apart(module, node)
-        for node in module.members(name, cls)
-    )
-
-
-def _outside(
-    module: Module, function: FunctionNode | None, makers: set[FunctionNode | None]
-) -> bool:
-    """Another method, that works where the module is."""
-    if function is None or function in makers or function.name == "extra_repr":
-        return False
-    return not prepares(module, function)
-
-
-def _is_taken_apart(module: Module, node: ast.Attribute) -> bool:
-    """`for each in self.steps`: what it gives has no dimension; or it is compared with None, or
-    says how often an index is drawn."""
-    above = module.parent(node)
-    if isinstance(above, ast.Call):
-        return module.text(above.func) == "torch.multinomial"
-    looped = isinstance(above, (ast.For, ast.comprehension)) and above.iter is node
-    return looped or isinstance(above, ast.Compare)
-
-
-def _is_an_index(module: Module, node: ast.AST) -> bool:
-    """`x[:, self.ids]`: an index may lie on the CPU."""
-    index: ast.AST = node
-    above = module.parent(index)
-    if isinstance(above, ast.Tuple):
-        index, above = above, module.parent(above)
-    return isinstance(above, ast.Subscript) and above.slice is index
-
-
-def _asks_for_form(module: Module, node: ast.Attribute) -> bool:
-    above = module.parent(node)
-    return isinstance(above, ast.Attribute) and above.attr in _ASKED
