@@ -120,15 +120,20 @@ class Customs:
             ]
         return self._namesakes[key]
 
-    def files_calling(self, folder: Path, name: str) -> Sequence[str]:
-        """Files below the folder in which something of that name is called, whatever has it."""
-        key = folder, name
+    def files_calling(self, folder: Path, name: str, owner: str, of_class: bool) -> Sequence[str]:
+        """Files below the folder that may call a method of the class, which they name, or a
+        function by its name alone or by that of its module."""
+        key = folder, f"{owner}.{name}"
         if key not in self._callers:
-            word = name.encode() + b"("
-            called = re.compile(rb"(?<!def )(?<!class )\b%s" % re.escape(word))
+            word, beside = name.encode() + b"(", owner.encode()
+            before = rb"\." if of_class else rb"(?:(?<![\w.])(?<!def )|\b%s\.)" % re.escape(beside)
+            called = re.compile(before + re.escape(word))
             texts = self._texts_of(folder).items()
+            having = ((path, text) for path, text in texts if word in text)
             self._callers[key] = [
-                path for path, text in texts if word in text and called.search(text)
+                path
+                for path, text in having
+                if called.search(text) and (not of_class or beside in text)
             ]
         return self._callers[key]
 
@@ -136,9 +141,11 @@ class Customs:
         """How often something of that name is called in the files below the folder."""
         key = folder, name
         if key not in self._times_called:
-            called = re.compile(rb"(?<!def )(?<!class )\b%s\(" % re.escape(name.encode()))
+            called, defined = name.encode() + b"(", b"def " + name.encode() + b"("
             texts = self._texts_of(folder).values()
-            self._times_called[key] = sum(len(called.findall(text)) for text in texts)
+            self._times_called[key] = sum(
+                text.count(called) - text.count(defined) for text in texts if called in text
+            )
         return self._times_called[key]
 
     def passed_in_file(self, folder: Path, path: str) -> Counter[tuple[bytes, bytes]]:

@@ -13,7 +13,7 @@ from tensortrail.analyzer.places.arguments import argument_of
 from tensortrail.rules.places import UNKNOWN_HELD
 from tensortrail.rules.view import Caller, FunctionNode, Module
 
-_MOST_FILES = 12
+_MOST_FILES = 8
 """That call something of the same name and are looked at."""
 _MOST_CALLS = 12
 """Calls whose arguments are inferred."""
@@ -25,7 +25,9 @@ def callers_elsewhere(file: ProjectFile, function: FunctionNode, parameter: str)
     folder = folder_of_project(file)
     if folder is None or file.project.depth > _DEEPEST or function.name.startswith("__"):
         return []
-    paths = file.project.customs.files_calling(folder, function.name)
+    cls = _class_name(file, function)
+    owner = cls or file.name.rpartition(".")[2]
+    paths = file.project.customs.files_calling(folder, function.name, owner, bool(cls))
     others = [each for each in paths if each != file.path]
     del others[_MOST_FILES:]
     file.needs.update(others)

@@ -204,19 +204,25 @@ def _departures(module: Module) -> Iterator[tuple[str, Departure]]:
 
 def _left_out_in_package(module: Module) -> Iterator[ast.Call]:
     """`schedule.set_timesteps(n)`, where nearly all other files pass `device` to that method."""
-    for call in module.nodes(ast.Call):
-        func, function = call.func, module.function_of(call)
-        if not isinstance(func, ast.Attribute) or function is None or "device" in named(call):
+    methods = [each for each in module.nodes(ast.Call) if isinstance(each.func, ast.Attribute)]
+    for name, calls in grouped(methods, lambda each: _name(module, each)).items():
+        left = [each for each in calls if "device" not in named(each)]
+        if not left or name in _OF_ANYTHING or not _is_usual_in_package(module, left[0]):
             continue
-        if func.attr in _OF_ANYTHING or may_be_given_anything(call):
-            continue
-        passed = module.passed_in_project(call, "device")
-        if passed < _ENOUGH or passed * 100 < _MOST_OF_PACKAGE * (
-            module.times_called_in_project(call) - 1
-        ):
-            continue
-        if has_a_device_at_hand(module, function) and not is_explained(module, call):
-            yield call
+        for call in left:
+            function = module.function_of(call)
+            if function is None or may_be_given_anything(call):
+                continue
+            if has_a_device_at_hand(module, function) and not is_explained(module, call):
+                yield call
+
+
+def _is_usual_in_package(module: Module, call: ast.Call) -> bool:
+    """Nearly all calls of what has this name are given a device."""
+    passed = module.passed_in_project(call, "device")
+    if passed < _ENOUGH:
+        return False
+    return passed * 100 >= _MOST_OF_PACKAGE * (module.times_called_in_project(call) - 1)
 
 
 def _other_calls(module: Module) -> dict[str, list[ast.Call]]:

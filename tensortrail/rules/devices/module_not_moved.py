@@ -21,9 +21,8 @@ class ModuleNotMoved(Rule):
     ## What it does
     Follows modules that a function or a script makes or loads, until they are called. Reports one
     that nobody has moved, if what it is called with was moved, or lies where an argument does. So
-    is a new layer that is put into a model (`net.fc = nn.Linear(...)`) after the model was moved,
-    if nothing moves it before the model is called, also by a function of the file that is given
-    the model (`add_adapters(net)`).
+    is a new layer that is put into a model (`net.fc = nn.Linear(...)`) after it was moved, if
+    nothing moves the layer before the model is called, also by `add_adapters(net)` of the file.
 
     ## Why is this bad?
     The parameters of a new module are on the default device, which is the CPU. With everything on
