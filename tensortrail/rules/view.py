@@ -166,9 +166,9 @@ class Module(Protocol):
         """How many calls in the package pass the keyword to what has the same name: about as many
         at least as `calls_in_project` gives, and cheap to ask. 0 for functions of torch."""
 
-    def times_called_in_project(self, call: ast.Call) -> int:
-        """How often what has the same name is called in the package, with the keyword or without;
-        cheap to ask."""
+    def usual_in_project(self, call: ast.Call, keyword: str) -> tuple[int, int]:
+        """How many calls of what has the same name pass the keyword, and how many there are, in the
+        package or, without one, in the files around; cheap to ask."""
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         """A file of the package that makes a GPU the default device, and the line where it does."""

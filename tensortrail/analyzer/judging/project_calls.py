@@ -30,7 +30,7 @@ class AsksForProjectCalls:
         first, _, name = file.qualified(call.func).rpartition(".")
         if first.partition(".")[0] == "torch" or not name:
             return 0
-        key, folder = (name.encode(), keyword.encode()), folder_of_project(file)
+        key, folder = (name.encode(), keyword.encode()), _package(file)
         if folder is None:
             return self._passed_here[key]
         customs = file.project.customs
@@ -40,12 +40,14 @@ class AsksForProjectCalls:
         before = customs.passed_in_file(folder, file.path)
         return passed + self._passed_here[key] - before[key]
 
-    def times_called_in_project(self, call: ast.Call) -> int:
+    def usual_in_project(self, call: ast.Call, keyword: str) -> tuple[int, int]:
         file = cast("ProjectFile", self)
         name, folder = file.qualified(call.func).rpartition(".")[2], folder_of_project(file)
         if folder is None or not name:
-            return 0
-        return file.project.customs.times_called(folder, name)
+            return 0, 0
+        customs = file.project.customs
+        passed = customs.passed(folder, name, keyword)
+        return passed, customs.times_called(folder, name) if passed else 0
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         file = cast("ProjectFile", self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Site
-from tensortrail.rules.devices._device_aware import is_forward, sets_up
+from tensortrail.rules.devices._device_aware import is_forward, is_of_module, sets_up
 from tensortrail.rules.places import Held, Place, What, Where
 from tensortrail.rules.view import Caller, FunctionNode, Module
 
@@ -16,8 +16,8 @@ _DEPTH = 2
 def caller_on_a_device(
     module: Module, function: FunctionNode, subject: str, depth: int = _DEPTH
 ) -> Caller | None:
-    """The first caller whose argument lies where parameters, a named device or a forward's own
-    arguments do; of a part of an argument nothing is said."""
+    """The first caller whose argument lies where parameters, a named device or the arguments of
+    a module's methods do; of a part of an argument nothing is said."""
     if not subject.isidentifier():
         return None
     for each in module.passed_elsewhere(function, subject):
@@ -46,7 +46,7 @@ def _is_on_a_device(module: Module, caller: FunctionNode, held: Held, depth: int
 
 def _is_definite(module: Module, caller: FunctionNode, place: Place, depth: int) -> bool:
     if place.where is Where.OF:
-        if is_forward(module, caller):
+        if is_forward(module, caller) or (is_of_module(module, caller) and not sets_up(caller)):
             return True
         return depth > 0 and bool(caller_on_a_device(module, caller, place.subject, depth - 1))
     if place.where is Where.LITERAL:

@@ -162,7 +162,7 @@ def grid(x, n, m):
                 yield self._of_package(module, call)
 
     def _of_package(self, module: Module, call: ast.Call) -> Finding:
-        name, count = _name(module, call), module.passed_in_project(call, "device")
+        name, (count, _) = _name(module, call), module.usual_in_project(call, "device")
         return self.finding(
             module,
             call,
@@ -213,16 +213,16 @@ def _left_out_in_package(module: Module) -> Iterator[ast.Call]:
             function = module.function_of(call)
             if function is None or may_be_given_anything(call):
                 continue
+            if any("device" in module.text(each) for each in call.args):
+                continue  # it is given by position
             if has_a_device_at_hand(module, function) and not is_explained(module, call):
                 yield call
 
 
 def _is_usual_in_package(module: Module, call: ast.Call) -> bool:
     """Nearly all calls of what has this name are given a device."""
-    passed = module.passed_in_project(call, "device")
-    if passed < _ENOUGH:
-        return False
-    return passed * 100 >= _MOST_OF_PACKAGE * (module.times_called_in_project(call) - 1)
+    passed, called = module.usual_in_project(call, "device")
+    return passed >= _ENOUGH and passed * 100 >= _MOST_OF_PACKAGE * (called - 1)
 
 
 def _other_calls(module: Module) -> dict[str, list[ast.Call]]:
