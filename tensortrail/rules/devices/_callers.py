@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tensortrail.findings import Site
 from tensortrail.rules.devices._device_aware import is_forward, is_of_module, sets_up
-from tensortrail.rules.places import Held, Place, What, Where
+from tensortrail.rules.places import INDEX, Held, Place, What, Where
 from tensortrail.rules.view import Caller, FunctionNode, Module
 
 _DEPTH = 2
@@ -20,10 +18,24 @@ def caller_on_a_device(
     a module's methods do; of a part of an argument nothing is said."""
     if not subject.isidentifier():
         return None
-    for each in module.passed_elsewhere(function, subject):
-        if _is_on_a_device(each.module, each.function, each.held, depth):
-            return each
+    for name in (subject, *sorted(_taken_with(module, function, subject))):
+        for each in module.passed_elsewhere(function, name):
+            if _is_on_a_device(each.module, each.function, each.held, depth):
+                return each
     return None
+
+
+def _taken_with(module: Module, function: FunctionNode, subject: str) -> set[str]:
+    """The arguments that an operation takes together with it: all of them lie on one device."""
+    found: set[str] = set()
+    for meeting in module.places(function).meetings:
+        sides = (meeting.left, meeting.right)
+        places = [each.only for each in sides if each.what is What.TENSOR]
+        names = {each.subject for each in places if each is not None and each.where is Where.OF}
+        legal = meeting.operation == INDEX or any(each.may_be_scalar for each in sides)
+        if subject in names and not legal:
+            found |= names - {subject}
+    return {each for each in found if each.isidentifier()}
 
 
 def caller_step(
@@ -35,13 +47,16 @@ def caller_step(
         found = caller_on_a_device(module, function, there.subject)
     if found is None:
         return ()
-    return ((found.module.site(found.call), f"passes a `{there.subject}` that is on a device"),)
+    return ((found.module.site(found.call), "called with tensors on a device"),)
 
 
 def _is_on_a_device(module: Module, caller: FunctionNode, held: Held, depth: int) -> bool:
-    if held.what is not What.TENSOR or not held.places:
+    """On some path it is, and on none it is on the CPU, as far as is known. The function that is
+    called takes it for a tensor, so that is not asked."""
+    taken = held.what in (What.TENSOR, What.UNKNOWN)
+    if not taken or any(map(_is_of_the_cpu, held.places)):
         return False
-    return all(_is_definite(module, caller, each, depth) for each in held.places)
+    return any(_is_definite(module, caller, each, depth) for each in held.in_order)
 
 
 def _is_definite(module: Module, caller: FunctionNode, place: Place, depth: int) -> bool:
@@ -50,17 +65,10 @@ def _is_definite(module: Module, caller: FunctionNode, place: Place, depth: int)
             return True
         return depth > 0 and bool(caller_on_a_device(module, caller, place.subject, depth - 1))
     if place.where is Where.LITERAL:
-        return place.subject != "cpu" and not place.given
+        return place.subject != "cpu"
     if place.where is Where.DEVICE:
         return not place.subject.endswith(".device") or place.subject.startswith("self.")
     return place.where is Where.SELF and caller is not module.top and not sets_up(caller)
-
-
-def callers_from_the_cpu(module: Module, function: FunctionNode, subject: str) -> Iterator[Caller]:
-    """Those that pass what was made without a device, or on the CPU."""
-    for each in module.passed_elsewhere(function, subject.partition(".")[0].partition("[")[0]):
-        if any(_is_of_the_cpu(place) for place in each.held.places):
-            yield each
 
 
 def _is_of_the_cpu(place: Place) -> bool:

@@ -124,9 +124,30 @@ def _made_after(module: Module, function: FunctionNode, move: ast.Call) -> Itera
     for assign in module.later(move, ast.Assign):
         target, made = assign.targets[0], assign.value
         own = isinstance(target, ast.Attribute) and is_self(target.value)
-        new = own and isinstance(made, ast.Call) and is_new_on_default(module, made)
+        new = own and isinstance(made, ast.Call) and _is_layer(module, made)
         if new and not _is_moved_later(module, assign):
             yield assign
+
+
+def _is_layer(module: Module, made: ast.Call) -> bool:
+    """With parameters, made without a device: a layer of torch, or a module of the project."""
+    if is_new_on_default(module, made):
+        return True
+    if any("device" in module.text(each) for each in (*made.args, *made.keywords)):
+        return False
+    facts = module.class_facts(module.qualified(made.func))
+    own = facts is not None and facts.is_module and module.is_of_project(made)
+    return own and bool(module.about(module.qualified(made.func), _makes_layers_of_torch))
+
+
+def _makes_layers_of_torch(module: Module, node: ast.AST) -> bool:
+    """Its constructor makes them, and asks nothing where they shall be."""
+    methods = node.body if isinstance(node, ast.ClassDef) else ()
+    for each in methods:
+        if isinstance(each, ast.FunctionDef) and each.name == "__init__":
+            text = module.text(each)
+            return "nn." in text and "device" not in text and "cuda" not in text
+    return False
 
 
 def _is_moved_later(module: Module, made: ast.Assign) -> bool:
