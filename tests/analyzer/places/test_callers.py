@@ -146,7 +146,7 @@ def main(rows, unknown, device):
     return mixed(unknown(rows), torch.ones(3, device=device))
 """
     assert found(tmp_path, {"mixed.py": mixed, "caller.py": caller})
-    assert not found(tmp_path, {"mixed.py": mixed})
+    assert not found(tmp_path / "alone", {"mixed.py": mixed})
 
 
 def test_options_of_scripts_that_nothing_reads(tmp_path: Path) -> None:
