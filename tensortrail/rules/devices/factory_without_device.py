@@ -37,7 +37,8 @@ class FactoryWithoutDevice(Rule):
     that is known that it was computed counts if the factory takes its shape or dtype. The tensor
     may have come through variables, containers and functions of the project. A plain function or
     a class that is no module may be called with tensors of the CPU alone: beside one of its
-    arguments, it is a note. So it is where another file of the package makes a GPU the default
+    arguments it is a note, unless a call of the project, in whatever file, has those tensors on a
+    device. So it is where another file of the package makes a GPU the default
     device, in a branch for tracing, in a class or file that works on the CPU (a data set, a
     collator, an export, a tool), in a function that reads an argument into numpy, and beside an
     argument of a function that moves its result to another device at the end.
