@@ -24,8 +24,6 @@ from tensortrail.rules.view import FunctionNode
 _ELSEWHERE = "a condition in the function called holds"
 _NOWHERE_ELSE = frozenset({"None", "'cpu'", "torch.device('cpu')"})
 """Defaults of a device argument that put a tensor on the CPU, or leave it there."""
-_WHEREVER_IT_GOES = ON_CPU_UNLESS_ASKED | {Where.LITERAL}
-"""Places that are the same whatever the caller of the caller does."""
 _WORD = re.compile(r"\w+")
 
 
@@ -107,7 +105,7 @@ def _chooses_a_device(function: FunctionNode) -> bool:
 
 
 def _stays_behind(held: Held) -> bool:
-    return any(each.where in _WHEREVER_IT_GOES for each in held.places)
+    return any(each.where in ON_CPU_UNLESS_ASKED for each in held.places)
 
 
 def _is_known_object(held: Held | None) -> bool:
