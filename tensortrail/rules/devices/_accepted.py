@@ -119,6 +119,8 @@ def is_read(module: Module, function: FunctionNode, name: str) -> bool:
 
 def device_at_hand(module: Module, function: FunctionNode) -> str:
     """How the function can say a device: "device", "self.device", "x.device"; "" if it cannot."""
+    if function is module.top:
+        return "device" if _is_bound_at_the_top(module) else ""
     bound = any(isinstance(each.ctx, ast.Store) for each in module.uses("device", function))
     if bound or any(each.arg == "device" for each in parameters(function)):
         return "device"
@@ -127,10 +129,17 @@ def device_at_hand(module: Module, function: FunctionNode) -> str:
     if own:
         return module.text(min(own, key=lambda each: (each.lineno, each.col_offset)))
     found = _given_to_others(module, function) or _asked(module, function)
-    if found or function is module.top:
+    if found:
         return found
     *_, file = module.ancestors(function)
     return module.once(_of_the_file, file)
+
+
+def _is_bound_at_the_top(module: Module) -> bool:
+    return any(
+        isinstance(each.ctx, ast.Store) and module.function_of(each) is None
+        for each in module.uses("device")
+    )
 
 
 def _of_the_file(module: Module, file: ast.AST) -> str:
