@@ -1,6 +1,6 @@
 """What recording costs a program, beside its peers: interleaved, minima, ratios of one run.
 
-    python benchmarks/overhead.py [--rounds N] [WORK...]
+    python benchmarks/overhead.py [--rounds N] [--device cuda] [WORK...]
 
 Every contestant runs the same work on the same model, which was made under each of them once.
 Peers that are not installed are named and left out.
@@ -87,8 +87,8 @@ CONTESTANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
-def operations() -> Work:
-    x = torch.ones(4)
+def operations(device: str) -> Work:
+    x = torch.ones(4, device=device)
 
     def work() -> None:
         y = x
@@ -103,11 +103,11 @@ def small(width: int) -> torch.nn.Module:
     return torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
 
-def training(width: int, steps: int) -> Work:
+def training(width: int, steps: int, device: str) -> Work:
     with own():
-        model = small(width)
+        model = small(width).to(device)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-        data = torch.randn(4, 32, width)
+        data = torch.randn(4, 32, width, device=device)
 
     def work() -> None:
         for _ in range(steps):
@@ -118,13 +118,14 @@ def training(width: int, steps: int) -> Work:
     return work
 
 
-def moving() -> Work:
+def moving(device: str) -> Work:
     model = small(64)
+    there, back = (torch.float64, torch.float32) if device == "cpu" else (device, "cpu")
 
     def work() -> None:
         for _ in range(10):
-            model.to(torch.float64)
-            model.to(torch.float32)
+            model.to(there)
+            model.to(back)
         small(64).to("meta")
 
     return work
@@ -153,12 +154,12 @@ def saving_distributed(folder: Path) -> Work:
     return work
 
 
-def works(folder: Path) -> dict[str, Callable[[], Work]]:
+def works(folder: Path, device: str) -> dict[str, Callable[[], Work]]:
     return {
-        "operations": operations,
-        "train-64": lambda: training(64, 4),
-        "train-512": lambda: training(512, 2),
-        "model.to": moving,
+        "operations": lambda: operations(device),
+        "train-64": lambda: training(64, 4, device),
+        "train-512": lambda: training(512, 2, device),
+        "model.to": lambda: moving(device),
         "save-load": lambda: saving(folder),
         "dcp-save": lambda: saving_distributed(folder),
     }
@@ -172,16 +173,24 @@ def measured(work: Work, contestants: list[str], rounds: int) -> dict[str, float
             with CONTESTANTS[name]():
                 work()
                 gc.collect()
+                waited()
                 before = time.perf_counter()
                 work()
+                waited()
                 best[name] = min(best[name], time.perf_counter() - before)
     return best
+
+
+def waited() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("works", nargs="*", metavar="WORK")
     parser.add_argument("--rounds", type=int, default=14)
+    parser.add_argument("--device", default="cpu", help="where the work is done")
     options = parser.parse_args()
     torch.set_num_threads(1)
     contestants = [*CONTESTANTS]
@@ -190,7 +199,7 @@ def main() -> None:
         contestants.remove("viztracer")
     folder = Path(tempfile.mkdtemp())
     print(f"{'ms, and as a ratio to nothing':<30}" + "".join(f"{name:>19}" for name in contestants))
-    for name, make in works(folder).items():
+    for name, make in works(folder, options.device).items():
         if not options.works or name in options.works:
             show(name, measured(make(), contestants, options.rounds))
     shutil.rmtree(folder)

@@ -173,6 +173,17 @@ class Module(Protocol):
     def gpu_made_default(self) -> tuple[str, int] | None:
         """A file of the package that makes a GPU the default device, and the line where it does."""
 
+    def is_for_current_gpu(self) -> bool:
+        """The code around moves things by a bare `.cuda()` as often as to a device that it names:
+        whoever runs it chooses the GPU for the whole process."""
+
+    def default_set_for(self, name: str) -> bool:
+        """A file of the project that names this class or function makes a GPU the default."""
+
+    def builds_on_device(self) -> bool:
+        """Somewhere in the code around objects are made under `with torch.device(device):`, which
+        need not be moved later."""
+
     def is_set_in_project(self, attribute: str) -> bool:
         """Somewhere in the package an attribute of that name may get another value than False or
         None, on whatever object."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tensortrail.analyzer.choosing.request import FileResult
 from tensortrail.findings import Confidence, Finding, RuleInfo, Severity, Site
 
@@ -19,7 +21,8 @@ OWN = {
             "A file cannot be read or parsed.",
             Severity.ERROR,
             "The file is no valid Python, or cannot be opened, so nothing in it was checked. "
-            "All other files were. No syntax is known that is newer than the Python of the check.",
+            "All other files were. No syntax is known that is newer than the Python of the check: "
+            "what looks like that of Python 3.12 is a note.",
         ),
         (
             UNUSED,
@@ -68,7 +71,10 @@ def unopened(path: str, error: OSError) -> FileResult:
 def unreadable(path: str, error: ValueError) -> FileResult:
     """For a `Unreadable` of the source."""
     place = Site(path, getattr(error, "line", 1), getattr(error, "column", 1))
-    return only(UNREADABLE, str(error), place)
+    found = own_finding(UNREADABLE, str(error), place)
+    if getattr(error, "is_newer", False):  # nobody has to mend that
+        found = replace(found, severity=Severity.NOTE)
+    return FileResult(path, (found,))
 
 
 def ended(path: str) -> FileResult:

@@ -20,6 +20,15 @@ _PASSED_ON = [
 _MAKES_GPU_DEFAULT = re.compile(
     rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
 )
+_ON_CURRENT_GPU = re.compile(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")
+_ON_A_DEVICE = re.compile(rb"\bdevice\s*=(?!=)(?!\s*['\"]cuda['\"])|\.to\([^)\n]*\bdevice\b")
+_BUILDS_ON_DEVICE = re.compile(
+    rb"^[ \t]*with (?:[^\n#]*, *)?(?:torch\.device\((?!['\"](?:meta|cpu))[^\n]*"
+    rb"|(?:\w+\.)*\w*device\b *(?:,[^\n]*)?):",
+    re.MULTILINE,
+)
+_OFTEN = 3
+"""A package is for the current GPU if a device is named at most so many times as often."""
 _MOST_CALLS = 500
 """Calls of one name: of more nothing is said."""
 _LONGEST = 4_000
@@ -42,6 +51,8 @@ class Customs:
         self._passed_in: dict[tuple[Path, str], Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
         self._defaults: dict[Path, tuple[str, int] | None] = {}
+        self._on_current_gpu: dict[Path, bool] = {}
+        self._builds_on_device: dict[Path, bool] = {}
         self._written: dict[tuple[Path, re.Pattern[bytes]], bool] = {}
         self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
         self._times_called: dict[tuple[Path, str], int] = {}
@@ -56,6 +67,8 @@ class Customs:
             self._passed_in.pop((folder, path), None)
             self._calls.clear()
             self._defaults.clear()
+            self._on_current_gpu.clear()
+            self._builds_on_device.clear()
             self._written.clear()
             self._namesakes.clear()
             self._callers.clear()
@@ -101,6 +114,23 @@ class Customs:
                     self._defaults[folder] = path, text.count(b"\n", 0, found.start()) + 1
                     break
         return self._defaults[folder]
+
+    def is_for_current_gpu(self, folder: Path) -> bool:
+        """Files below the folder, several of them, write `.cuda()` nearly as often as a device."""
+        if folder not in self._on_current_gpu:
+            texts = list(self._texts_of(folder).values())
+            bare = [found for each in texts if (found := len(_ON_CURRENT_GPU.findall(each)))]
+            named = sum(len(_ON_A_DEVICE.findall(each)) for each in texts) if bare[1:] else 0
+            self._on_current_gpu[folder] = len(bare) > 1 and named <= _OFTEN * sum(bare)
+        return self._on_current_gpu[folder]
+
+    def builds_on_device(self, folder: Path) -> bool:
+        """A file below the folder has a `with torch.device(device):`."""
+        if folder not in self._builds_on_device:
+            texts = self._texts_of(folder).values()
+            found = (b"with " in each and _BUILDS_ON_DEVICE.search(each) for each in texts)
+            self._builds_on_device[folder] = any(found)
+        return self._builds_on_device[folder]
 
     def is_written(self, folder: Path, word: str, how: re.Pattern[bytes]) -> bool:
         """A file below the folder has the word in a place that the pattern tells."""
@@ -176,6 +206,11 @@ def gives_value(attribute: str) -> re.Pattern[bytes]:
     assigned = rb"\.%s\b\s*(?::[^=\n]+)?[-+|&^*]?=(?!=)(?!\s*(?:False|None)\b)" % name
     unpacked = rb"\.%s\b\s*,[^=\n]*=(?!=)|,\s*\w+\.%s\b\s*=(?!=)" % (name, name)
     return re.compile(rb"%s|%s|['\"]%s['\"]" % (assigned, unpacked, name))
+
+
+def makes_default(text: bytes) -> bool:
+    """It makes a GPU the default device."""
+    return b"set_default_" in text and _MAKES_GPU_DEFAULT.search(text) is not None
 
 
 def makes_property(name: str) -> re.Pattern[bytes]:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.texts_below import APART, LARGEST, text_of, texts_below
+from tensortrail.analyzer.facts.texts_below import (
+    APART,
+    LARGEST,
+    text_of,
+    texts_below,
+    top_of_project,
+)
 from tensortrail.rules.words import SavedFile
 
-_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "LICENSE")
-"""What lies at the top of a project."""
-_HIGHEST = 4
-"""Folders above the file where the top is looked for."""
 _MOST_FILES = 60
 """That write files: of more nothing is said."""
 
@@ -53,19 +55,11 @@ class Saves:
     def _paths(self, path: str) -> list[str]:
         folder = os.path.dirname(path)
         if folder not in self._tops:
-            self._tops[folder] = _top(Path(folder))
+            self._tops[folder] = top_of_project(Path(folder))
         top = self._tops[folder]
         if top not in self._writing:
             self._writing[top] = list(_writing_below(top))
         return self._writing[top]
-
-
-def _top(folder: Path) -> Path:
-    """The nearest folder that looks like the top of a project; else the one of the file."""
-    for each in [folder, *folder.parents][: _HIGHEST + 1]:
-        if any(os.path.exists(os.path.join(each, mark)) for mark in _MARKS):
-            return each
-    return folder
 
 
 def _writing_below(top: Path) -> Iterator[str]:

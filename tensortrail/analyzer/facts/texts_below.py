@@ -15,6 +15,19 @@ LARGEST = 1_000_000
 _MOST_BYTES = 80_000_000
 """Of files that are read for one folder."""
 
+_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "LICENSE")
+"""What lies at the top of a project."""
+_HIGHEST = 4
+"""Folders above the file where the top is looked for."""
+
+
+def top_of_project(folder: Path) -> Path:
+    """The nearest folder that looks like the top of a project; else the one that is given."""
+    for each in [folder, *folder.parents][: _HIGHEST + 1]:
+        if any(os.path.exists(os.path.join(each, mark)) for mark in _MARKS):
+            return each
+    return folder
+
 
 def texts_below(folder: Path, apart: Container[str]) -> Iterator[tuple[str, bytes]]:
     """Each file with its text, in an order that is the same in every run. Folders with names of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
@@ -41,6 +41,11 @@ class Uses:
             texts = self._texts_around(package)
             self._found[key] = "" if texts is None else _first(texts, name, apart_from)
         return self._found[key]
+
+    def named_beside(self, package: Path, name: str, how: Callable[[bytes], bool]) -> bool:
+        """A file around the package that has the word does this as well."""
+        texts, raw = self._texts_around(package) or {}, name.encode()
+        return any(how(text) for text in texts.values() if raw in text)
 
     def _texts_around(self, package: Path) -> dict[str, bytes] | None:
         if package not in self._texts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,8 +12,15 @@ from pathlib import Path
 from typing import cast
 
 from tensortrail.analyzer.facts.asked_for import is_asked_for, is_off
-from tensortrail.analyzer.facts.customs import gives_value, makes_property, namesakes_in, passed_in
+from tensortrail.analyzer.facts.customs import (
+    gives_value,
+    makes_default,
+    makes_property,
+    namesakes_in,
+    passed_in,
+)
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.texts_below import top_of_project
 from tensortrail.analyzer.facts.uses import folder_of_project, is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
@@ -58,6 +66,21 @@ class AsksForProjectCalls:
         if found is not None:
             file.needs.add(found[0])
         return found
+
+    def is_for_current_gpu(self) -> bool:
+        file = cast("ProjectFile", self)
+        folder = _around(file)
+        return folder is not None and file.project.customs.is_for_current_gpu(folder)
+
+    def default_set_for(self, name: str) -> bool:
+        file = cast("ProjectFile", self)
+        folder = _package(file)
+        return folder is not None and file.project.uses.named_beside(folder, name, makes_default)
+
+    def builds_on_device(self) -> bool:
+        file = cast("ProjectFile", self)
+        folder = _around(file)
+        return folder is not None and file.project.customs.builds_on_device(folder)
 
     def is_set_in_project(self, attribute: str) -> bool:
         return self._is_written(attribute, gives_value(attribute))
@@ -190,6 +213,14 @@ def _package(file: ProjectFile) -> Path | None:
     """The folder of the package that the file is in; without one the file is all there is."""
     package, inside, _ = file.name.partition(".")
     return file.root / package if inside and file.root is not None else None
+
+
+def _around(file: ProjectFile) -> Path | None:
+    """The package; of a file that is in none, what looks like the project."""
+    folder = _package(file)
+    if folder is None and os.path.isfile(file.path):
+        folder = top_of_project(Path(file.path).parent)
+    return folder
 
 
 def _is_of_a_library(file: ProjectFile, func: ast.expr) -> bool:

@@ -47,7 +47,7 @@ class Called:
         return [each for held in given for each in _opened(held)]
 
 
-_NO_OPERAND = frozenset({"dim", "axis", "out", "generator", "device", "dtype"})
+_NO_OPERAND = frozenset({"dim", "axis", "out", "generator", "device", "dtype", "output_size"})
 
 
 def _opened(held: Held) -> list[Held]:

@@ -296,7 +296,8 @@ class Expressions:
             for index in by:
                 self.meetings.index(target, base, index, env)
             advanced = any(not index.may_be_scalar for index in by) or any(
-                self.seen[each].what is What.BOX for each in slices
+                self.seen[each].what is What.BOX and not isinstance(each, ast.Attribute)
+                for each in slices  # what is kept may be a tuple of slices
             )
             if advanced and not _is_one_number(held):  # a slice is copied from anywhere
                 self.meetings.meet(target, "write by index", [base, held], env, by_element=True)

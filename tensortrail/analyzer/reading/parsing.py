@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Collection
 
@@ -24,12 +25,18 @@ PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 """Whose syntax is known here: that of the Python that runs the check."""
 
 
+_NEWER = re.compile(r"\s*(?:type\s+\w+\s*(?:\[[^=]*)?=|(?:class|(?:async\s+)?def)\s+\w+\s*\[)")
+"""What Python 3.12 reads: `type A = int`, `class B[T]`, `def f[T](x)`."""
+
+
 def parsed(data: bytes) -> ast.Module:
     try:
         return ast.parse(data)
     except SyntaxError as error:
         message = f"no valid {PYTHON}: {error.msg}"
-        raise Unreadable(message, error.lineno or 1, error.offset or 1) from error
+        found = Unreadable(message, error.lineno or 1, error.offset or 1)
+        found.is_newer = _NEWER.match(error.text or "") is not None
+        raise found from error
     except ValueError as error:
         raise Unreadable(f"no valid {PYTHON}: {error}") from error
     except (RecursionError, MemoryError) as error:

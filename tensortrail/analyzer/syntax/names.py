@@ -54,6 +54,9 @@ class Names:
         self._module = module
         self._package = module if is_package else module.rpartition(".")[0]
         self._imported: dict[str, str] = {}
+        self._lines: dict[str, int] = {}
+        self._again: dict[str, list[tuple[int, str]]] = {}
+        """Names that are imported several times, from different places, with the lines."""
         self._defined: set[str] = set()
         self.stars: list[str] = []
         """Modules everything is imported from: `from x import *`."""
@@ -82,12 +85,30 @@ class Names:
 
     def qualified(self, node: ast.AST) -> str:
         dotted = dotted_name(node)
-        return self.resolve(dotted) if dotted else ""
+        if not dotted:
+            return ""
+        first, dot, rest = dotted.partition(".")
+        if first in self._again:
+            return _CANONICAL.get(name := self._nearest(first, node) + dot + rest, name)
+        return self.resolve(dotted)
+
+    def _nearest(self, name: str, node: ast.AST) -> str:
+        """What the last import before the node binds it to."""
+        line = getattr(node, "lineno", 0)
+        before = [(at, source) for at, source in self._again[name] if at <= line]
+        return max(before)[1] if before else self._imported[name]
+
+    def _bind(self, node: ast.Import | ast.ImportFrom, name: str, source: str) -> None:
+        if self._imported.setdefault(name, source) != source:
+            self._again.setdefault(name, [(self._lines[name], self._imported[name])])
+        if name in self._again:
+            self._again[name].append((node.lineno, source))
+        self._imported[name], self._lines[name] = source, node.lineno
 
     def _add_import(self, node: ast.Import) -> None:
         for alias in node.names:
             bound = alias.asname or alias.name.partition(".")[0]
-            self._imported[bound] = alias.name if alias.asname else bound
+            self._bind(node, bound, alias.name if alias.asname else bound)
 
     def _add_import_from(self, node: ast.ImportFrom) -> None:
         base = node.module or ""
@@ -100,7 +121,7 @@ class Names:
                 self.stars.append(base)
             else:
                 name = f"{base}.{alias.name}" if base else alias.name
-                self._imported[alias.asname or alias.name] = name
+                self._bind(node, alias.asname or alias.name, name)
 
 
 def dotted_name(node: ast.AST) -> str:

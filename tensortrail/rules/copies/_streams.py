@@ -116,6 +116,8 @@ def is_computed(module: Module, value: ast.expr) -> bool:
     """A tensor that an operation makes, rather than a view of another one."""
     if not isinstance(value, (ast.Call, ast.BinOp)) or "tream" in module.text(value):
         return False
+    if module.qualified(value).startswith("torch.empty"):
+        return False  # memory only
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.MatMult):
         return True  # only tensors have it, and arrays, which no stream is for
     if isinstance(value, ast.Call) and module.kind_of(value.func) is Kind.MODULE:

@@ -41,6 +41,14 @@ def is_beforehand(module: Module, node: ast.AST | None) -> bool:
     )
 
 
+def need_not_move(module: Module, node: ast.AST) -> bool:
+    """The class around works on the CPU, or its objects are made on the device they stay on."""
+    cls = node if isinstance(node, ast.ClassDef) else module.class_of(node)
+    if is_beforehand(module, node) or module.builds_on_device():
+        return True
+    return cls is not None and module.default_set_for(cls.name)
+
+
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

@@ -237,4 +237,8 @@ def may_be_given_a_device(module: Module, call: ast.Call) -> bool:
     """A factory that makes its tensor anew, wherever it is asked to, and was not asked."""
     name = module.qualified(call.func).rpartition(".")[2]
     keeps = name in ("as_tensor", "asarray")
-    return is_factory_of_torch(module, call) and not keeps and not {"device", None} & named(call)
+    return (
+        is_factory_of_torch(module, call)
+        and not keeps
+        and not {"device", "pin_memory", None} & named(call)
+    )

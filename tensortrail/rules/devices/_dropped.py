@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Severity
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.origins import behind
 
 IN_PLACE_NAMES = (
@@ -133,11 +135,22 @@ def source_of(module: Module, subject: ast.expr) -> ast.expr | None:
 
 
 def weight(module: Module, call: ast.Call) -> Severity:
-    """A copy that nobody keeps is waste; a move that nobody keeps leaves a tensor behind."""
+    """A copy that nobody keeps is waste; a move that nobody keeps leaves a tensor behind. A test
+    checks less than it says then, and nothing else happens."""
+    if in_tests(module):
+        return Severity.NOTE
     if moves_bytes(module, call):
         return Severity.WARNING if _is_made_like_another(module, call) else Severity.ERROR
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return Severity.NOTE if method == "clone" or _worked_in_place(call) else Severity.WARNING
+    same = method == "clone" or _is_in_order(call) or _worked_in_place(call)
+    return Severity.NOTE if same else Severity.WARNING
+
+
+def _is_in_order(call: ast.Call) -> bool:
+    """`x.contiguous()` alone: what comes out has the values of `x`, and often is `x`."""
+    func = call.func
+    alone = isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
+    return alone and called(call) == "contiguous" and not (call.args or call.keywords)
 
 
 def _worked_in_place(call: ast.Call) -> bool:

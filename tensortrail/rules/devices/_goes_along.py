@@ -42,7 +42,7 @@ def goes_along(
     meant = is_of_module(module, function) and not sets_up(function)
     meant = meant or makes_on_devices(module, function)
     meant = meant or (not strict and is_in_a_file_of_devices(module, function))
-    if meant and not _is_passed_from_the_cpu(module, function, subject):
+    if meant and not is_passed_from_the_cpu(module, function, subject):
         return True
     if _meets_what_follows(module, function, subject):
         return True
@@ -79,7 +79,7 @@ def _meets_what_follows(module: Module, function: FunctionNode, subject: str) ->
     return False
 
 
-def _is_passed_from_the_cpu(
+def is_passed_from_the_cpu(
     module: Module, function: FunctionNode, subject: str, depth: int = 2
 ) -> bool:
     """A caller in this file passes what was made on the CPU, or hands on what its callers do."""
@@ -89,7 +89,7 @@ def _is_passed_from_the_cpu(
             if place.where in (Where.DEFAULT, Where.HOST) or place.subject == "cpu":
                 return True
             on = depth > 0 and place.where is Where.OF and caller is not function
-            if on and _is_passed_from_the_cpu(module, caller, place.subject, depth - 1):
+            if on and is_passed_from_the_cpu(module, caller, place.subject, depth - 1):
                 return True
     return False
 

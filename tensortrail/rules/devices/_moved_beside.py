@@ -38,7 +38,8 @@ def moved_to(module: Module, node: ast.expr) -> str:
         return ""
     device = said_device(module, node) if node.func.attr == "to" else None
     said = module.text(device) if device is not None else ""
-    return "" if "type" in said else said
+    of_a_kernel = device is not None and module.qualified(device).startswith("triton.")
+    return "" if "type" in said or of_a_kernel else said
 
 
 def _groups(module: Module, moves: Sequence[ast.Call]) -> Iterator[Sequence[ast.expr]]:

@@ -67,6 +67,20 @@ def _is_own(func: ast.Attribute) -> bool:
     return isinstance(func.value, ast.Call)
 
 
+def _may_be_inherited(module: Module, call: ast.Call) -> bool:
+    """`self.build(...)` in a class with a base of another package, which may have the method; or in
+    a function that some class gets as a method."""
+    cls = module.class_of(call)
+    own = isinstance(call.func, ast.Attribute) and module.text(call.func.value) == "self"
+    if cls is None or not own:
+        return own
+    return any(module.about(module.qualified(base), _is_class) is None for base in cls.bases)
+
+
+def _is_class(module: Module, node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef)
+
+
 def needed_by_namesakes(module: Module, call: ast.Call) -> Iterator[str]:
     """What all methods of that name in the package need, if the call could be one of any: tensors,
     modules and containers have no method of that name."""
@@ -76,6 +90,8 @@ def needed_by_namesakes(module: Module, call: ast.Call) -> Iterator[str]:
         return
     keywords = sorted(str(each) for each in named(call))
     if not any(_passed(module, call, each) for each in _USUAL):
+        return
+    if _may_be_inherited(module, call):
         return
     found = module.namesakes_of(call)
     if not found or not all(_could_be(each, call, keywords) for each in found):

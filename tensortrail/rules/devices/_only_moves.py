@@ -33,6 +33,8 @@ def _steps(body: list[ast.stmt]) -> Iterator[ast.expr | None]:
     """What is bound or given back; None for what changes nothing, and for `return x`."""
     for statement in body:
         match statement:
+            case ast.Assign(value=ast.ListComp(elt=elt)):
+                yield elt
             case ast.Assign(value=value):
                 yield value
             case ast.Return(value=ast.Name()) | ast.Pass():
@@ -52,7 +54,8 @@ def _is_move(module: Module, node: ast.expr) -> bool:
         return False
     if called(node) == "to" and receiver(node) is not None:
         said = [*node.args, *(each.value for each in node.keywords if each.arg == "device")]
-        return bool(said) and isinstance(said[0], (ast.Name, ast.Attribute))
+        written = bool(said) and isinstance(said[0], ast.Constant) and said[0].value == "cpu"
+        return written or (bool(said) and isinstance(said[0], (ast.Name, ast.Attribute)))
     return called(node) == "cpu" and not node.args
 
 

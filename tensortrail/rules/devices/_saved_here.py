@@ -7,6 +7,7 @@ import os
 
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._of_this_run import with_its_key
+from tensortrail.rules.devices._published import is_published
 from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
@@ -83,12 +84,14 @@ def _writes_out(call: ast.Call, parameters: list[str], name: str) -> bool:
 
 
 def comes_with_the_project(module: Module, call: ast.Call) -> bool:
-    """The code names the file: a download of a name that is written out, or the default of a
-    parameter that nobody gives. Who wrote the code has seen the file."""
+    """The code names the file: a download of a name that is written out, one of a table of
+    addresses, or the default of a parameter that nobody gives. Who wrote the code has seen the
+    file."""
     behind = _behind(module, source_of(call))
     function = module.function_of(call)
     names = {each.id for node in behind for each in ast.walk(node) if isinstance(each, ast.Name)}
-    return any(map(_is_download, behind)) or (
+    named = any(map(_is_download, behind)) or is_published(module, behind)
+    return named or (
         function is not None
         and any(
             name.arg in names and is_never_given(module, function, name.arg)

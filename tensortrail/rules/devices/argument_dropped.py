@@ -19,6 +19,7 @@ from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.never_given import is_never_given
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
@@ -58,7 +59,8 @@ class ArgumentDropped(Rule):
     the parameter may be there for the sake of a common signature: in a function with a decorator,
     in a method that a base has too or whose bases are not known, where this function is passed on
     as a value, and where another one of the file has the same name and does not read the parameter
-    either, and where callers in the project never pass the device. Where all others of that name
+    either, where callers in the project never pass the device, for truth values without a device,
+    and for moves without a `dtype`. Where all others of that name
     read it, this one departs from them. Nothing is reported for a `dtype` where the call is given
     one, or its result is cast, nor for a device where the result is only an index.
 
@@ -192,12 +194,14 @@ class ArgumentDropped(Rule):
                     is_note = meant(module, function, name) or (
                         name == "device" and is_never_given(module, function, name)
                     )
+                    is_note = is_note or _is_free(module, calls[0], name)
                     severity = Severity.NOTE if is_note else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue
                 halves = _moved_without(module, function, name)
                 if halves is not None:
                     sure = asked_for and not _is_meant(module, function, name)
+                    sure = sure and not _is_free(module, halves, name)
                     severity = None if sure else Severity.NOTE
                     what = f"passes `{_PAIR[name]}` on"
                     yield self._reported(module, halves, name, what, severity)
@@ -219,6 +223,17 @@ class ArgumentDropped(Rule):
             severity=severity,
             fixes=(_fix(module, call, name),),
         )
+
+
+def _is_free(module: Module, call: ast.Call, name: str) -> bool:
+    """A mask of truth values indexes from the CPU too, and a move changes no type."""
+    if "dtype" in name:
+        return called(call) == "to"
+    said = module.argument(call, 1, "fill_value") if called(call) == "full" else None
+    typed = (each.value for each in call.keywords if each.arg == "dtype")
+    return any(module.qualified(each) == "torch.bool" for each in typed) or (
+        isinstance(said, ast.Constant) and isinstance(said.value, bool)
+    )
 
 
 def _is_an_index(module: Module, call: ast.Call) -> bool:

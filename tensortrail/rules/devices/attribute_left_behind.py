@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.devices._carried_state import Carried, carried_states
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import certainly, described, follows, is_legal
@@ -35,7 +35,8 @@ class AttributeLeftBehind(Rule):
     the state of a layer, as in `out, self.hidden = self.rnn(x, self.hidden)`), if `to` or `_apply`
     of the class takes it along, if it is moved on the way to the operation, or if it has no
     dimension.
-    It is a note in a class or file that works on the CPU, such as an export.
+    It is a note in a class or file that works on the CPU, such as an export, and in a package that
+    builds its modules under `with torch.device(device):`.
 
     ## Why is this bad?
     `module.to(device)` moves parameters, buffers and submodules, and nothing else. The tensor
@@ -333,7 +334,7 @@ class Tabled(nn.Module):
                 (at, "kept as a plain attribute, where it was made"),
                 (meets, f"meets a tensor {there}"),
             ),
-            severity=Severity.NOTE if is_beforehand(module, at) else None,
+            severity=Severity.NOTE if need_not_move(module, at) else None,
             fixes=[_as_buffers(module, at, [each.name for each in found])],
         )
 

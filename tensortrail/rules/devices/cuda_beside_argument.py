@@ -39,7 +39,8 @@ class CudaBesideArgument(Rule):
     another.
 
     It is a note in a file that asks no tensor for its device: all of it may be for the one current
-    GPU. After `x.is_cuda` it is a note in an example.
+    GPU. So it is in a package, or a project, that writes `.cuda()` nearly as often as it names a
+    device. After `x.is_cuda` it is a note in an example.
 
     Files that import Triton or CUDA bindings are left alone: they run on GPUs only.
 
@@ -165,12 +166,13 @@ class CudaBesideArgument(Rule):
         reported: set[ast.AST] = set()
         for put, owner in _under_is_cuda(module):
             reported.add(put)
+            usual = is_example(module) or module.is_for_current_gpu()
             yield self.finding(
                 module,
                 put,
                 f"`{owner}` may be on another GPU than the current one, where this is put: "
                 f"`{owner}.device` is the one that is meant",
-                severity=Severity.NOTE if is_example(module) else None,
+                severity=Severity.NOTE if usual else None,
                 trail=[(put, "put on the current GPU")],
                 fixes=[_fix(module, put, f"{owner}.device")],
             )
@@ -210,12 +212,13 @@ class CudaBesideArgument(Rule):
         met: ast.expr,
         there: Place,
     ) -> Finding:
+        sure = _asks_tensors(module, function) and not module.is_for_current_gpu()
         return self.finding(
             module,
             put,
             f"this is on the current GPU, and line {met.lineno} takes it together with a tensor "
             f"{described(there)}",
-            severity=None if _asks_tensors(module, function) else Severity.NOTE,
+            severity=None if sure else Severity.NOTE,
             trail=((put, "put on the current GPU"), (met, f"meets a tensor {described(there)}")),
             fixes=[_fix(module, put, device_expression(places, there, function, put))],
         )

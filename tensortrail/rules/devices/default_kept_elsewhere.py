@@ -41,7 +41,7 @@ class DefaultKeptElsewhere(Rule):
     code = "DEV570"
     name = "default-kept-elsewhere"
     confidence = Confidence.HIGH
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     triggers = (("device", "None"), ("dtype", "None"))
 
     bad = (

@@ -14,10 +14,12 @@ from tensortrail.rules.devices._accepted import (
     passes_on,
 )
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
+from tensortrail.rules.devices._device_aware import is_in_module
 from tensortrail.rules.devices._twins import is_moved_there_later
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
+from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
@@ -46,7 +48,9 @@ class LeftOutOfOneCall(Rule):
     It is a note unless another call of the same function or factory is given it (and the factory
     is not `torch.tensor`, and nothing is moved to the device later), or a constructor makes some
     of the layers and tensors of a module on the device, and this one elsewhere. A buffer that is
-    not saved is a note: nothing would fill it, if it were made on meta with the others.
+    not saved is a note: nothing would fill it, if it were made on meta with the others. So is what
+    is bound to a name that says `cpu` or `host`, a device outside of modules, and a `dtype` where
+    what follows is cast to it.
 
     Nothing is reported for a result that is moved, an index, read out or without a dimension, for
     a call whose callee has a device of its own choice as the default, where other calls of that
@@ -162,11 +166,14 @@ class LeftOutOfOneCall(Rule):
         left = [each for each in _left_out(module, function, name) if _is_open(each)]
         if len(left) == 1 or _OTHERS_FOR_EACH * len(left) <= len(given or pairs):
             for call in left:
-                is_sure = _is_alike(module, call, given, left) or (
+                alike = name == "dtype" or is_in_module(module, call)
+                is_sure = (alike and _is_alike(module, call, given, left)) or (
                     name == "device" and _is_part_of_a_module(module, function, call, given)
                 )
                 is_sure = is_sure or _is_half_of_a_pair(module, call, pairs)
                 is_sure = is_sure and not _is_not_saved(module, call)
+                is_sure = is_sure and not is_named_for_the_cpu(module, call)
+                is_sure = is_sure and not (name == "dtype" and _is_cast_later(module, call))
                 if is_sure or name == "device":
                     yield self._reported(module, call, name, given or pairs, is_sure)
 
@@ -186,6 +193,18 @@ class LeftOutOfOneCall(Rule):
             trail=tuple((each, f"given the {name}") for each in near),
             fixes=(module.fix(f"pass the {name} on", Safety.UNSAFE, edit) if edit else None,),
         )
+
+
+def _is_cast_later(module: Module, call: ast.Call) -> bool:
+    """What is computed after it is cast to the dtype: `torch.log(x).to(dtype)`."""
+    return any(
+        called(each) in ("to", "type") and any(map(_is_dtype, each.args))
+        for each in module.later(call, ast.Call)
+    )
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "dtype"
 
 
 def _is_open(call: ast.Call) -> bool:

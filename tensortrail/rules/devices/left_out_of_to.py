@@ -9,6 +9,7 @@ from tensortrail.rules.devices._asked_in_vain import asked_in_vain
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._kept_by_class import MOVERS, Kept, Mover, left_behind, movers
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, given
 
 _GRID = """\
 from dataclasses import dataclass
@@ -135,6 +136,7 @@ class LeftOutOfTo(Rule):
     Also reports a `to` that does nothing with the device it is given, where the class keeps
     tensors, and a condition or a loop about an attribute in which nothing is done.
 
+    It is a note for an object that is given a device when it is made.
     Nothing is reported for parameters, buffers and modules, which `super().to()` moves, for
     numbers, for an attribute that nobody reads, or that another method moves, and where the method
     goes over attributes without naming them.
@@ -283,14 +285,23 @@ class LeftOutOfTo(Rule):
         names = " and ".join(f"`self.{each.name}`" for each in left)
         moved = " and ".join(f"`self.{each}`" for each in list(mover.moves)[:2])
         what = f"moves {moved}" if moved else "does nothing with what it is given"
+        apart = is_beforehand(module, mover.function) or all(_is_told(module, e) for e in left)
         return self.finding(
             module,
             last or mover.function,
             f"`{mover.function.name}` {what}, and not {names}, see line {left[0].at.lineno}",
-            severity=Severity.NOTE if is_beforehand(module, mover.function) else None,
+            severity=Severity.NOTE if apart else None,
             trail=tuple((each.at, f"`{each.name}` is kept") for each in left),
             fixes=(_fix(module, last, mover, left),),
         )
+
+
+def _is_told(module: Module, kept: Kept) -> bool:
+    """An object that is given a device when it is made: `self.rows = Rows(self.device)`."""
+    made = kept.at.value if isinstance(kept.at, ast.Assign) else None
+    if not isinstance(made, ast.Call) or not called(made)[:1].isupper():
+        return False
+    return any("device" in module.text(each) for each in given(made))
 
 
 def _is_idle(module: Module, mover: Mover) -> bool:

@@ -48,7 +48,7 @@ class LoadWithoutMapLocation(Rule):
     GPU, for the state of schedulers and samplers, for engines of TensorRT, with `mmap=True`, in a
     file that writes files again and asks nobody for a device: converters of checkpoints, in a data
     set, for the whole state of an optimizer of FSDP, and where all callers write out which file, or
-    leave out a parameter that says, or a download is told which.
+    leave out a parameter that says, or a download is told which, or a table of addresses tells.
 
     It is a note too where the project itself writes the file, by how its name ends, and what it
     writes is no tensor or was on the CPU: it follows `.cpu()`, numbers, arrays of NumPy, and

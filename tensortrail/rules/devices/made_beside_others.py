@@ -30,6 +30,7 @@ from tensortrail.rules.places import Where
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
+from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.view import FunctionNode
 
 _CHOSEN = re.compile(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
@@ -214,7 +215,7 @@ def _is_sure(module: Module, function: FunctionNode, call: ast.Call, why: Eviden
     """Something beside the one tensor says that the function works on other devices too, or
     torch takes the two together. A function that is passed both may move one: there it takes two
     other factories, or one and a tensor that was put on a device."""
-    if is_beforehand(module, function):
+    if is_beforehand(module, function) or is_named_for_the_cpu(module, call):
         return False
     if why.beside is not None and answers_elsewhere(module, function):
         return False

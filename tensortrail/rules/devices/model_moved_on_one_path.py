@@ -161,11 +161,20 @@ def _made_apart(module: Module, choice: ast.If) -> _Apart | None:
             if _has_no_weights(module, bare(made[name].value)):
                 continue  # a loss: it does not matter where it is
             move = _move(module, moving, made[name], name)
-            if move is None or _speaks_of_places(module, other, move):
+            if (
+                move is None
+                or _is_data(module, left[name].value)
+                or _speaks_of_places(module, other, move)
+            ):
                 continue
             if _is_used(module, choice, name) and not _is_moved_later(module, choice, name):
                 return _Apart(name, left[name], move)
     return None
+
+
+def _is_data(module: Module, made: ast.expr) -> bool:
+    """What a call with `return_tensors` gives: `processor(text, return_tensors="pt")`."""
+    return isinstance(made, ast.Call) and any(e.arg == "return_tensors" for e in made.keywords)
 
 
 def _models(module: Module, branch: Sequence[ast.stmt]) -> dict[str, ast.Assign]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import behind
@@ -32,7 +33,7 @@ class ModulesInPlainContainer(Rule):
     that was made elsewhere and is put into a list is left alone: that is how one hides it on
     purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`,
     where the class moves what it gives to one or the modules move what they hold to their input,
-    and in code that exports or converts a model.
+    where their classes take all weights from somebody, and in code that exports or converts.
 
     ## Why is this bad?
     A module looks for others in its attributes only. Those in the list stay on the CPU when the
@@ -161,7 +162,11 @@ class Zoo:
 
     def _reported(self, module: Module, name: str, holder: ast.expr, made: ast.Call) -> Finding:
         harmless = _knows_where_they_lie(module, holder, name) or is_beforehand(module, holder)
-        harmless = harmless or _follows_its_input(module, made)
+        harmless = (
+            harmless
+            or _follows_its_input(module, made)
+            or takes_its_weights(module, module.text(made.func))
+        )
         return self.finding(
             module,
             holder,

@@ -21,7 +21,8 @@ class NumberAsDevice(Rule):
     ## What it does
     Flags `.get_device()` of a tensor where a device is expected: in `.to(...)`, `.cuda(...)`,
     `device=` and `torch.device(...)`, directly or through a variable. Nothing is reported under a
-    condition about the number or about devices.
+    condition about the number or about devices. It is a note in a package that writes `.cuda()`
+    nearly as often as it names a device: it is for GPUs.
 
     ## Why is this bad?
     `get_device()` is the number of a GPU. For a tensor on the CPU it is -1, and torch raises
@@ -115,6 +116,7 @@ class NumberAsDevice(Rule):
                 asked,
                 f"`{owner}.get_device()` is -1 if `{owner}` is on the CPU, and torch takes no "
                 f"negative device: `{owner}.device` works everywhere",
+                severity=Severity.NOTE if module.is_for_current_gpu() else None,
                 trail=[(use, "it is used as a device")] if asked is not said else (),
                 fixes=[_fix(module, asked, owner, use)] if asked is said else (),
             )

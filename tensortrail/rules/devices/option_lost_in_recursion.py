@@ -8,6 +8,7 @@ from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.mends import keyword_given
+from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.recursion import calls_itself, options_left_out
 from tensortrail.rules.shared.sentences import one_line
@@ -26,7 +27,8 @@ class OptionLostInRecursion(Rule):
     item that `isinstance` says is of the same class) and leaves out an option about devices or
     dtypes (`device`, `dtype`, `non_blocking`, `map_location` and the like) that it was given and
     reads. Methods of the same name of other objects are not flagged, and neither is a call whose
-    branch asks for the option, or whose result is given it.
+    branch asks for the option, or whose result is given it. It is a note where no call of the
+    project gives the option, and for `non_blocking`, without which the values are the same.
 
     ## Why is this bad?
     What lies on the first level goes where the caller said; below it the default is used. A nested
@@ -127,6 +129,18 @@ class Node:
             """\
 import torch
 
+def train(config, device=None, *, with_torch=True):
+    if with_torch:
+        from project.torch_engine import train
+        return train(config, device=device)
+    from project.other_engine import train
+    return train(config)
+"""
+        ),
+        Good(
+            """\
+import torch
+
 class Wrapped:
     def to(self, device=None, dtype=None):
         self.model.to(device)
@@ -177,9 +191,16 @@ def move(x, device=None, dtype=None):
                     if _OPTIONS.search(name) and not _is_seen_to(module, call, function, name)
                 ]
                 if lost:
-                    yield self._found(module, call, lost)
+                    yield self._found(module, call, function, lost)
 
-    def _found(self, module: Module, call: ast.Call, lost: list[str]) -> Finding:
+    def _found(
+        self, module: Module, call: ast.Call, function: FunctionNode, lost: list[str]
+    ) -> Finding:
+        others = _has_other_callers(module, function, call)
+        idle = all(
+            each == "non_blocking" or (others and is_never_given(module, function, each))
+            for each in lost
+        )
         given = ", ".join([lost[0], *(f"{each}={each}" for each in lost[1:])])
         edit = keyword_given(module, call, lost[0], given)
         names = " and ".join(f"`{each}`" for each in lost)
@@ -188,8 +209,18 @@ def move(x, device=None, dtype=None):
             call,
             f"`{one_line(module, call)}` leaves out {names}, which the function was given: "
             "below the first level the default is used",
+            severity=Severity.NOTE if idle else None,
             fixes=[module.fix(f"pass {names} on", Safety.UNSAFE, edit) if edit else None],
         )
+
+
+def _has_other_callers(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    """The project calls it from outside too: of a function of a library nobody knows."""
+    last = function.end_lineno or function.lineno
+    return any(
+        each.path != module.path or not function.lineno <= each.line <= last
+        for each in module.calls_in_project(call)
+    )
 
 
 def _is_seen_to(module: Module, call: ast.Call, function: FunctionNode, name: str) -> bool:

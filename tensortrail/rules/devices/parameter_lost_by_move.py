@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._accepted import parameters
 from tensortrail.rules.devices._at_hand import named_device
 from tensortrail.rules.devices._dropped import moves_bytes
 from tensortrail.rules.devices._leaves import is_there
@@ -23,8 +24,8 @@ class ParameterLostByMove(Rule):
     Flags `self.weight = nn.Parameter(...).to(device)` in a module, also with `.cuda()`, `.half()`
     and the like, or where the parameter has a name first. Nothing is reported for methods that
     give back the parameter itself, as `requires_grad_()`, nor for a tensor that was made on the
-    same device already. It is an error where a GPU is written out, and a warning where somebody
-    chooses the device.
+    same device already. It is an error where a GPU is written out, a warning where somebody chooses
+    the device, and a note where the constructor is given two devices.
 
     ## Why is this bad?
     `nn.Parameter(t).to(device)` gives a plain tensor with a history, unless nothing has to be
@@ -171,8 +172,16 @@ def _where(module: Module, call: ast.Call) -> Severity:
     """A GPU that is written out is elsewhere; what somebody chooses may be the CPU."""
     said = module.argument(call, 0, "device")
     text = "cuda" if said is None else module.value_of(named_device(module, said)).constant
-    is_gpu = isinstance(text, str) and text.startswith("cuda")
-    return Severity.ERROR if is_gpu else Severity.WARNING
+    if isinstance(text, str) and text.startswith("cuda"):
+        return Severity.ERROR
+    return Severity.NOTE if _is_one_of_two(module, call) else Severity.WARNING
+
+
+def _is_one_of_two(module: Module, call: ast.Call) -> bool:
+    """The constructor is given another device too: this one is for something that stays apart."""
+    function = module.function_of(call)
+    given = [each.arg for each in parameters(function)] if function is not None else []
+    return sum("device" in each for each in given) > 1
 
 
 def _weight(module: Module, call: ast.Call) -> Severity:

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._attribute_reads import is_an_index, is_counted, is_used_as_it_is
+from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.devices._other_arm import is_the_other_arm
 from tensortrail.rules.devices._registered_beside import beside_registered
-from tensortrail.rules.devices._used_as_it_is import is_an_index, is_used
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -43,10 +43,12 @@ class PlainBesideBuffers(Rule):
     that is made on a device after the module was built, and one that is only passed to functions
     of other files.
 
-    So is `layer.table = tensor` in a function that calls `layer.register_buffer` for others.
+    So is all where modules are built under `with torch.device(device):`, and
+    `layer.table = tensor` in a function that calls `layer.register_buffer` for others.
 
-    A parameter, also one of another module, a tensor without a dimension, an index, and
-    what another method sets to None or to something else are left alone.
+    A parameter, also one of another module, a tensor without a dimension, an index, what another
+    method sets to None or to something else, what is filled with tensors of the CPU, and what is
+    only read as numbers are left alone.
 
     ## Why is this bad?
     `module.to(device)` moves parameters, buffers and submodules, and nothing else.
@@ -180,7 +182,7 @@ class Counted(nn.Module):
             sure = usual or all(_is_made_here(module, each) for each in kept)
             if any(_is_unsure(module, each) for each in kept):
                 sure = False
-            if is_beforehand(module, cls) or _may_follow(module, cls, name, kept):
+            if need_not_move(module, cls) or _may_follow(module, cls, name, kept):
                 sure = False
             yield self._reported(module, kept[0], name, buffers, None if sure else Severity.NOTE)
 
@@ -226,17 +228,10 @@ def _may_follow(
     if all(_is_made_beside(module, each) for each in kept):
         return True
     return all(
-        _is_handed_away(module, node) or is_an_index(module, node) or _is_counted(module, node)
+        _is_handed_away(module, node) or is_an_index(module, node) or is_counted(module, node)
         for node in module.members(name, cls)
         if isinstance(node.ctx, ast.Load)
     )
-
-
-def _is_counted(module: Module, node: ast.Attribute) -> bool:
-    """`len(self.ids)`, or a text that shows it."""
-    above = module.parent(node)
-    counted = isinstance(above, ast.Call) and called(above) in ("len", "range", "str")
-    return counted or isinstance(above, ast.FormattedValue)
 
 
 def _is_made_beside(module: Module, store: ast.Attribute) -> bool:
@@ -270,7 +265,7 @@ def _plain(
             bound = [each for each in bound if is_the_other_arm(module, cls, name, each)]
         if not all(_may_be_kept(module, each) for each in bound):
             continue
-        if not is_used(module, cls, name, bound):
+        if not is_used_as_it_is(module, cls, name, bound):
             continue
         if is_moved(module, cls, name) or _is_called(module, cls, name):
             continue

@@ -16,6 +16,7 @@ from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import TENSORS
@@ -50,9 +51,11 @@ class SiblingWithoutDevice(Rule):
     same call, list, tuple or mapping, into another call of the same function as the same
     argument, or under the same name in the other branch of a condition; if two or more others
     are kept as attributes or entries of the same object beside it; or if the function returns it,
-    and two others or more are made on a device that the function is given.
+    and two others or more are made on a device that the function is given. It is a note where
+    another function than one of torch takes both, and where both are attributes.
 
-    Nothing is reported for an index, for a result that is moved, copied or read out later, where a
+    Nothing is reported for an index, under a name that says `cpu` or `host`,
+    for a result that is moved, copied or read out later, where a
     condition about devices or types leads to it, for memory that is pinned, in what prepares data
     or exports, and for a tensor without a dimension unless the others are numbers in the same
     literal or arguments of the same function.
@@ -172,13 +175,24 @@ class SiblingWithoutDevice(Rule):
     def _reported(self, module: Module, call: ast.Call, found: Sequence[Sibling]) -> Finding:
         first = found[0]
         taken = first.kind.value.format(getattr(first.taken, "lineno", call.lineno))
+        sure = any(_is_sure(module, each) for each in found)
         return self.finding(
             module,
             call,
             f"this is given no device, and the tensor of line {first.call.lineno} lies on "
             f"`{_device_of(module, first.call)}`; {taken}",
+            severity=None if sure else Severity.NOTE,
             trail=tuple((each.call, "put on a device") for each in found[:2]),
         )
+
+
+def _is_sure(module: Module, sibling: Sibling) -> bool:
+    """A function that takes both may move one, and an object may keep one where it is."""
+    if sibling.kind is Kind.ATTRIBUTES:
+        return False
+    if sibling.kind is not Kind.ONE_CALL or not isinstance(sibling.taken, ast.Call):
+        return True
+    return module.qualified(sibling.taken.func).startswith("torch.")
 
 
 def _device_of(module: Module, call: ast.Call) -> str:
@@ -193,9 +207,9 @@ def _may_be_forgotten(module: Module, function: FunctionNode, call: ast.Call) ->
         return False
     if any(isinstance(each, ast.IfExp) for each in module.ancestors(call)):
         return False
-    if _is_moved_with_all(module, call) or any(
-        _CHOSEN.search(each.text) for each in module.guards_of(call)
-    ):
+    if _is_moved_with_all(module, call) or is_named_for_the_cpu(module, call):
+        return False
+    if any(_CHOSEN.search(each.text) for each in module.guards_of(call)):
         return False
     return not is_beforehand(module, call) and not _holds_nothing(call)
 

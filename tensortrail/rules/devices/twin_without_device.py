@@ -15,6 +15,7 @@ from tensortrail.rules.devices._twins import (
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
+from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 
 _TWO = """\
 import torch
@@ -196,6 +197,7 @@ class TwinWithoutDevice(Rule):
         device = device_of(twin)
         said = module.text(device) if device is not None else ""
         plain = is_beforehand(module, call) or is_moved_there_later(module, call, said)
+        plain = plain or is_named_for_the_cpu(module, call)
         return self.finding(
             module,
             call,

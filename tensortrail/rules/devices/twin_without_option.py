@@ -57,7 +57,7 @@ class TwinWithoutOption(Rule):
 
     code = "DEV571"
     name = "twin-without-option"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     confidence = Confidence.MEDIUM
     explains = ("DEV528",)
     triggers = (
@@ -121,7 +121,6 @@ class TwinWithoutOption(Rule):
             call,
             f"this is not given `{name}`; line {twin.lineno} makes the same kind of call with "
             f"`{name}={name}`",
-            severity=Severity.NOTE if name.endswith("dtype") else None,
             trail=((twin, f"given `{name}`"),),
             fixes=(module.fix(f"pass `{name}` on", Safety.UNSAFE, edit) if edit else None,),
         )

@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.fresh._meetings import under_device, with_device
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import is_factory
 from tensortrail.rules.view import FunctionNode
@@ -24,7 +25,7 @@ class ConstructorIgnoresDevice(Rule):
     buffers that `torch.empty`, `torch.zeros` and the like make there without a device, where the
     constructor makes others on the device it was given, or, as a note, uses the parameter for
     nothing at all. Nothing is reported where the device is stored, where the module is moved at
-    the end, or where other methods move the parameter.
+    the end, or where other methods move the parameter, nor for a `torch.tensor` of a number.
 
     ## Why is this bad?
     Whoever builds the module on a GPU, or on `meta` to save memory, gets one that lies on two
@@ -235,6 +236,9 @@ def _kept_without_device(module: Module, function: FunctionNode) -> Iterator[ast
             continue
         if module.qualified(call.func).rpartition(".")[2][:1].isupper():
             continue
+        held = module.places(function).seen.get(call)
+        if held is not None and held.may_be_scalar and called(call).endswith("tensor"):
+            continue  # a number may be anywhere
         if not _is_moved_later(module, call):
             yield call
 

@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._device_aware import is_in_module
+from tensortrail.rules.devices._goes_along import is_passed_from_the_cpu
 from tensortrail.rules.devices._meant import is_traced
 from tensortrail.rules.fresh._factories import (
     dropped_devices,
@@ -369,6 +370,9 @@ def total(mask):
         if not in_forward and not is_in_module(module, made):
             severity = Severity.NOTE  # whoever calls it may have everything on the CPU
         if is_beforehand(module, made) or is_traced(module, made):
+            severity = Severity.NOTE
+        function = module.function_of(made)
+        if named and function is not None and is_passed_from_the_cpu(module, function, shown):
             severity = Severity.NOTE
         return self.finding(
             module,

@@ -201,7 +201,7 @@ class Scaled(torch.Tensor):
             dropped = [
                 isinstance(each, ast.Name) and not each.id.strip("_") for each in target.elts
             ]
-            if dropped[2] and not dropped[1]:
+            if dropped[2] and not dropped[1] and not _is_handed_on(module, call):
                 yield self.finding(
                     module,
                     call,
@@ -307,3 +307,11 @@ def _read_before(module: Module, test: ast.Call, subject: ast.Name) -> ast.Attri
                 asked = any(guard.mentions("isinstance") for guard in module.guards_of(read))
                 return None if asked else read
     return None
+
+
+def _is_handed_on(module: Module, parse: ast.Call) -> bool:
+    """`super().to(*args, **kwargs)` is given all of it."""
+    return any(
+        any(isinstance(each, ast.Starred) for each in call.args)
+        for call in module.calls("to", inside=module.function_of(parse))
+    )

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.findings import Fix, Safety
+from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.shared.buffers import registration
-from tensortrail.rules.shared.functions import parameter_names
+from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.placeholders import stands_for_nothing
@@ -70,19 +71,41 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
                 yield Companion(first, met[0], met[1], operation.node, len(stores) == 1)
 
 
-def is_made_later(module: Module, companion: Companion) -> bool:
+def may_be_in_place(module: Module, companion: Companion) -> bool:
+    """Another method stores the real tensor, who builds the module says where it is, or the class
+    works on the CPU, or modules are built on their device."""
+    stored = companion.stored
+    return (
+        _is_made_later(module, companion)
+        or _is_put_where_told(module, stored)
+        or need_not_move(module, stored)
+        or _is_made_of_given_weights(module, stored)
+    )
+
+
+def _is_made_later(module: Module, companion: Companion) -> bool:
     """`self.table = torch.tensor([0])`, where another method stores the real one."""
     return not companion.once and stands_for_nothing(module, companion.stored.value)
 
 
-def is_put_where_told(module: Module, stored: ast.Assign) -> bool:
-    """`__init__` is given a device and makes the tensor there, or of an attribute made there:
-    who builds the module so has no need to move it."""
+def _is_put_where_told(module: Module, stored: ast.Assign) -> bool:
+    """The tensor is put on a device that is a value, or made of an attribute that was; or it is
+    the argument of the constructor as it came: who builds the module knows where it is, and mostly
+    need not move it."""
     function = module.function_of(stored)
-    if function is None or function.name not in _BUILDING | {"__attrs_post_init__"}:
+    if function is None:
         return False
+    if function.name in _BUILDING and _is_handed_in(stored.value, function):
+        return True
     told = [*module.nodes(ast.Call, stored), *_stored_parts(module, function, stored)]
-    return any(_is_on_given_device(module, each, function) for each in told)
+    return any(_is_on_a_given_device(module, each) for each in told)
+
+
+def _is_made_of_given_weights(module: Module, stored: ast.Assign) -> bool:
+    cls = module.class_of(stored)
+    function = module.function_of(stored)
+    computed = function is not None and function.name in _BUILDING
+    return cls is not None and computed and takes_its_weights(module, cls.name)
 
 
 def _stored_parts(module: Module, function: FunctionNode, stored: ast.Assign) -> Iterator[ast.Call]:
@@ -93,17 +116,15 @@ def _stored_parts(module: Module, function: FunctionNode, stored: ast.Assign) ->
             yield from module.nodes(ast.Call, other)
 
 
-def _is_on_given_device(module: Module, call: ast.Call, function: FunctionNode) -> bool:
+def _is_on_a_given_device(module: Module, call: ast.Call) -> bool:
+    """`x.to(device)`, `torch.ones(2, device=self.device)`: none that is written out. A bare
+    `.cuda()` is one, where all is for the GPU of the process."""
     said = [each.value for each in call.keywords if each.arg == "device"]
     if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
         said += [each for each in call.args[:1] if not is_dtype(module, each)]
-    arguments = parameter_names(function)
-    return any(
-        isinstance(each, (ast.Name, ast.Attribute))
-        and module.text(each).rpartition(".")[2] == "device"
-        and (module.text(each).startswith("self.") or module.text(each).split(".")[0] in arguments)
-        for each in said
-    )
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not call.args:
+        return module.is_for_current_gpu()
+    return any(isinstance(each, (ast.Name, ast.Attribute)) for each in said)
 
 
 def _read_elsewhere(module: Module, cls: ast.ClassDef) -> Iterator[str]:

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.operations import operations
-from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, Decides, origin_of
+from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, Decides, is_dtype, origin_of
 from tensortrail.rules.view import FunctionNode, Module
 
 _PLAIN = frozenset("shape dtype device ndim requires_grad".split())
@@ -29,7 +31,8 @@ def moved_alone(module: Module, function: FunctionNode) -> Iterator[Alone]:
     names = {
         each.targets[0].id
         for each in module.nodes(ast.Assign, function)
-        if isinstance(each.targets[0], ast.Name) and _is_move_of(each.value, each.targets[0].id)
+        if isinstance(each.targets[0], ast.Name)
+        and _is_move_of(module, each.value, each.targets[0].id)
     }
     if not names:
         return
@@ -45,9 +48,21 @@ def moved_alone(module: Module, function: FunctionNode) -> Iterator[Alone]:
                 left = _left(module, function, other, name)
                 if left and ".device" not in _said(module, origin.node):
                     moved = module.statement_of(origin.node)
-                    both = _is_argument(function, other) and _is_argument(function, origin.node)
+                    both = _is_argument(function, other) and _is_from_outside(
+                        module, function, origin.node
+                    )
                     yield Alone(moved, name, left, operation.node, both)
                     return
+
+
+def _is_from_outside(module: Module, function: FunctionNode, device: ast.AST) -> bool:
+    """The device is an argument, or a name that the function does not bind."""
+    if _is_argument(function, device):
+        return True
+    return isinstance(device, ast.Name) and not any(
+        each.id == device.id and isinstance(each.ctx, ast.Store)
+        for each in module.nodes(ast.Name, function)
+    )
 
 
 def _is_argument(function: FunctionNode, node: ast.AST) -> bool:
@@ -67,10 +82,17 @@ def _said(module: Module, device: ast.expr) -> str:
     return said.replace("torch.device", "")
 
 
-def _is_move_of(value: ast.expr, name: str) -> bool:
+def _is_move_of(module: Module, value: ast.expr, name: str) -> bool:
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
         return False
+    if value.func.attr == "to" and value.args and _is_dtype(module, value.args[0]):
+        return False
     return value.func.attr in ("to", "cuda") and _root(value.func.value) == name
+
+
+def _is_dtype(module: Module, said: ast.expr) -> bool:
+    """`x.dtype`, by whatever name."""
+    return is_dtype(module, behind(module, said))
 
 
 def _root(node: ast.expr) -> str:
@@ -128,6 +150,8 @@ def moved_on_one_branch(module: Module, function: FunctionNode) -> Iterator[Alon
             for here, there in ((yes[name], no[name]), (no[name], yes[name])):
                 if not _is_table(there):
                     continue
+                if not isinstance(here, ast.Call) or called(here) not in ("to", "cuda"):
+                    continue  # made there
                 origin = origin_of(module, here)
                 if origin.decides is not Decides.MOVED or not _is_device(origin.node):
                     continue

@@ -8,8 +8,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._companions import (
     Companion,
     as_buffer,
-    is_made_later,
-    is_put_where_told,
+    may_be_in_place,
     plain_companions,
 )
 from tensortrail.rules.offload._left_by_move import Left, left_by_move
@@ -42,8 +41,9 @@ class CompanionNotMoved(Rule):
     `cuda` or `cpu` that takes some tensors of its object along and leaves another. Also flags a
     tensor that a function moves before an operation with an argument it does not move, a tensor
     that is moved on one branch only, and a loop over `**kwargs` that moves tensors and no lists of
-    tensors. What stands for no tensor until another method stores one, `torch.tensor([0])`, is a
-    note.
+    tensors. A note is what stands for no tensor until another method stores one,
+    `torch.tensor([0])`; what the constructor is given, or puts on a device that is a value; what
+    belongs to an export or to data; and all where modules are built under `with torch.device(d):`.
 
     In a run, reports operations that met a tensor which is a plain attribute of a module, after
     the module had been moved away from it; and wrapper tensors some of whose inner tensors a move
@@ -318,13 +318,12 @@ class State:
 
     def _plain(self, module: Module, cls: ast.ClassDef, companion: Companion) -> Finding:
         other = module.text(companion.meets)
-        told = is_put_where_told(module, companion.stored) or is_made_later(module, companion)
         return self.finding(
             module,
             companion.stored,
             f"`self.{companion.name}` is a plain attribute: it stays where it is when "
             f"`{cls.name}` is moved, and then meets `{other}` on another device",
-            severity=Severity.NOTE if told else Severity.WARNING,
+            severity=Severity.NOTE if may_be_in_place(module, companion) else Severity.WARNING,
             trail=[(companion.operation, f"it meets `{other}` here")],
             fixes=[as_buffer(module, companion)],
         )

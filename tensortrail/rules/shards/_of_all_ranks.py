@@ -29,7 +29,7 @@ _FSDP = "FullyShardedDataParallel"
 _RANK = re.compile(
     r"\b(?:(?:self|args|cfg|config|dist|torch\.distributed|\w+)\.)*"
     r"(?:global_rank|rank|get_rank\(\)|process_index|local_process_index|local_rank|node_rank"
-    r"|get_local_rank\(\)|get_global_rank\(\))\s*(?:(?:==|!=) (?!-|None)|(?:not )?in [\[(]-1, 0)"
+    r"|get_local_rank\(\)|get_global_rank\(\))\s*(?:(?:==|!=) (?!-|None)|(?:not )?in [\[({]-1, 0)"
     r"|\bis_(?:main|local_main|global_main|last|world|global|rank)_?(?:process|rank|zero|master)"
     r"(?:_zero)?\b|\bis_(?:master|rank0|rank_0|main)\b"
 )

@@ -28,9 +28,16 @@ def kept_as(module: Module, write: ast.Call, source: ast.Attribute) -> ast.Assig
     for assign in module.earlier(write, ast.Assign):
         if module.text(assign.targets[0]) == text:
             return None
-        if module.text(assign.value) == text and isinstance(assign.targets[0], ast.Subscript):
-            return assign
+        target = assign.targets[0]
+        if module.text(assign.value) == text and isinstance(target, ast.Subscript):
+            return None if _is_part_of_a_tensor(target.slice) else assign
     return None
+
+
+def _is_part_of_a_tensor(index: ast.expr) -> bool:
+    """`kept[:, :n] = x` copies the values into what is there."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(each, ast.Slice) for each in parts)
 
 
 def loads(module: Module, call: ast.Call, owner: str, name: str) -> bool:
@@ -68,14 +75,19 @@ def is_optimizer(module: Module, call: ast.Call) -> bool:
 
 
 def is_copied(module: Module, assign: ast.Assign, name: str) -> bool:
-    """Rebound after it to something else, a copy most likely, or filled with other tensors."""
+    """Rebound after it to something else, a copy most likely, or filled with other tensors, one by
+    one or by `update`."""
     function = module.function_of(assign)
     stores = [
         each
         for each in module.nodes(ast.Assign, function)
         if each is not assign and name in stored(module, each)
     ]
-    return any(each.lineno > assign.lineno for each in stores)
+    return any(each.lineno > assign.lineno for each in stores) or any(
+        module.text(owner) == name
+        for call in module.calls("update", inside=function)
+        if call.lineno > assign.lineno and (owner := receiver(call)) is not None
+    )
 
 
 def stored(module: Module, assign: ast.Assign) -> Iterator[str]:

@@ -164,6 +164,14 @@ def cached(make, local_rank):
         dist.barrier()
     return data
 
+def kept(make, local_rank, ready, ids):
+    if ready and local_rank not in {-1, 0}:
+        dist.barrier(device_ids=ids) if ids else dist.barrier()
+    data = make()
+    if ready and local_rank == 0:
+        dist.barrier(device_ids=ids) if ids else dist.barrier()
+    return data
+
 def sent(tensor, rank, group, local_rank, args):
     if rank == 0:
         dist.broadcast(tensor, src=0)
@@ -215,9 +223,11 @@ def train(model, optimizer, saver, loss, folder):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
+        reported: set[tuple[int, ast.expr]] = set()
         for call in made_by_all(module):
             guard = _of_some_ranks(module, call)
-            if guard is not None:
+            if guard is not None and (call.lineno, guard.test) not in reported:
+                reported.add((call.lineno, guard.test))  # `f(x) if whole else f()` is one line
                 yield self._reported(module, call, guard)
 
     def _reported(self, module: Module, call: ast.Call, guard: Guard) -> Finding:

@@ -245,6 +245,10 @@ def save(model, write, fresh):
 """
         ),
         Good(
+            "def load(m, new):\n    own = m.state_dict()\n    if len(own) > len(new):\n"
+            "        m.load_state_dict(new)\n    own.update(new)\n    m.load_state_dict(own)\n"
+        ),
+        Good(
             """\
 def convert(model, rename):
     weights = model.state_dict()

@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._replaced import replaces_parameters
 from tensortrail.rules.shards._tied_in_class import is_tie, replaced_in_class
+from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, name_of, receiver, within
 from tensortrail.rules.shared.on_meta import class_emptied
@@ -27,7 +28,7 @@ class TiesLost(Rule):
     - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name.
       The loop gives a shared parameter once, under its first name;
     - `self.embed = ...` in a class that ties `self.head.weight = self.embed.weight` in another
-      method, and does not do so again.
+      method, and does not do so again; a note in a setter of what it is given.
 
     In a recorded run it reports a load with `assign=True` after which names that were one parameter
     are two, if nothing has tied them again when the first of them is read.
@@ -295,8 +296,16 @@ def convert(model, make):
                     each.node,
                     f"`{each.replaced}` is replaced, and `{each.other}`, which line "
                     f"{each.tie.lineno} ties to it, stays what it was",
+                    severity=Severity.NOTE if _is_handed_in(module, each.node) else None,
                     trail=[(each.tie, "tied here")],
                 )
+
+
+def _is_handed_in(module: Module, assign: ast.Assign) -> bool:
+    """`def set_head(self, value): self.head = value`: the caller has the one to tie again."""
+    function = module.function_of(assign)
+    names = parameter_names(function) if function is not None else set()
+    return isinstance(assign.value, ast.Name) and assign.value.id in names
 
 
 def _ties_by_itself(call: ast.Call) -> bool:

@@ -23,12 +23,22 @@ def options_left_out(module: Module, call: ast.Call, function: FunctionNode) -> 
     return tuple(name for name in optional if name not in given and name in read)
 
 
+def _is_imported_in(module: Module, function: FunctionNode) -> bool:
+    """Inside of the function its name is something else: `from .torch_engine import train`."""
+    return any(
+        (each.asname or each.name) == function.name
+        for statement in module.nodes(ast.ImportFrom, function)
+        for each in statement.names
+    )
+
+
 def calls_itself(module: Module, call: ast.Call, function: FunctionNode) -> bool:
     """The call is of the function around it: by its name, by `self`, by its class, or as the
     method of an object that was asked to be of the same class."""
     func, cls = call.func, module.parent(function)
     if not isinstance(cls, ast.ClassDef):
-        return isinstance(func, ast.Name) and func.id == function.name
+        named = isinstance(func, ast.Name) and func.id == function.name
+        return named and not _is_imported_in(module, function)
     if not isinstance(func, ast.Attribute) or func.attr != function.name:
         return False
     owner = module.text(func.value)

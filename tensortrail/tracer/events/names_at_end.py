@@ -19,17 +19,27 @@ def name_what_lives(recorder: Recorder, errors: Iterable[BaseException] = ()) ->
     these exceptions came through too."""
     if len(recorder.storages):
         recorder.models.look(errors)
-        for root in outermost_modules():
-            recorder.name_module(root)
-            _name_attributes(recorder, root)
+        outermost = outermost_modules()
+        in_variables = [model for _, model in recorder.models.all()]
+        known, outer = set(map(id, in_variables)), set(map(id, outermost))
+        # The last one names a tensor that is a part of several.
+        _name(recorder, [each for each in outermost if id(each) not in known])
+        _name(recorder, [each for each in in_variables if id(each) not in outer], anyway=True)
+        _name(recorder, [each for each in outermost if id(each) in known])
 
 
-def _name_attributes(recorder: Recorder, root: torch.nn.Module) -> None:
-    for path, module in root.named_modules():
-        for key, value in vars(module).items():
-            if type(value) in PLAIN and (entry := recorder.storages.known(value)) and entry.name:
-                name = ".".join(filter(None, (recorder.models.of(root), path, key)))
-                recorder.storages.name(entry, name)
+def _name(recorder: Recorder, roots: Iterable[torch.nn.Module], anyway: bool = False) -> None:
+    for root in roots:
+        recorder.name_module(root, anyway=anyway)
+        for path, module in root.named_modules():
+            for key, value in vars(module).items():
+                if (
+                    type(value) in PLAIN
+                    and (entry := recorder.storages.known(value))
+                    and entry.name
+                ):
+                    name = ".".join(filter(None, (recorder.models.of(root), path, key)))
+                    recorder.storages.name(entry, name, anyway)
 
 
 def outermost_modules() -> list[torch.nn.Module]:

@@ -324,18 +324,20 @@ class Recorder:
             local.library_hook = before
 
     # --- names ---------------------------------------------------------------------------
-    def name_module(self, module: torch.nn.Module, root: str = "") -> list[Entry]:
-        """Parameters and buffers are called by their path in the module from now on. Gives their
-        storages."""
-        return self.name_tensors(owned(module, root or self.models.of(module)))
+    def name_module(
+        self, module: torch.nn.Module, root: str = "", anyway: bool = False
+    ) -> list[Entry]:
+        """Parameters and buffers are called by their path in the module from now on, `anyway` also
+        where they have a longer one. Gives their storages."""
+        return self.name_tensors(owned(module, root or self.models.of(module)), anyway)
 
-    def name_tensors(self, tensors: Iterable[tuple[str, Any]]) -> list[Entry]:
+    def name_tensors(self, tensors: Iterable[tuple[str, Any]], anyway: bool = False) -> list[Entry]:
         found: dict[int, Entry] = {}
         storages = self.storages
         with DisableTorchFunction():  # once for all of them
             for name, tensor in tensors:
                 for entry in storages.entries(tensor):
-                    storages.name(entry, name)
+                    storages.name(entry, name, anyway)
                     found[entry.number] = entry
                 if is_wrapper(tensor):
                     self.guarded(_met, tensor)

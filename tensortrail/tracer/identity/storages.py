@@ -175,11 +175,12 @@ class Storages:
             name = self._device_names[device] = str(device)
         return name
 
-    def name(self, entry: Entry, name: str) -> None:
+    def name(self, entry: Entry, name: str, anyway: bool = False) -> None:
         before = entry.name
         if before == name:
             return
-        if before.count(".") > name.count(".") and before.endswith(name.rpartition(".")[2]):
+        longer = before.count(".") > name.count(".")
+        if not anyway and longer and before.endswith(name.rpartition(".")[2]):
             return  # the path in the whole model says more than the one in a part of it
         entry.name = name
         self.writer.name(entry.number, name)

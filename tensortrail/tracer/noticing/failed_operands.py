@@ -17,13 +17,14 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.errors_behind import with_those_behind
 from tensortrail.tracer.identity.lines_behind import lines_behind
 from tensortrail.tracer.identity.model_names import ModelNames
-from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames
+from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames, function_name
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing import model_operands, optimizer_operands
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
+from tensortrail.tracer.noticing.refused_graphs import refused_by_compiler
 
 TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type")
 MOST_FAILURES = 1000
@@ -64,15 +65,20 @@ class Failures:
         if not type(error).__module__.startswith(("builtins", "torch")):
             return
         with suppress(Exception):
-            self._saw(func, args, kwargs, error)
+            if not _was_seen(error):
+                self._saw(func, args, kwargs, error, line_in_compiled(error))
 
     def _saw(
-        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        error: BaseException,
+        line: Place | None,
     ) -> None:
+        """`line` is that of the program, if another one runs now."""
         notes = self._notes
         message = " ".join(map(str, error.args))
-        if _was_seen(error):
-            return
         found = list(tensors_in(args, kwargs))
         entries = [notes.storages.entry(tensor) for _, tensor in found]
         operands = [
@@ -106,19 +112,27 @@ class Failures:
             if filled := vars(error).get("filled"):
                 facts["filled"] = filled[:MOST_ROWS]
             odd = next((entry for entry in entries if entry is not None), None)
-            inside = line_in_compiled(error)
-            if inside is None:
+            if line is None:
                 notes.note(Did.ERROR, odd, op=func, facts=facts)
             else:
-                notes.note_at(notes.line(*inside), Did.ERROR, odd, op=op, facts=facts)
+                notes.note_at(notes.line(*line), Did.ERROR, odd, op=op, facts=facts)
             notes.flush()
 
     def escaped(self, error: BaseException) -> None:
         """Nothing handled the exception, nor those behind it, whatever still happens while the
         stack unwinds."""
-        seen = map(self.of, with_those_behind(error))
+        seen = [*map(self.of, with_those_behind(error))]
+        if not any(seen):
+            with suppress(Exception):  # the insides of another version of the compiler
+                self._look_up(error)
+                seen = [self.of(error)]
         if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
+
+    def _look_up(self, error: BaseException) -> None:
+        refused = refused_by_compiler(error)
+        if refused is not None:
+            self._saw(*refused, error, line_in_compiled(error) or _last_line(error))
 
     def of(self, error: BaseException) -> Failure | None:
         """What was seen when this exception (alive now) was raised."""
@@ -145,6 +159,18 @@ def line_in_compiled(error: BaseException) -> Place | None:
     own = [each for each in frames if OWNERS[each[0]] == USER]
     file, line, function = own[-1] if own else frames[-1]
     return file, int(line), function
+
+
+def _last_line(error: BaseException) -> Place | None:
+    """The user's innermost line that the exception came through."""
+    found: Place | None = None
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if OWNERS[code.co_filename] == USER:
+            found = code.co_filename, step.tb_lineno, function_name(code)
+        step = step.tb_next
+    return found
 
 
 def _tell_lines_behind(operands: list[dict[str, Any]], tensors: Sequence[Any]) -> None:

@@ -446,7 +446,7 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize(
     ("weight", "expected"),
-    [("self.size = n", None), ("self.weight = nn.Parameter(torch.ones(n))", Severity.WARNING)],
+    [("self.size = n", None), ("self.weight = nn.Parameter(torch.ones(n))", Severity.NOTE)],
 )
 def test_a_module_without_weights_needs_no_device(weight: str, expected: Severity | None) -> None:
     source = f"""

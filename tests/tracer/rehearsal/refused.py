@@ -75,8 +75,11 @@ REFUSED = (
     # convolutions
     Refused("conv2d, weights left behind", "nn.Conv2d(1, 1, 2)(there[None, None])",
             CONV.format(ON_GPU, "weight", ON_CPU), "conv-weight-on-another-device"),
-    Refused("conv2d, input left behind", "nn.Conv2d(1, 1, 2).to(G)(here[None, None])",
+    Refused("conv2d, input left behind",
+            "nn.Conv2d(1, 1, 2).to(G)(here[None, None].expand(8, 1, 3, 3))",
             CONV.format(ON_CPU, "weight", ON_GPU), "conv-weight-on-another-device"),
+    Refused("conv2d, a small input left behind", "nn.Conv2d(1, 1, 2).to(G)(here[None, None])",
+            got("weight", "cuda:0", "cpu", "__slow_conv2d_forward")),
     Refused("conv2d, bias left behind",
             "F.conv2d(there[None, None], there[None, None], torch.ones(1))",
             CONV.format(ON_GPU, "bias", ON_CPU), "conv-weight-on-another-device"),
@@ -91,7 +94,9 @@ REFUSED = (
             "indices-on-another-device"),
     Refused("table and indices of two GPUs", f"there[{ids}.to(G1)]", f"{INDICES} (cuda:0)",
             "indices-on-another-device"),
-    Refused("values put", f"there[{ids}] = torch.zeros(2, 3)",
+    Refused("values put", f"there[{ids}] = torch.zeros(2, 3)", MIXED),
+    Refused("values added",
+            f"there.index_put_(({ids}.to(G),), torch.zeros(2, 3), accumulate=True)",
             "expected device cuda:0 but got device cpu for value tensor", ""),
     Refused("gather", "there.gather(0, torch.zeros(1, 3).long())",
             got("index", *HOST, "gather")),
@@ -114,6 +119,9 @@ REFUSED = (
             got("weight", *HOST, "_native_layer_norm")),
     Refused("batch norm, buffers left behind",
             "n = nn.BatchNorm1d(3).to(G); n.running_mean = torch.zeros(3); n(there)",
+            got("running_mean", *HOST, "_native_batch_norm")),
+    Refused("batch norm of images, buffers left behind",
+            "n = nn.BatchNorm2d(1).to(G); n.running_mean = torch.zeros(1); n(there[None, None])",
             got("running_mean", *HOST, "_cudnn_batch_norm")),
     Refused("group norm", "F.group_norm(there, 1, torch.ones(3))",
             got("weight", *HOST, "_native_group_norm")),
@@ -134,8 +142,7 @@ REFUSED = (
             "and hidden tensor at cpu"),
     Refused("grid_sample", "F.grid_sample(there[None, None], torch.zeros(1, 2, 2, 2),"
             " align_corners=False)",
-            "grid_sampler(): expected input and grid to be on same device, but input is on cuda:0 "
-            "and grid is on cpu"),
+            got("grid", *HOST, "_grid_sampler_2d")),
     # gradients and optimizers
     Refused("gradient given from the host", "(there.requires_grad_() * 2).backward(here)",
             "invalid gradient at index 0 - expected device cuda:0 but got cpu", ""),

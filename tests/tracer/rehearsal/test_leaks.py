@@ -115,7 +115,7 @@ def test_what_is_left_of_it_says_so() -> None:
         left = torch.ones(2, device="cuda")
     with pytest.raises(RuntimeError, match="the rehearsal is over"):
         left + 1
-    with pytest.raises((AssertionError, RuntimeError), match=r"(?i)cuda"):
+    with pytest.raises((AssertionError, RuntimeError), match=r"(?i)cuda|nvidia"):
         torch.ones(2).cuda()
 
 
@@ -160,3 +160,12 @@ def test_torch_says_again_that_it_has_no_gpu(asks: Any) -> None:
     with Rehearsal(parse_spec("cuda:2")):
         asks()
     assert said() == before
+
+
+def test_the_version_of_a_torch_that_was_built_for_gpus_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Libraries such as torchvision refuse to be imported beside another one."""
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    with Rehearsal(parse_spec("cuda")):
+        assert torch.version.cuda == "13.0"

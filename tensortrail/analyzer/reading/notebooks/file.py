@@ -62,7 +62,7 @@ class NotebookFile:
         text = self._text
         top = dict(_members(text, _next(text, int(text.startswith("\ufeff")))))
         read = {name: _value(text, at) for name, at in top.items() if name != "cells"}
-        if int(read.get("nbformat", 0)) != 4:
+        if int(read.get("nbformat", 4 if "cells" in top else 0)) != 4:
             raise ValueError(f"nbformat is {read.get('nbformat')!r}")
         if not _is_python(read.get("metadata")):
             return

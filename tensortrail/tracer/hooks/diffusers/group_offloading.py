@@ -92,8 +92,10 @@ def _leaving(recorder: Recorder, group: Any, written: Written) -> list[Entry]:
 
 
 def _left(recorder: Recorder, group: Any, shown: str, before: list[Entry]) -> None:
-    after = [each.entry for each in _brought(recorder, group)]
-    note_held(recorder, shown, before, after, f"{HOOK}.post_forward")
+    after = [*_brought(recorder, group)]
+    note_held(recorder, shown, before, [each.entry for each in after], f"{HOOK}.post_forward")
+    # Their values lie in the file: nobody means to write into what is left in memory.
+    recorder.fresh_memory.given(each.tensor for each in after if each.kept)
 
 
 def _keeps_its_own(group: Any) -> bool:

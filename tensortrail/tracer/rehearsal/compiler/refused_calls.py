@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorDeviceMismatchError
+from torch._subclasses import fake_tensor
 from torch.fx import Node
 from torch.utils._pytree import tree_map_only
 
+from tensortrail.tracer.noticing.refused_graphs import called
+
 Told = Callable[[Any, Any, Any, Exception], None]
+MISMATCH = getattr(fake_tensor, "FakeTensorDeviceMismatchError", ())
+"""Before torch 2.12 a RuntimeError, which only its text tells from others."""
+TEXT = "found two different devices"
 
 
 class Refusals(threading.local):
@@ -44,12 +48,14 @@ class Refusals(threading.local):
         try:
             yield
         except Exception as error:
-            if not isinstance(error.__cause__ or error, FakeTensorDeviceMismatchError):
+            if not _is_mismatch(error.__cause__ or error):
                 raise
-            target: Any = node.target
-            func = getattr(torch.Tensor, target, target) if type(target) is str else target
-            self.met = (func, self._of_real(args), self._of_real(kwargs))
+            self.met = (called(node.target), self._of_real(args), self._of_real(kwargs))
             raise
 
     def _of_real(self, values: Any) -> Any:
         return tree_map_only(Tensor, lambda fake: self.real.get(id(fake), (0, fake))[1], values)
+
+
+def _is_mismatch(error: BaseException) -> bool:
+    return isinstance(error, MISMATCH) or TEXT in str(error)

@@ -20,6 +20,8 @@ from tensortrail.tracer.rehearsal.streams.current_stream import Streams, Within
 NAME = "Simulated GPU"
 CAPABILITY = (9, 0)
 VERSION = "12.8"
+"""For a torch that was built without. Libraries compare it with their own: torchvision refuses
+to be imported beside a torch of another one."""
 CUDNN = 91002
 Functions = dict[str, Callable[..., Any]]
 
@@ -39,7 +41,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
     replaced.put(torch.cuda.nvtx, "_nvtx", _marks())
     activities = {torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA}
     replaced.put(torch.autograd.profiler, "_supported_activities", lambda: activities)
-    replaced.put(torch.version, "cuda", VERSION)
+    replaced.put(torch.version, "cuda", torch.version.cuda or VERSION)
     replaced.put(torch.backends.cuda, "is_built", lambda: True)
     replaced.put(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
     replaced.put(torch.backends.cudnn, "version", lambda: CUDNN)
@@ -49,6 +51,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         replaced.put(owner, "graph_pool_handle", lambda: (0, 0))
     for owner in (torch._C, torch.cuda):
         replaced.put(owner, "_CudaDeviceProperties", Properties)
+    replaced.put(torch.cuda.nccl, "is_available", lambda tensors: False)
     replaced.put(torch.cuda, "StreamContext", Within)
     simulated.install(simulation, replaced)
 

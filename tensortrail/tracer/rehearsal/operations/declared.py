@@ -12,6 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 ENTRY = re.compile(r"^- func: ([\w.]+)\(", re.MULTILINE)
 FIELD = re.compile(r"^  (device_check|structured_delegate|structured): *([\w.]+)", re.MULTILINE)
 FOR_GPU = re.compile(r"^    (?:\w+, )*CUDA(?:, \w+)*:", re.MULTILINE)
@@ -19,10 +22,9 @@ FOR_GPU = re.compile(r"^    (?:\w+, )*CUDA(?:, \w+)*:", re.MULTILINE)
 INSTEAD = {
     "embedding": ("index_select", {"indices": "index"}),
     "stack": ("cat", {}),
-    "native_batch_norm": ("cudnn_batch_norm", {}),
-    "_native_batch_norm_legit": ("cudnn_batch_norm", {}),
 }
 """What a GPU runs where a CPU runs another operation or a composite one, and its arguments."""
+BATCH_NORMS = {"native_batch_norm", "_native_batch_norm_legit"}
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,12 @@ class Kernel:
     """Arguments that go by another name on a GPU."""
 
 
-def kernel(func: Any) -> Kernel:
-    """That of the GPU for an operation, as far as torch's list tells."""
+def kernel(func: Any, first: Tensor) -> Kernel:
+    """That of the GPU for an operation on this operand, as far as torch's list tells."""
     name, overload = func._schema.name.partition("::")[2], func._schema.overload_name
     renamed: Mapping[str, str] = {}
+    if name in BATCH_NORMS:
+        name, overload = _batch_norm(first), ""
     if name in INSTEAD:
         (name, renamed), overload = INSTEAD[name], ""
     entry = _entries().get(f"{name}.{overload}" if overload else name)
@@ -51,6 +55,12 @@ def kernel(func: Any) -> Kernel:
         return Kernel(f"wrapper_CUDA_{name}{suffix}", checked, renamed)
     on_gpu = checked and bool(FOR_GPU.search(entry))
     return Kernel(f"wrapper_CUDA_{overload}_{name}", on_gpu, renamed)
+
+
+def _batch_norm(first: Tensor) -> str:
+    """cuDNN takes no rows without a length, and no bfloat16."""
+    by_cudnn = first.dim() >= 3 and first.dtype != torch.bfloat16
+    return "cudnn_batch_norm" if by_cudnn else "native_batch_norm"
 
 
 @functools.cache

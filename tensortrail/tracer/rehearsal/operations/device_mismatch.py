@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from tensortrail.tracer.rehearsal.operations.declared import Kernel, kernel
@@ -13,9 +14,10 @@ from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, type_name
 
 Place = tuple[str, Tensor, str]
 """An operand by its name in the schema, and where it lies."""
+Arguments = Sequence[Any]
 
 
-def check(func: Any, named: Sequence[tuple[str, Tensor]]) -> None:
+def check(func: Any, named: Sequence[tuple[str, Tensor]], args: Arguments) -> None:
     """Raise as a GPU build would if these operands may not meet."""
     places = [(name, t, str(t.device)) for name, t in named]
     devices = {place for _, _, place in places}
@@ -28,9 +30,9 @@ def check(func: Any, named: Sequence[tuple[str, Tensor]]) -> None:
         _foreach(func, places)
         return
     if name in OWN_WORDS:
-        OWN_WORDS[name](places)
+        OWN_WORDS[name](places, args)
         return
-    gpu = kernel(func)
+    gpu = kernel(func, places[0][1])
     if gpu.strict:
         _check_all(func, places, gpu)
     else:
@@ -78,7 +80,7 @@ def _roles(func: Any) -> tuple[set[str], set[str]]:
     return written, {a.name for a in arguments if a.kwarg_only}
 
 
-def _index(places: Sequence[Place]) -> None:
+def _index(places: Sequence[Place], args: Arguments) -> None:
     home = places[0][2]
     for name, tensor, place in places[1:]:
         if place == home:
@@ -89,12 +91,17 @@ def _index(places: Sequence[Place]) -> None:
                     "indices should be either on cpu or on the same device as the indexed tensor "
                     f"({home})"
                 )
-        elif tensor.dim():
+        elif tensor.dim() and True in args[3:]:  # what lies there is added to
             raise RuntimeError(f"expected device {home} but got device {place} for value tensor")
+        elif tensor.dim():
+            _two_devices(home, place)
 
 
-def _convolution(places: Sequence[Place]) -> None:
+def _convolution(places: Sequence[Place], args: Arguments) -> None:
     _, first, home = places[0]
+    if home == "cpu" and _is_small(args):
+        name, _, place = next(each for each in places if each[2] != home)
+        _refuse(name, place, home, "wrapper_CUDA___slow_conv2d_forward")
     for name, tensor, place in places[1:]:
         if place == home:
             continue
@@ -105,6 +112,13 @@ def _convolution(places: Sequence[Place]) -> None:
             f"Input type ({_type(first)}) and {name} type ({_type(tensor)}) should be the same"
             + other * (home == "cpu")
         )
+
+
+def _is_small(args: Arguments) -> bool:
+    """A convolution on the CPU for which torch takes its own kernel."""
+    given = [each.inner if isinstance(each, SimTensor) else each for each in args[:9]]
+    chosen = torch._C._select_conv_backend(*given)
+    return bool(chosen == torch._C._ConvBackend.Slow2d)
 
 
 def _foreach(func: Any, places: Sequence[Place]) -> None:
@@ -118,14 +132,14 @@ def _foreach(func: Any, places: Sequence[Place]) -> None:
             _check_iterated(func, together)
 
 
-def _set(places: Sequence[Place]) -> None:
+def _set(places: Sequence[Place], _: Arguments) -> None:
     raise RuntimeError(
         f'Attempted to set the storage of a tensor on device "{places[0][2]}" to a storage on '
         f'different device "{places[1][2]}".  This is no longer allowed; the devices must match.'
     )
 
 
-def _masked_fill(places: Sequence[Place]) -> None:
+def _masked_fill(places: Sequence[Place], _: Arguments) -> None:
     home, mask = places[0][2], places[1][2]
     if mask != home:
         raise RuntimeError(
@@ -136,7 +150,7 @@ def _masked_fill(places: Sequence[Place]) -> None:
         raise RuntimeError("masked_fill_: Expected inputs to be on same device")
 
 
-def _attention(places: Sequence[Place]) -> None:
+def _attention(places: Sequence[Place], _: Arguments) -> None:
     at = {name: place for name, _, place in places}
     named = [at.get(name, places[0][2]) for name in ("query", "key", "value")]
     if len(set(named)) > 1:
@@ -150,19 +164,12 @@ def _attention(places: Sequence[Place]) -> None:
     )  # fmt: skip
 
 
-def _grid_sampler(places: Sequence[Place]) -> None:
-    raise RuntimeError(
-        "grid_sampler(): expected input and grid to be on same device, but input is on "
-        f"{places[0][2]} and grid is on {places[1][2]}"
-    )
-
-
 WITHOUT_DATA = re.compile(
     r"Tensor on device (?:meta|cpu) is not on the expected device (?:meta|cpu)!"
 )
 ANY_MIX = {"copy_", "_to_copy", "copy", "is_same_size", "_pack_padded_sequence",
           "_pack_padded_sequence_backward", "_ctc_loss", "_ctc_loss_backward"}  # fmt: skip
-OWN_WORDS: dict[str, Callable[[Sequence[Place]], None]] = {
+OWN_WORDS: dict[str, Callable[[Sequence[Place], Arguments], None]] = {
     **dict.fromkeys(
         ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index",
          "_unsafe_index_put"), _index),
@@ -171,7 +178,6 @@ OWN_WORDS: dict[str, Callable[[Sequence[Place]], None]] = {
     **dict.fromkeys(("_scaled_dot_product_flash_attention_for_cpu", "_fused_sdp_choice",
                      "_scaled_dot_product_attention_math"), _attention),
     "set_": _set,
-    **dict.fromkeys(("grid_sampler_2d", "grid_sampler_3d"), _grid_sampler),
 }  # fmt: skip
 
 

@@ -103,7 +103,7 @@ class Simulation(Devices):
         if sims and not func.is_view:
             self.check_usable()
         if len(sims) != len(named) or any(sim.index != sims[0].index for sim in sims):
-            device_mismatch.check(func, named)
+            device_mismatch.check(func, named, args)
         self.pending.read(func, named, True)
         if self.races.on:
             self.races.ran(func, named)

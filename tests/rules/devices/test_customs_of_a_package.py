@@ -1,0 +1,93 @@
+"""What the code around a finding is used to makes a note of a warning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.judging.engine import check
+from tensortrail.analyzer.judging.module import PythonModule, open_project
+from tensortrail.findings import Severity
+
+WRITTEN = """
+import torch
+from torch import nn
+
+class Padded(nn.Module):
+    def forward(self, x):
+        blank = torch.ones(len(x), 3).cuda()
+        return torch.cat([x, blank], 1), x.device
+"""
+KEPT = """
+import torch
+from torch import nn
+
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.scale = torch.arange(3)
+
+    def forward(self, x: torch.Tensor):
+        return x * self.scale
+"""
+TWICE = """
+def train(rows, device=None, engine="a"):
+    if engine == "a":
+        from pkg.first import run
+        return run(rows)
+    from pkg.second import run
+    return run(rows, device=device)
+"""
+
+
+def severity(folder: Path, code: str, source: str, **others: str) -> Severity | None:
+    package = folder / "pkg"
+    package.mkdir()
+    files = {"__init__": "", "own": source, "main": "from pkg.own import Padded, Gate\n", **others}
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(text)
+    asked = CheckRequest(paths=(str(package / "own.py"),), cache_dir=None, codes=frozenset({code}))
+    found = check(asked).findings
+    return found[0].severity if found else None
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ("def place(net, rows):\n    return net.cuda(), rows.cuda()\n", Severity.NOTE),
+        ("def place(net, rows, device):\n    return net.to(device), rows.cuda()\n" * 9,
+         Severity.NOTE),
+        ("def place(net, rows, device):\n    return net.to(device), rows.to(device)\n" * 9,
+         Severity.WARNING),
+        ("", Severity.WARNING),
+    ],
+)  # fmt: skip
+def test_a_package_for_the_current_gpu(tmp_path: Path, other: str, expected: Severity) -> None:
+    assert severity(tmp_path, "DEV538", WRITTEN, other=other) is expected
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ("def load(device):\n    with torch.device(device):\n        return Gate()\n",
+         Severity.NOTE),
+        ("def load(target_device):\n    with target_device:\n        return Gate()\n",
+         Severity.NOTE),
+        ("def load():\n    with torch.device('meta'):\n        return Gate()\n", Severity.WARNING),
+        ("def load(device):\n    return Gate().to(device)\n", Severity.WARNING),
+        ("from pkg.own import Gate\ntorch.set_default_device('cuda')\n", Severity.NOTE),
+        ("from pkg.own import Padded\ntorch.set_default_device('cuda')\n", Severity.WARNING),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("code", ["OFF107", "DEV525"])
+def test_where_modules_are_built(tmp_path: Path, code: str, other: str, expected: Severity) -> None:
+    assert severity(tmp_path, code, KEPT, other=other) is expected
+
+
+def test_the_nearest_import_says_what_a_name_is() -> None:
+    module = PythonModule("own.py", TWICE.encode(), open_project())
+    found = [module.qualified(each.func) for each in module.calls("run")]
+    assert found == ["pkg.first.run", "pkg.second.run"]
