@@ -9,6 +9,11 @@ What is left out of the count, and why it changes nothing wherever the file is r
   next statement that binds the same name;
 - *only an index*: a new tensor that is used inside of `[...]` only, which may lie on the CPU;
 - *only copied from*: `y.copy_(x.to(d))`, and `y[2:] = x.to(d)` without a tensor as the index;
+- *there already*: a move to where the inference of places, which agrees with recorded runs, has
+  the tensor before the move, in the right code;
+- *a number that stays*: a buffer without a dimension that the file only computes with, asks for
+  its value or compares;
+- *a buffer that is never read*, in the file or anywhere around it;
 - *a number beside its model*: a tensor without a dimension, made of a number, in an operation
   with the tensor whose device it was given;
 - *nothing to move*: a loss of torch that was given no weight;
@@ -22,8 +27,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tensortrail.analyzer.judging.module import PythonModule, open_project
+from tensortrail.rules.places import UNKNOWN_HELD, Held, Where
+from tensortrail.rules.shared.functions import outermost_function
 
 FACTORY, ANOTHER, MOVE = "device= of a factory", "device= of another call", ".to(device)"
+BUFFER = "register_buffer"
 _VIEWS = frozenset(
     "view reshape detach contiguous expand squeeze unsqueeze transpose permute flatten float half "
     "long int bool double bfloat16 clone repeat requires_grad_ T mT data real imag".split()
@@ -34,13 +45,47 @@ _NUMBERS = frozenset({"tensor", "as_tensor", "full"})
 _LOSSES = re.compile(r"(?:torch\.)?(?:nn\.)?(?:MSE|L1|SmoothL1|Huber|CrossEntropy|NLL|KLDiv|BCE|"
                      r"BCEWithLogits|CosineEmbedding)Loss")  # fmt: skip
 _OTHER_DEFAULT = re.compile(r"set_default_(?:device|tensor_type)|with torch\.device\(")
+At = tuple[int, int, int, int]
+_KNOWN = frozenset({Where.OF, Where.SELF, Where.DEVICE, Where.LITERAL})
+_VALUE = frozenset({"item", "device", "dtype", "fill_", "copy_", "add_", "mul_", "sub_", "zero_"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Inferred:
+    """Where the tensors of the right code lie, as far as it is inferred."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self._module = PythonModule(str(path), data, open_project())
+
+    def call_at(self, at: At) -> ast.Call | None:
+        calls = self._module.nodes(ast.Call)
+        return next((each for each in calls if place_of(each) == at), None)
+
+    def held(self, node: ast.expr) -> Held:
+        function = outermost_function(self._module, node) or self._module.top
+        return self._module.places(function).seen.get(node, UNKNOWN_HELD)
+
+    def is_there_already(self, at: At) -> bool:
+        call = self.call_at(at)
+        if call is None or not isinstance(call.func, ast.Attribute):
+            return False
+        like = call.func.attr.endswith("_like") and bool(call.args)
+        of = call.args[0] if like else call.func.value
+        before, after = self.held(of).only, self.held(call).only
+        known = before is not None and before.where in _KNOWN and not before.given
+        return known and before == after
+
+    def is_a_number(self, at: At, argument: int) -> bool:
+        call = self.call_at(at)
+        return call is not None and self.held(call.args[argument]).rank == 0
 
 
 class Text:
     """One file, and what stands above each of its nodes."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, path: Path | None = None) -> None:
+        self.path, self.data = path, data
+        self.places = Inferred(path, data) if path is not None else None
         self.tree = ast.parse(data)
         self.sets_default = bool(_OTHER_DEFAULT.search(data.decode(errors="replace")))
         self.above: dict[ast.AST, ast.AST] = {}
@@ -73,8 +118,15 @@ def place_of(node: ast.expr) -> tuple[int, int, int, int]:
 def reason(text: Text, kind: str, at: tuple[int, int, int, int]) -> str:
     """Why this mistake changes nothing; "" if that is not proven."""
     call = text.call_at(at)
-    if call is None or kind not in (FACTORY, ANOTHER, MOVE):
+    if call is None:
         return ""
+    if kind == BUFFER:
+        return of_buffer(text, call)
+    if kind not in (FACTORY, ANOTHER, MOVE):
+        return ""
+    alone = kind == MOVE or (kind == ANOTHER and _called(call).endswith("_like"))
+    if alone and text.places is not None and text.places.is_there_already(at):
+        return "there already"
     return next((name for name, holds in _REASONS.items() if holds(text, kind, call)), "")
 
 
@@ -109,17 +161,56 @@ def _is_moved_at_once(text: Text, kind: str, call: ast.Call) -> bool:
     return same and _called(after.value) == "to" and "device" in ast.unparse(after.value)
 
 
+def of_buffer(text: Text, call: ast.Call) -> str:
+    name = getattr(call.args[0], "value", None)
+    if text.path is None or not isinstance(name, str):
+        return ""
+    reads = [
+        each
+        for each in ast.walk(text.tree)
+        if isinstance(each, ast.Attribute) and each.attr == name and isinstance(each.ctx, ast.Load)
+    ]
+    if not reads and not _is_read_around(text.path, name):
+        return "a buffer that is never read"
+    number = text.places is not None and text.places.is_a_number(place_of(call), 1)
+    if number and reads and all(_is_read_as_a_number(text, each) for each in reads):
+        return "a number that stays"
+    return ""
+
+
+def _is_read_around(path: Path, name: str) -> bool:
+    """Some file below the folder two above has `.name` or the name as a text."""
+    word = re.compile(rb"\.%s\b|['\"]%s['\"]" % (name.encode(), name.encode()))
+    own = sum(1 for _ in word.finditer(path.read_bytes()))
+    around = path.parent.parent.rglob("*.py")
+    return own > 1 or any(word.search(each.read_bytes()) for each in around if each != path)
+
+
+def _is_read_as_a_number(text: Text, read: ast.expr) -> bool:
+    above = text.above.get(read)
+    if isinstance(above, ast.Attribute):
+        return above.attr in _VALUE
+    if isinstance(above, ast.Call):
+        return ast.unparse(above.func) in ("float", "int", "bool", "range", "str")
+    arithmetic = (ast.BinOp, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.If, ast.Assert)
+    return isinstance(above, (*arithmetic, ast.AugAssign, ast.FormattedValue))
+
+
 def _is_only_an_index(text: Text, kind: str, call: ast.Call) -> bool:
     if kind != FACTORY:
         return False  # of another place it may be on a GPU, and the indexed tensor on the CPU
-    uses = _uses(text, call)
+    uses = _uses(text, call, bound_often=True)
     return bool(uses) and all(_is_index(text, each) for each in uses)
 
 
 def _is_only_copied_from(text: Text, kind: str, call: ast.Call) -> bool:
     if kind == ANOTHER:
         return False
-    last = _last_of_chain(text, call)
+    uses = _uses(text, call)
+    return bool(uses) and all(_is_copied_from(text, each) for each in uses)
+
+
+def _is_copied_from(text: Text, last: ast.expr) -> bool:
     above = text.above.get(last)
     if isinstance(above, ast.Call) and last in above.args:
         return _called(above) == "copy_"
@@ -260,9 +351,13 @@ def _next(text: Text, statement: ast.stmt) -> ast.stmt | None:
     return None
 
 
-def _uses(text: Text, call: ast.Call) -> list[ast.expr]:
-    """The call itself, or every read of the name that it alone is bound to."""
+def _uses(text: Text, call: ast.Call, bound_often: bool = False) -> list[ast.expr]:
+    """The call itself, or every read of the name that it alone is bound to. What is true of every
+    read of a name is true of this one, however often the name is bound."""
     last = _last_of_chain(text, call)
+    compared = text.above.get(last)
+    if bound_often and isinstance(compared, ast.Compare) and _is_a_mask(compared):
+        last = compared
     statement = text.statement_of(call)
     if not isinstance(statement, ast.Assign) or statement.value is not last:
         return [last]
@@ -271,7 +366,13 @@ def _uses(text: Text, call: ast.Call) -> list[ast.expr]:
     function, name = text.function_of(call), statement.targets[0].id
     bound = sum(isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store)
                 for each in ast.walk(function))  # fmt: skip
-    return [_last_of_chain(text, each) for each in _loads(text, call)] if bound == 1 else []
+    once = bound == 1 or bound_often
+    return [_last_of_chain(text, each) for each in _loads(text, call)] if once else []
+
+
+def _is_a_mask(node: ast.Compare) -> bool:
+    """With a number or a setting: `torch.rand(n) > self.rate`."""
+    return all(isinstance(each, (ast.Constant, ast.Attribute)) for each in node.comparators)
 
 
 def _loads(text: Text, call: ast.Call) -> list[ast.expr]:

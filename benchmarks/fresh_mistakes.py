@@ -94,7 +94,7 @@ def main() -> None:
 
 def changes_nothing(mistake: Mistake) -> str:
     """Why the mistake changes nothing, where the text proves it."""
-    return reason(Text(mistake.path.read_bytes()), mistake.kind, mistake.at)
+    return reason(Text(mistake.path.read_bytes(), mistake.path), mistake.kind, mistake.at)
 
 
 class Lint:

@@ -38,6 +38,10 @@ LONGEST_TRAIL, FIRST_STEPS = 12, 4
 """A parameter may be written at every step: who made it and what happened last tells most."""
 
 
+def _site(module: Module, at: ast.AST | Site) -> Site:
+    return at if isinstance(at, Site) else module.site(at)
+
+
 class Near(NamedTuple):
     """A trigger finer than a word: the pattern fits what begins on the line of the word."""
 
@@ -110,7 +114,7 @@ class Rule:
         *,
         severity: Severity | None = None,
         confidence: Confidence | None = None,
-        trail: Iterable[tuple[ast.AST | None, str]] = (),
+        trail: Iterable[tuple[ast.AST | Site | None, str]] = (),
         fixes: Iterable[Fix | None] = (),
         settings: Iterable[Setting] = (),
         evidence: Mapping[str, str] | None = None,
@@ -126,7 +130,7 @@ class Rule:
             severity=severity,
             confidence=confidence or self.confidence,
             site=module.site(node),
-            trail=tuple(Step(module.site(at), text) for at, text in trail if at is not None),
+            trail=tuple(Step(_site(module, at), text) for at, text in trail if at is not None),
             fixes=tuple(fix for fix in fixes if fix is not None),
             settings=tuple(settings),
             evidence=evidence or {},

@@ -73,6 +73,8 @@ class What(str, Enum):
     UNKNOWN = "unknown"
 
 
+INDEX = "index"
+"""The operation of a meeting of a tensor with what it is indexed by."""
 KERNEL = "kernel"
 """The operation of a meeting in `kernel[grid](...)`: every tensor of it lies on one GPU."""
 MODEL = "model"

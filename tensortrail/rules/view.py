@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tensortrail.findings import Edit, Fix, Safety, Site
@@ -26,6 +27,17 @@ from tensortrail.rules.words import (
 N = TypeVar("N", bound=ast.AST)
 A = TypeVar("A")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A call in another file, and what it passes for the parameter that was asked about."""
+
+    module: Module
+    function: FunctionNode
+    """The outermost function around the call."""
+    call: ast.Call
+    held: Held
 
 
 class Module(Protocol):
@@ -108,6 +120,10 @@ class Module(Protocol):
     def passed(self, function: FunctionNode, parameter: str) -> Sequence[tuple[FunctionNode, Held]]:
         """What callers in this file pass for a parameter of a function of it, and who does."""
 
+    def passed_elsewhere(self, function: FunctionNode, parameter: str) -> Sequence[Caller]:
+        """The same of callers in the other files of the project, as far as calls are resolved; of
+        a name that many files call the first few."""
+
     # --- facts ---------------------------------------------------------------------------
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
         """By definition node or qualified name; other files of the project are read if needed."""
@@ -149,6 +165,10 @@ class Module(Protocol):
     def passed_in_project(self, call: ast.Call, keyword: str) -> int:
         """How many calls in the package pass the keyword to what has the same name: about as many
         at least as `calls_in_project` gives, and cheap to ask. 0 for functions of torch."""
+
+    def usual_in_project(self, call: ast.Call, keyword: str) -> tuple[int, int]:
+        """How many calls of what has the same name pass the keyword, and how many there are, in the
+        package or, without one, in the files around; cheap to ask."""
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         """A file of the package that makes a GPU the default device, and the line where it does."""

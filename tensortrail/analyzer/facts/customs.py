@@ -56,6 +56,8 @@ class Customs:
         self._builds_on_device: dict[Path, bool] = {}
         self._written: dict[tuple[Path, re.Pattern[bytes]], bool] = {}
         self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
+        self._times_called: dict[tuple[Path, str], int] = {}
+        self._callers: dict[tuple[Path, str], Sequence[str]] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
@@ -70,6 +72,8 @@ class Customs:
             self._builds_on_device.clear()
             self._written.clear()
             self._namesakes.clear()
+            self._callers.clear()
+            self._times_called.clear()
             if folder in self._passed:
                 self._passed[folder].subtract(Counter(passed_in(before)))
                 self._passed[folder].update(Counter(passed_in(now)))
@@ -146,6 +150,34 @@ class Customs:
                 each for path, text in texts for each in namesakes_in(path, text, name)
             ]
         return self._namesakes[key]
+
+    def files_calling(self, folder: Path, name: str, owner: str, of_class: bool) -> Sequence[str]:
+        """Files below the folder that may call a method of the class, which they name, or a
+        function by its name alone or by that of its module."""
+        key = folder, f"{owner}.{name}"
+        if key not in self._callers:
+            word, beside = name.encode() + b"(", owner.encode()
+            before = rb"\." if of_class else rb"(?:(?<![\w.])(?<!def )|\b%s\.)" % re.escape(beside)
+            called = re.compile(before + re.escape(word))
+            texts = self._texts_of(folder).items()
+            having = ((path, text) for path, text in texts if word in text)
+            self._callers[key] = [
+                path
+                for path, text in having
+                if called.search(text) and (not of_class or beside in text)
+            ]
+        return self._callers[key]
+
+    def times_called(self, folder: Path, name: str) -> int:
+        """How often something of that name is called in the files below the folder."""
+        key = folder, name
+        if key not in self._times_called:
+            called, defined = name.encode() + b"(", b"def " + name.encode() + b"("
+            texts = self._texts_of(folder).values()
+            self._times_called[key] = sum(
+                text.count(called) - text.count(defined) for text in texts if called in text
+            )
+        return self._times_called[key]
 
     def passed_in_file(self, folder: Path, path: str) -> Counter[tuple[bytes, bytes]]:
         """What the file, as it is on the disk, adds to what is passed below the folder."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from tensortrail.analyzer.facts.definitions import Definitions
 from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
 from tensortrail.analyzer.facts.saves import Saves
 from tensortrail.analyzer.facts.texts_below import TextsOnce
-from tensortrail.analyzer.facts.uses import Uses
+from tensortrail.analyzer.facts.uses import Uses, top_above
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
 from tensortrail.analyzer.syntax.trees import Trees
@@ -52,6 +52,7 @@ class Project:
         self._files: dict[tuple[Path, str], str] = {}
         self._first_parts: dict[tuple[Path, str], bool] = {}
         self._files_of: dict[tuple[Path | None, str], tuple[str, str] | None] = {}
+        self._paths: dict[Path, Sequence[Path]] = {}
         self.packages: dict[str, bool] = {}
         """Whether a folder that was asked about has an `__init__.py`."""
         self.limit = Limit()
@@ -166,13 +167,23 @@ class Project:
 
     def _looked_up(self, root: Path | None, dotted: str) -> tuple[str, str] | None:
         parts = dotted.split(".")
-        if root is None or not self._may_hold(root, parts[0]):
+        folders = self._on_the_path_of(root) if root is not None else ()
+        folder = next((each for each in folders if self._may_hold(each, parts[0])), None)
+        if folder is None:
             return None
         for length in range(len(parts) - 1, 0, -1):
-            path = self._path(root, ".".join(parts[:length]))
+            path = self._path(folder, ".".join(parts[:length]))
             if path:
                 return path, ".".join(parts[length:])
         return None
+
+    def _on_the_path_of(self, root: Path) -> Sequence[Path]:
+        """The folder itself, and for scripts the top of the project, where its packages lie."""
+        if root not in self._paths:
+            top = top_above(root)
+            around = [top, top / "src"] if top is not None else []
+            self._paths[root] = [root, *(each for each in around if each != root)]
+        return self._paths[root]
 
     def _may_hold(self, root: Path, first: str) -> bool:
         """The folder has a file or folder of that name: most names are of other packages."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
@@ -85,19 +86,27 @@ def is_named(text: bytes, name: str, of_python: bool = True) -> bool:
 def _files(package: Path) -> Iterator[str]:
     """Those below the top of the project; where no top is known, those of the package and the
     scripts beside it."""
-    top = _top_above(package)
+    top = top_above(package)
     yield from _below(top or package)
     if top is None:
         yield from (str(each) for each in sorted(package.parent.glob("*.py")))
 
 
-def _top_above(package: Path) -> Path | None:
+def top_above(package: Path) -> Path | None:
     for folder in [package, *package.parents][: _HIGHEST + 1]:
         if folder.name in APART:
             return None
         if any(os.path.exists(os.path.join(folder, each)) for each in _MARKS):
             return folder
     return None
+
+
+def folder_of_project(file: ProjectFile) -> Path | None:
+    """The folder of the package; without one that of the project around, or of the scripts."""
+    package, inside, _ = file.name.partition(".")
+    if inside or file.root is None:
+        return file.root / package if file.root is not None else None
+    return top_above(file.root) or file.root
 
 
 def _below(folder: Path) -> Iterator[str]:

@@ -84,6 +84,8 @@ def _asked(file: ProjectFile, call: ast.Call) -> tuple[str, str]:
     if value.kind is Kind.MODULE:
         return value.cls, "forward"
     func = call.func
+    if value.cls and value.kind is Kind.OTHER:
+        return value.cls, "__call__"
     if not isinstance(func, ast.Attribute):
         return "", ""
     return file.value_of(_whose_class(func.value)).cls, func.attr

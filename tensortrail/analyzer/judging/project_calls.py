@@ -22,7 +22,7 @@ from tensortrail.analyzer.facts.customs import (
 )
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import top_of_project
-from tensortrail.analyzer.facts.uses import is_named
+from tensortrail.analyzer.facts.uses import folder_of_project, is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.view import FunctionNode
@@ -49,6 +49,15 @@ class AsksForProjectCalls:
             return 0
         before = customs.passed_in_file(folder, file.path)
         return passed + self._passed_here[key] - before[key]
+
+    def usual_in_project(self, call: ast.Call, keyword: str) -> tuple[int, int]:
+        file = cast("ProjectFile", self)
+        name, folder = file.qualified(call.func).rpartition(".")[2], folder_of_project(file)
+        if folder is None or not name:
+            return 0, 0
+        customs = file.project.customs
+        passed = customs.passed(folder, name, keyword)
+        return passed, customs.times_called(folder, name) if passed else 0
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         file = cast("ProjectFile", self)

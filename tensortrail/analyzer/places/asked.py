@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import cast
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.places.callers import callers_elsewhere
 from tensortrail.analyzer.places.index import PlacesOfFile
 from tensortrail.rules.places import FunctionPlaces, Held
-from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.view import Caller, FunctionNode
 
 
 class AsksForPlaces:
@@ -27,3 +29,15 @@ class AsksForPlaces:
 
     def passed(self, function: FunctionNode, parameter: str) -> Sequence[tuple[FunctionNode, Held]]:
         return self.places_of_file.passed(function, parameter)
+
+    def passed_elsewhere(self, function: FunctionNode, parameter: str) -> Sequence[Caller]:
+        key = function, parameter
+        if key not in self._passed_elsewhere:
+            self._passed_elsewhere[key] = []  # callers that call one another end here
+            found = callers_elsewhere(cast("ProjectFile", self), function, parameter)
+            self._passed_elsewhere[key] = found
+        return self._passed_elsewhere[key]
+
+    @cached_property
+    def _passed_elsewhere(self) -> dict[tuple[FunctionNode, str], Sequence[Caller]]:
+        return {}

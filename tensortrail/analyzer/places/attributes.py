@@ -323,6 +323,10 @@ def _is_computed_of_weights(held: Held, store: ast.expr) -> bool:
 def _of_object(tree: Tree, cls: ast.ClassDef, held: Held, name: str) -> Held:
     """What a plain object keeps: places that refer to arguments of its constructor are lost."""
     lost = held.what is What.BOX or _may_be_moved(tree, cls, name)
+    given = held.what in (What.TENSOR, What.UNKNOWN) and not lost
+    if given and held.places and all(each.where is Where.OF for each in held.places):
+        path = f"self.{name}"  # wherever the one has it who made the object
+        return Held(held.what, frozenset({Place(Where.OF, path)}), held.rank, path)
     if lost or any(each.where in (Where.OF, Where.LOCAL) for each in held.places):
         return Held(held.what, rank=held.rank)
     made = {Where.DEFAULT, Where.HOST}

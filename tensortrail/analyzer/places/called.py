@@ -37,6 +37,11 @@ class Called:
         return func.attr if isinstance(func, ast.Attribute) else self.dotted.rpartition(".")[2]
 
     @property
+    def draws_around_tensors(self) -> bool:
+        """`torch.normal(mean, std)` lies where these do; with a size it is made anew."""
+        return self.dotted == "torch.normal" and "size" not in self.nodes and len(self.args) < 3
+
+    @property
     def operands(self) -> list[Held]:
         given = [*self.args, *(held for key, held in self.named.items() if key not in _NO_OPERAND)]
         return [each for held in given for each in _opened(held)]

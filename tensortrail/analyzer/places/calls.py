@@ -18,6 +18,7 @@ from tensortrail.analyzer.places.mappings import forget_entries, mapping
 from tensortrail.analyzer.places.modules import of_callee, of_module, of_moved, run_by_torch
 from tensortrail.analyzer.places.objects import method_of_object
 from tensortrail.analyzer.places.operations import as_operand, combined, is_put_somewhere
+from tensortrail.analyzer.places.partials import by_partial, is_partial_factory
 from tensortrail.analyzer.places.ranks import rank_of_fresh
 from tensortrail.rules.places import (
     MAYBE_SCALAR,
@@ -41,6 +42,8 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
     while isinstance(root, ast.Attribute):
         root = root.value
     is_local = isinstance(root, ast.Name) and root.id in env.values
+    if is_local and (factory := by_partial(world_of.world, called, env)) is not None:
+        called, is_local = factory, False
     if not is_local and called.dotted:
         found = _of_library(world_of, called, env)
         if found is not None:
@@ -146,7 +149,7 @@ def _asks_for_tensors(node: ast.Call) -> bool:
 # --- functions of libraries ----------------------------------------------------------------
 def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held | None:
     dotted = called.dotted
-    if dotted in factories() and not _draws_around_tensors(called):
+    if dotted in factories() and not called.draws_around_tensors:
         return _fresh(world_of, called, env)
     if (held := _on_the_cpu(called)) is not None:
         return held
@@ -154,6 +157,8 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return _loaded(called)
     if (run := run_by_torch(world_of, called, env)) is not None:
         return run
+    if is_partial_factory(world_of.world, called.node):
+        return Held(made=called.node)
     if dotted == "torch.device":
         evaluate = evaluator(world_of, env)
         return Held(What.DEVICE, places_on(called.node, called.node, evaluate, dotted))
@@ -206,11 +211,6 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
     if dotted in ("abs", "min", "max", "sum"):
         return combined(called.operands)
     return None
-
-
-def _draws_around_tensors(called: Called) -> bool:
-    """`torch.normal(mean, std)` lies where these do; with a size it is made anew."""
-    return called.dotted == "torch.normal" and "size" not in called.nodes and len(called.args) < 3
 
 
 _NO_OPERATIONS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,11 @@ class Expressions:
         self.cls = cls
         self.seen: dict[ast.expr, Held] = {}
         self.meetings = Meetings()
+
+    @property
+    def shaped(self) -> Collection[str]:
+        """What the function asks for its shape: beside a tensor it is one, and no number."""
+        return frozenset()
 
     def value(self, node: ast.expr, env: Environment) -> Held:
         handler = _HANDLERS.get(type(node))
@@ -173,10 +178,21 @@ class Expressions:
         self, node: ast.expr, operation: str, operands: Sequence[Held], env: Environment
     ) -> Held:
         strictly = operation == "MatMult"
+        operands = self._beside_tensors(operands)
         if any(each.places for each in operands):
             self.meetings.meet(node, operation, operands, env, by_element=not strictly)
         found = combined(operands)
         return replace(found, what=What.TENSOR) if strictly else found
+
+    def _beside_tensors(self, operands: Sequence[Held]) -> Sequence[Held]:
+        if not any(each.what is What.TENSOR for each in operands):
+            return operands
+        return [
+            replace(each, what=What.TENSOR)
+            if each.what is What.UNKNOWN and each.places and each.path in self.shaped
+            else each
+            for each in operands
+        ]
 
     def _compare(self, node: ast.Compare, env: Environment) -> Held:
         left = self.value(node.left, env)

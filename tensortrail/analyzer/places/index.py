@@ -9,6 +9,7 @@ from typing import Any
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.places import outside
+from tensortrail.analyzer.places.arguments import argument_of
 from tensortrail.analyzer.places.attributes import class_kept, own_attribute
 from tensortrail.analyzer.places.components import is_of_library, may_be_model
 from tensortrail.analyzer.places.globals import Globals
@@ -97,14 +98,12 @@ class PlacesOfFile:
 
     def passed(self, function: FunctionNode, parameter: str) -> Sequence[tuple[FunctionNode, Held]]:
         """What callers in this file pass for a parameter, with the caller."""
-        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-        is_method = isinstance(self.tree.parent(function), ast.ClassDef)
         found: list[tuple[FunctionNode, Held]] = []
         for call in self._module.calls(function.name):
             caller = self.tree.outermost_function_of(call)
-            if caller is None or self._callee(call) != (self._module, function):
+            if caller is None or self.runs(call) != (self._module, function):
                 continue
-            given = _argument(call, names[1:] if is_method else names, parameter)
+            given = argument_of(self.tree, function, call, parameter)
             if given is not None:
                 found.append((caller, self.places(caller).seen.get(given, UNKNOWN_HELD)))
         return found
@@ -171,7 +170,7 @@ class PlacesOfFile:
     def callee(self, call: ast.Call) -> Callee | None:
         if any(isinstance(each, ast.Starred) for each in call.args):
             return None
-        return self._as_callee(self._callee(call))
+        return self._as_callee(self.runs(call))
 
     def callee_of(self, cls: str, method: str) -> Callee | None:
         found = self._definition(cls)
@@ -200,7 +199,8 @@ class PlacesOfFile:
             return UNKNOWN_HELD
         return self._attribute_in(found[0], found[1], name) or UNKNOWN_HELD
 
-    def _callee(self, call: ast.Call) -> tuple[ProjectFile, FunctionNode] | None:
+    def runs(self, call: ast.Call) -> tuple[ProjectFile, FunctionNode] | None:
+        """The function of the project that the call runs, and its file, if it is known."""
         dotted = self.qualified(call.func)
         first, _, rest = dotted.partition(".")
         if first == "self" and rest:
@@ -331,16 +331,6 @@ class PlacesOfFile:
 _ONLY_MODULES = (
     "eval", "train", "parameters", "named_parameters", "zero_grad", "state_dict", "load_state_dict",
 )  # fmt: skip
-
-
-def _argument(call: ast.Call, names: list[str], parameter: str) -> ast.expr | None:
-    for keyword in call.keywords:
-        if keyword.arg == parameter:
-            return keyword.value
-    if parameter in names and names.index(parameter) < len(call.args):
-        before = call.args[: names.index(parameter) + 1]
-        return None if any(isinstance(each, ast.Starred) for each in before) else before[-1]
-    return None
 
 
 def _is_compiled(function: FunctionNode) -> bool:

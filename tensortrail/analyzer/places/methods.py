@@ -14,7 +14,7 @@ from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, forget_entries
-from tensortrail.analyzer.places.modules import of_module
+from tensortrail.analyzer.places.modules import of_callee, of_module
 from tensortrail.analyzer.places.operations import combined, is_put_somewhere, written
 from tensortrail.analyzer.places.ranks import rank_after
 from tensortrail.rules.places import (
@@ -232,7 +232,9 @@ def _of_module(
         after = moved(world_of, called, name, base, env)
         _moved_itself(called.node.func, after, env)
         return after
-    return UNKNOWN_HELD
+    callee = world_of.world.callee_of(base.cls, name) if base.cls else None
+    result = of_callee(world_of, called, callee, base)
+    return result if result is not None else UNKNOWN_HELD
 
 
 def _moved_itself(func: ast.expr, after: Held, env: Environment) -> None:

@@ -9,6 +9,7 @@ from itertools import product
 
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.rules.places import (
+    INDEX,
     KERNEL,
     MAYBE_SCALAR,
     NUMBER,
@@ -21,7 +22,6 @@ from tensortrail.rules.places import (
     Where,
 )
 
-INDEX = "index"
 _MOST_OF_A_KERNEL = 100
 """Pairs of arguments of one kernel of which nothing is known but that the caller has them."""
 
@@ -139,8 +139,10 @@ def combined(operands: Sequence[Held]) -> Held:
         if not unknown:
             is_object = any(each.what is What.OBJECT for each in operands)
             return UNKNOWN_HELD if is_object else NUMBER
-        beside = {each.places for each in unknown}
-        one = unknown[0] if len(beside) == 1 else UNKNOWN_HELD
+        placed = [each for each in unknown if each.places]
+        alone = len({each.places for each in placed}) == 1
+        settings = all(each.places or each.path for each in unknown)  # `x / self.rate`
+        one = placed[0] if alone and settings else UNKNOWN_HELD
         return replace(one, path="") if one.places else UNKNOWN_HELD
     own = [each for each in tensors if not _is_local(each)]
     placed = [each for each in own if each.places]

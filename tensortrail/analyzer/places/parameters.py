@@ -20,6 +20,7 @@ _BOXES = frozenset("list List tuple Tuple Sequence Iterable dict Dict Mapping".s
 _TAKES_ANYTHING = frozenset({"isinstance", "torch.from_numpy", "torch.tensor", "torch.as_tensor"})
 _AUTOGRAD = "torch.autograd.Function"
 _JOINS = frozenset(f"torch.{each}" for each in ("cat", "concat", "stack", "hstack", "vstack"))
+_OF_ARRAYS = frozenset({"shape", "ndim", "size", "dim"})
 _TENSORS = frozenset("Tensor FloatTensor LongTensor IntTensor BoolTensor Parameter".split())
 
 
@@ -190,6 +191,22 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
             if owner is not None:
                 found.add(owner.id)
     return found - doubtful
+
+
+def with_a_shape(function: FunctionNode, world: World) -> frozenset[str]:
+    """`x` of `x.shape`, `x.ndim` and `x.size(0)`, unless the function gives it to numpy."""
+    asked = {
+        ast.unparse(each.value)
+        for each in world.tree.nodes(ast.Attribute, function)
+        if each.attr in _OF_ARRAYS and isinstance(each.value, (ast.Name, ast.Attribute))
+    }
+    of_numpy = {
+        ast.unparse(each)
+        for call in world.tree.nodes(ast.Call, function)
+        if world.qualified(call.func).startswith("numpy.")
+        for each in call.args
+    }
+    return frozenset(asked - of_numpy)
 
 
 def _whole_shapes(call: ast.Call) -> Iterator[str]:

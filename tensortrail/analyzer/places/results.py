@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tensortrail.analyzer.places.operations import INDEX, as_operand
+from tensortrail.analyzer.places.operations import as_operand
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import (
+    INDEX,
     ON_CPU_UNLESS_ASKED,
     FunctionPlaces,
     Held,
@@ -21,6 +22,8 @@ from tensortrail.rules.places import (
 from tensortrail.rules.view import FunctionNode
 
 _ELSEWHERE = "a condition in the function called holds"
+_NOWHERE_ELSE = frozenset({"None", "'cpu'", "torch.device('cpu')"})
+"""Defaults of a device argument that put a tensor on the CPU, or leave it there."""
 _WORD = re.compile(r"\w+")
 
 
@@ -85,9 +88,7 @@ def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dic
     if any(each.arg is None for each in call.keywords) or "device" in arguments:
         return {}
     left_out = any(
-        each.arg == "device"
-        and isinstance(default, ast.Constant)
-        and default.value in (None, "cpu")
+        each.arg == "device" and ast.unparse(default) in _NOWHERE_ELSE
         for each, default in with_defaults(callee.function.args)
     )
     if not left_out or chooses_a_device(callee.function):
@@ -185,6 +186,8 @@ def _translate(
             elif place.where is Where.OF and argument.path:
                 path = argument.path + place.subject[len(root) :]
                 yield Place(Where.OF, path, given=given)
+        elif place.where is Where.OF and root == "self":  # of the same object
+            yield Place(Where.OF, place.subject, given=given)
         elif place.where is Where.DEVICE and root == "self":
             yield Place(Where.DEVICE, place.subject, call, given)
         elif place.where is Where.DEVICE and not _is_parameter(callee, root):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from tensortrail.analyzer.places.first_needed import keep_what_was_made
 from tensortrail.analyzer.places.joins import join, join_environments, without_locals
 from tensortrail.analyzer.places.methods import MOVES
 from tensortrail.analyzer.places.operations import is_put_somewhere, written
-from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors
+from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors, with_a_shape
 from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where, opposite
@@ -56,16 +56,23 @@ class Inference(Expressions):
         of which nothing else is known lies where the variable does that holds it."""
         is_part = bool(held.path and held.places)
         is_new = not (held.path or held.places) and held.moved is None
-        if not (is_part or is_new) or self._function is None:
+        is_computed = bool(held.places and not held.path) and held.moved is None
+        if not (is_part or is_new or is_computed) or self._function is None:
             return held
         if held.what is What.UNKNOWN and name in self._used_as_tensors:
             held = replace(held, what=What.TENSOR)
+        if is_computed:
+            return held
         is_local = is_new and held.what is What.TENSOR
         return held.at(Place(Where.LOCAL, name)) if is_local else held
 
     @cached_property
     def _used_as_tensors(self) -> set[str]:
         return used_as_tensors(self._function, self.world) if self._function else set()
+
+    @cached_property
+    def shaped(self) -> Collection[str]:
+        return with_a_shape(self._function, self.world) if self._function else frozenset()
 
     def _remember(self, name: str, value: ast.expr) -> None:
         self._tests.pop(name, None)

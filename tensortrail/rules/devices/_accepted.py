@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.devices._customs import (
     MAKERS,
     is_factory_of_torch,
@@ -16,6 +18,7 @@ from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Namesake
 
 _OF_FACTORIES = frozenset({"device", "dtype", "generator"})
+_ENOUGH_IN_FILE = 2
 _RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
 _OWN = frozenset({"self.device", "self._device", "accelerator.device", "self.accelerator.device"})
 _LAYERS = frozenset(
@@ -34,7 +37,8 @@ def accepting(
     those of functions of the package, where so many calls pass it to what has the same name.
     Layers of torch too, if asked for."""
     for call in module.nodes(ast.Call, function):
-        if module.function_of(call) is not function or name in named(call):
+        around = module.function_of(call) or module.top
+        if around is not function or name in named(call):
             continue
         if may_be_given_anything(call) or (name == "device" and "pin_memory" in named(call)):
             continue
@@ -115,6 +119,8 @@ def is_read(module: Module, function: FunctionNode, name: str) -> bool:
 
 def device_at_hand(module: Module, function: FunctionNode) -> str:
     """How the function can say a device: "device", "self.device", "x.device"; "" if it cannot."""
+    if function is module.top:
+        return "device" if _is_bound_at_the_top(module) else ""
     bound = any(isinstance(each.ctx, ast.Store) for each in module.uses("device", function))
     if bound or any(each.arg == "device" for each in parameters(function)):
         return "device"
@@ -122,7 +128,55 @@ def device_at_hand(module: Module, function: FunctionNode) -> str:
     own = [each for each in members if module.text(each) in _OWN]
     if own:
         return module.text(min(own, key=lambda each: (each.lineno, each.col_offset)))
-    return _given_to_others(module, function) or _asked(module, function)
+    found = _given_to_others(module, function) or _asked(module, function)
+    if found:
+        return found
+    *_, file = module.ancestors(function)
+    return module.once(_of_the_file, file)
+
+
+def _is_bound_at_the_top(module: Module) -> bool:
+    return any(
+        isinstance(each.ctx, ast.Store) and module.function_of(each) is None
+        for each in module.uses("device")
+    )
+
+
+def _of_the_file(module: Module, file: ast.AST) -> str:
+    """`flair.device` of another file, or a `device` at the top of this one, where the file puts
+    things more than once."""
+    said = (device for _, device in devices_said(module, file))
+    counts = Counter(module.text(each) for each in said if _is_of_a_file(module, each))
+    [(text, count)] = counts.most_common(1) or [("", 0)]
+    return text if count >= _ENOUGH_IN_FILE else ""
+
+
+def _is_of_a_file(module: Module, device: ast.expr) -> bool:
+    """A name that is bound at the top of a file: `device`, or `package.device`."""
+    if isinstance(device, ast.Attribute):
+        owner = device.value
+        named = isinstance(owner, ast.Name) and device.attr.lower().endswith("device")
+        return (
+            named and isinstance(owner, ast.Name) and owner.id in module.once(_imported, module.top)
+        )
+    if not isinstance(device, ast.Name) or not device.id.lower().endswith("device"):
+        return False
+    function = module.function_of(device)
+    while function is not None:
+        bound = any(isinstance(each.ctx, ast.Store) for each in module.uses(device.id, function))
+        if bound or any(each.arg == device.id for each in parameters(function)):
+            return False
+        function = module.function_of(function)
+    return True
+
+
+def _imported(module: Module, _: ast.AST) -> set[str]:
+    """Modules that the file imports by `import`, by the names that they have here."""
+    return {
+        (each.asname or each.name).partition(".")[0]
+        for statement in module.nodes(ast.Import)
+        for each in statement.names
+    }
 
 
 def _given_to_others(module: Module, function: FunctionNode) -> str:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.devices._lying import only_sets_up
+from tensortrail.rules.devices._goes_along import only_sets_up
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import Module

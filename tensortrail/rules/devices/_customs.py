@@ -7,8 +7,9 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode, Module
 
 _MOVES = frozenset({"to", "cuda", "cpu", "type_as", "pin_memory", "share_memory_"})
@@ -71,11 +72,12 @@ def is_explained(module: Module, call: ast.Call, usual: Sequence[ast.Call] = ())
     function = module.function_of(call)
     if function is None or any(map(_puts_on_a_device, module.contexts_of(call))):
         return True
-    if sets_up(function) and not _takes_a_device(function):
+    here = [each for each in usual if module.function_of(each) is function]
+    if sets_up(function) and not _takes_a_device(function) and not here:
         return True
     if _is_scalar(module, call) and not any(_is_scalar(module, each) for each in usual):
         return True
-    if _is_used_up(module, call):
+    if _is_used_up(module, call, any(_is_kept_by_a_module(module, each) for each in here)):
         return True
     return all(_is_used_up(module, each) for each in _uses(module, function, call))
 
@@ -116,8 +118,14 @@ def _knows_its_device(module: Module, cls: ast.ClassDef) -> bool:
     )
 
 
-def _is_used_up(module: Module, node: ast.expr) -> bool:
-    """The value is moved, read out, copied, kept by a module, or is an index."""
+def _is_kept_by_a_module(module: Module, call: ast.Call) -> bool:
+    above = module.parent(call)
+    return isinstance(above, ast.Call) and called(above) in _KEEPERS
+
+
+def _is_used_up(module: Module, node: ast.expr, beside_kept: bool = False) -> bool:
+    """The value is moved, read out, copied, kept by a module, or is an index. What a module keeps
+    beside what was put on a device is not moved by itself."""
     below: ast.AST = node
     for above in module.ancestors(node):
         if isinstance(above, (ast.If, ast.While, ast.Assert, ast.Match)):
@@ -133,7 +141,7 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
             func = above.func
             name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
             if name in _KEEPERS:
-                return not _is_built_on_a_device(module, node)
+                return not (beside_kept or _is_built_on_a_device(module, node))
             if name in _STORES_A_COPY | _LOADERS | {
                 "len",
                 "print",

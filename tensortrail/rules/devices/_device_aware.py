@@ -26,8 +26,29 @@ _PREPARES = (
 )
 """How the names of methods begin that work on data before it is moved."""
 
+FORWARD = frozenset({"forward"})
+_RUN_BY_AUTOGRAD = frozenset({"forward", "backward"})
+_SETS_UP = frozenset(
+    "__init__ __new__ __post_init__ __init_subclass__ reset_parameters _reset_parameters "
+    "init_weights _init_weights initialize_weights setup build post_init".split()
+)
 _ELSEWHERE = re.compile(r"numpy|\bnp\b|onnx|export|trac|script|jit|test|debug|training|lazy")
 """Words of conditions under which code runs on the CPU, or not at all on tensors."""
+
+
+def sets_up(function: FunctionNode) -> bool:
+    """While an object is set up, its parameters are on the default device too."""
+    return function.name in _SETS_UP
+
+
+def is_forward(module: Module, function: FunctionNode) -> bool:
+    cls = module.parent(function)
+    if function.name not in _RUN_BY_AUTOGRAD or not isinstance(cls, ast.ClassDef):
+        return False
+    if any(module.qualified(base) == "torch.autograd.Function" for base in cls.bases):
+        return True
+    facts = module.class_facts(cls)
+    return function.name in FORWARD and facts is not None and facts.is_module
 
 
 def is_of_module(module: Module, function: FunctionNode) -> bool:

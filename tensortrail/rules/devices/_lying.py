@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import PurePath
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._device_aware import (
-    is_choice,
-    is_for,
-    is_in_a_file_of_devices,
-    is_of_module,
-    makes_on_devices,
-    prepares,
-)
+from tensortrail.rules.devices._device_aware import FORWARD, is_choice, is_for, sets_up
+from tensortrail.rules.devices._goes_along import goes_along
 from tensortrail.rules.devices._modelled import of_its_model
 from tensortrail.rules.places import (
+    INDEX,
     KERNEL,
     FunctionPlaces,
     Held,
@@ -32,15 +26,9 @@ from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 
-INDEX = "index"
 _GIVEN = frozenset({Where.OF, Where.DEVICE, Where.SELF})
-_SETS_UP = frozenset(
-    "__init__ __new__ __post_init__ __init_subclass__ reset_parameters _reset_parameters "
-    "init_weights _init_weights initialize_weights setup build post_init".split()
-)
-_NEW = frozenset("new_zeros new_ones new_empty new_full new_tensor".split())
-FORWARD = frozenset({"forward"})
-_RUN_BY_AUTOGRAD = frozenset({"forward", "backward"})
+_TYPE_ASKED = re.compile(r"(?:not )?(?:isinstance|(?:torch\.)?is_tensor)\((\w+)(?:, .+)?\)")
+_NUMBERS = re.compile(r"\b(?:int|float|bool|Number)\b")
 _ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|meta|nccl|backend", re.IGNORECASE)
 
 
@@ -85,22 +73,7 @@ def _may_stay(meeting: Meeting, odd: Held, made: Place, other: Held) -> bool:
     return without or is_index_of_what_follows(meeting, odd)
 
 
-def sets_up(function: FunctionNode) -> bool:
-    """While an object is set up, its parameters are on the default device too."""
-    return function.name in _SETS_UP
-
-
-def only_sets_up(module: Module, method: FunctionNode) -> bool:
-    """It sets an object up, or is called in the file by what does alone: `_output_size(shape)`."""
-    if sets_up(method):
-        return True
-    if not isinstance(module.parent(method), ast.ClassDef) or method.name in FORWARD:
-        return False
-    callers = [module.function_of(each) for each in module.calls(method.name)]
-    return bool(callers) and all(each is not None and sets_up(each) for each in callers)
-
-
-def _sets_up(module: Module, function: FunctionNode) -> bool:
+def _is_set_up(module: Module, function: FunctionNode) -> bool:
     return sets_up(function)
 
 
@@ -141,20 +114,30 @@ def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
     if any(each.given == place.given for each in held.places if each is not place):
         return None  # under this very condition it may lie elsewhere too
     left_out = {f"{name} is None" for name in optional_arguments(function)}
-    return place if place.given in left_out or is_choice(place.given, function) else None
+    chosen = place.given in left_out or is_choice(place.given, function)
+    return place if chosen or _asks_what_is_given(place.given, function) else None
+
+
+def _asks_what_is_given(condition: str, function: FunctionNode) -> bool:
+    """`not is_tensor(x)` of an argument: callers give a tensor or a list, and numbers seldom."""
+    asked = _TYPE_ASKED.fullmatch(condition)
+    if asked is None or _NUMBERS.search(condition):
+        return False
+    return asked.group(1) in parameter_names(function)
 
 
 def _unlike_its_other_path(held: Held, other: Held, where: Where) -> Place | None:
     """Its place of this sort on one path, if on the other it lies where the other operand does."""
-    if held.what is not What.TENSOR or len(held.places) != 2:
+    found = [each for each in held.places if each.where is where]
+    if held.what is not What.TENSOR or len(found) != 1 or not other.places:
         return None
-    for place, instead in (held.in_order, held.in_order[::-1]):
-        asked = place.given and not _ABOUT_DEVICES.search(place.given)
-        if place.where is not where or not asked or instead.given != opposite(place.given):
-            continue
-        if other.places and all(same(each, instead) for each in other.places):
-            return place
-    return None
+    place = found[0]
+    rest = [each for each in held.places if each is not place and each.where is not Where.UNKNOWN]
+    asked = place.given and not _ABOUT_DEVICES.search(place.given)
+    if not asked or not rest or any(each.given == place.given for each in held.places - {place}):
+        return None
+    along = all(same(each, instead) for each in other.places for instead in rest)
+    return place if along else None
 
 
 def same(one: Place, other: Place) -> bool:
@@ -173,7 +156,7 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
     if place.where is Where.LITERAL:
         return place.subject != "cpu" and not place.given
     if place.where is Where.SELF:
-        return function is not module.top and not is_for(module, function, _sets_up)
+        return function is not module.top and not is_for(module, function, _is_set_up)
     if place.where is Where.OF:
         return goes_along(module, function, place.subject)
     return place.where is Where.DEVICE
@@ -183,100 +166,6 @@ def is_only_believed(module: Module, function: FunctionNode, place: Place) -> bo
     """Nothing but the file around says that the argument may be on a GPU."""
     believed = place.where in (Where.OF, Where.LOCAL)
     return believed and not goes_along(module, function, place.subject, strict=True)
-
-
-def goes_along(
-    module: Module, function: FunctionNode, subject: str, depth: int = 3, strict: bool = False
-) -> bool:
-    """Callers pass what lies on a device of their choice, as far as can be seen."""
-    if _is_forward(module, function) or _asks_for_the_device(module, function, subject):
-        return True
-    if prepares(module, function):
-        return False
-    meant = is_of_module(module, function) and not sets_up(function)
-    meant = meant or makes_on_devices(module, function)
-    meant = meant or (not strict and is_in_a_file_of_devices(module, function))
-    if meant and not is_passed_from_the_cpu(module, function, subject):
-        return True
-    if _meets_what_follows(module, function, subject):
-        return True
-    return depth > 0 and _is_passed_along(module, function, subject, depth - 1)
-
-
-def _is_forward(module: Module, function: FunctionNode) -> bool:
-    cls = module.parent(function)
-    if function.name not in _RUN_BY_AUTOGRAD or not isinstance(cls, ast.ClassDef):
-        return False
-    if any(module.qualified(base) == "torch.autograd.Function" for base in cls.bases):
-        return True
-    facts = module.class_facts(cls)
-    return function.name in FORWARD and facts is not None and facts.is_module
-
-
-def _asks_for_the_device(module: Module, function: FunctionNode, subject: str) -> bool:
-    """The function puts something else on the device of the same argument: by `x.device`, or by
-    `x.new_zeros(n)`."""
-    return any(
-        (node.attr == "device" or node.attr in _NEW)
-        and ast.unparse(node.value) == subject
-        and isinstance(module.parent(node), (ast.keyword, ast.Call, ast.Assign))
-        for node in module.nodes(ast.Attribute, function)
-    )
-
-
-def _meets_what_follows(module: Module, function: FunctionNode, subject: str) -> bool:
-    """The function takes it together with parameters of the module, or with what it has put on
-    a device: it lies there, or the function fails for everybody."""
-    if sets_up(function):
-        return False
-    for meeting in module.places(function).meetings:
-        for held, other in meeting.pairs:
-            one, there = held.only, other.only
-            if one is None or there is None or meeting.operation == INDEX:
-                continue
-            if one.where is Where.OF and one.subject == subject and not there.given:
-                sure = there.where in (Where.SELF, Where.DEVICE)
-                if sure and other.what is What.TENSOR and not other.may_be_scalar:
-                    return True
-    return False
-
-
-def is_passed_from_the_cpu(
-    module: Module, function: FunctionNode, subject: str, depth: int = 2
-) -> bool:
-    """A caller in this file passes what was made on the CPU, or hands on what its callers do."""
-    passed = module.passed(function, subject.partition(".")[0].partition("[")[0])
-    for caller, held in passed:
-        for place in _places_in(held):
-            if place.where in (Where.DEFAULT, Where.HOST) or place.subject == "cpu":
-                return True
-            on = depth > 0 and place.where is Where.OF and caller is not function
-            if on and is_passed_from_the_cpu(module, caller, place.subject, depth - 1):
-                return True
-    return False
-
-
-def _places_in(held: Held) -> Iterator[Place]:
-    """Those of the tensor, or of the members that a list or mapping was written out with."""
-    yield from held.in_order
-    for each in held.parts or ():
-        yield from each.in_order
-
-
-def _is_passed_along(module: Module, function: FunctionNode, subject: str, depth: int) -> bool:
-    """Every caller in this file passes a tensor that follows a device."""
-    passed = module.passed(function, subject.partition(".")[0].partition("[")[0])
-    sure = [(caller, held) for caller, held in passed if held.what is not What.NONE]
-    return bool(sure) and all(
-        bool(held.places) and all(_comes_along(module, caller, each, depth) for each in held.places)
-        for caller, held in sure
-    )
-
-
-def _comes_along(module: Module, caller: FunctionNode, place: Place, depth: int) -> bool:
-    if place.where is Where.OF:
-        return goes_along(module, caller, place.subject, depth)
-    return place.where is Where.DEVICE or (place.where is Where.SELF and not sets_up(caller))
 
 
 def described(place: Place) -> str:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.view import FunctionNode, Module
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -6,6 +6,7 @@ import ast
 import re
 
 from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._callers import caller_on_a_device
 from tensortrail.rules.devices._customs import is_followed_by
 from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module, is_of_module
 from tensortrail.rules.devices._lying import is_only_believed
@@ -36,8 +37,13 @@ def is_traced(module: Module, node: ast.AST) -> bool:
 
 def is_certain(module: Module, function: FunctionNode, there: Place) -> bool:
     """What it meets follows the weights of a module, or a device that is named or written out:
-    where only the caller of a plain function says where things are, all may be on the CPU."""
-    return names_a_device(there) or there.where is Where.SELF or is_in_module(module, function)
+    where only the caller of a plain function says where things are, all may be on the CPU, unless
+    one that is known has them on a device."""
+    if names_a_device(there) or there.where is Where.SELF or is_in_module(module, function):
+        return True
+    return (
+        there.where is Where.OF and caller_on_a_device(module, function, there.subject) is not None
+    )
 
 
 def names_a_device(there: Place) -> bool:

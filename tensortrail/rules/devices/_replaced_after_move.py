@@ -37,7 +37,7 @@ class Replaced(NamedTuple):
 
 def replaced_after_move(module: Module) -> Iterator[Replaced]:
     for made, owner in _stored(module):
-        if not _is_new_on_default(module, made):
+        if not is_new_on_default(module, made):
             continue
         model = module.text(owner)
         moved = _moved_before(module, made, model)
@@ -107,7 +107,7 @@ def _stored(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
                 yield made, owner
 
 
-def _is_new_on_default(module: Module, made: ast.Call) -> bool:
+def is_new_on_default(module: Module, made: ast.Call) -> bool:
     """It has parameters, and nothing in the expression says where they are."""
     calls = [made, *module.nodes(ast.Call, made)]
     if any(called(each) in _MOVES for each in calls):

@@ -8,13 +8,8 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.devices._carried_state import Carried, carried_states
-from tensortrail.rules.devices._lying import (
-    certainly,
-    described,
-    follows,
-    is_legal,
-    sets_up,
-)
+from tensortrail.rules.devices._device_aware import sets_up
+from tensortrail.rules.devices._lying import certainly, described, follows, is_legal
 from tensortrail.rules.devices._makers import FACTORIES, made_without_device, makers_and_callers
 from tensortrail.rules.devices._plain_attributes import kept_at, kept_on_cpu, read_of_self, stores
 from tensortrail.rules.places import Meeting, Place, What, Where

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import described, follows, sets_up
+from tensortrail.rules.devices._device_aware import sets_up
+from tensortrail.rules.devices._lying import described, follows
 from tensortrail.rules.shared.in_tests import in_tests
 
 _TYPE = re.compile(r"torch\.(cuda\.)?(\w+)Tensor")

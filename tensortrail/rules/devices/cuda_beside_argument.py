@@ -8,13 +8,12 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import at_hand_in, device_read, is_cuda_literal
 from tensortrail.rules.devices._beforehand import is_example
-from tensortrail.rules.devices._device_aware import is_of_module
+from tensortrail.rules.devices._device_aware import is_of_module, sets_up
 from tensortrail.rules.devices._lying import (
     described,
     device_expression,
     is_only_believed,
     out_of_place,
-    sets_up,
 )
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.devices._written import decided

@@ -7,7 +7,8 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import devices_said
-from tensortrail.rules.devices._lying import is_legal, sets_up
+from tensortrail.rules.devices._device_aware import sets_up
+from tensortrail.rules.devices._lying import is_legal
 from tensortrail.rules.places import Held, Meeting, What, Where
 from tensortrail.rules.shared.functions import functions, parameter_names
 from tensortrail.rules.shared.in_tests import in_tests

@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._lying import (
-    described,
-    follows,
-    made_there,
-    sets_up,
-)
+from tensortrail.rules.devices._device_aware import sets_up
+from tensortrail.rules.devices._lying import described, follows, made_there
 from tensortrail.rules.devices._makers import FACTORIES, made_without_device, outermost
 from tensortrail.rules.devices._meant import names_a_device
 from tensortrail.rules.places import FunctionPlaces, Held, Place, What, Where, opposite

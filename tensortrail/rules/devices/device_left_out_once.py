@@ -13,12 +13,16 @@ from tensortrail.rules.devices._customs import (
     has_a_device_at_hand,
     is_explained,
     is_factory_of_torch,
+    may_be_given_anything,
     named,
 )
 from tensortrail.rules.shared.in_tests import in_tests
 
 _ENOUGH, _ENOUGH_HERE, _ENOUGH_OF_ALL, _ENOUGH_OF_OTHERS = 4, 1, 6, 2
 """Calls that make a custom: of one factory, in one function, of all factories, of other names."""
+_MOST_OF_PACKAGE = 80
+"""Of a hundred calls of one name in the package, those that are given a device."""
+_OF_ANYTHING = frozenset({*MAKERS, "to", "get", "append", "update", "format"})
 _MOST_IN_HUNDRED, _MOST_IN_HUNDRED_HERE = 25, 100
 _MOST_IN_HUNDRED_OF_ALL, _MOST_IN_HUNDRED_OF_OTHERS = 25, 50
 """Calls without a device, for each hundred with one: more than these are no exception."""
@@ -30,10 +34,10 @@ class DeviceLeftOutOnce(Rule):
     ## What it does
     Counts the calls that are given `device=` and those of their kind that are not: factories of
     torch in one function, calls of one factory in a file, factories of a file that take the dtype
-    of a tensor (`dtype=x.dtype`), all factories of a file, and calls of any other name that is
-    given a device somewhere in the file. Reports a call without it if those with it are as many or
-    more in a function, at least four (six for all factories, two for other names) in a file, and
-    hardly any other is without.
+    of a tensor (`dtype=x.dtype`), all factories of a file, calls of any other name that is given
+    a device somewhere in the file, and methods that nearly all calls in the package pass one to.
+    Reports a call without it if those with it are as many or more in a function, at least four
+    (six for all factories, two for other names) in a file, and hardly any other is without.
 
     Nothing is reported while an object is set up without a device, for a result that is moved,
     indexed with, read out or copied, for one without a dimension (unless others without one are
@@ -153,6 +157,17 @@ def grid(x, n, m):
             if not is_explained(module, call, departure.usual):
                 reported.add(call)
                 yield self._reported(module, custom, departure)
+        for call in _left_out_in_package(module):
+            if call not in reported:
+                yield self._of_package(module, call)
+
+    def _of_package(self, module: Module, call: ast.Call) -> Finding:
+        name, (count, _) = _name(module, call), module.usual_in_project(call, "device")
+        return self.finding(
+            module,
+            call,
+            f"{count} calls of `{name}` in the package are given a device, and this one is not",
+        )
 
     def _reported(self, module: Module, custom: str, departure: Departure) -> Finding:
         count = len(departure.usual)
@@ -185,6 +200,29 @@ def _departures(module: Module) -> Iterator[tuple[str, Departure]]:
     for name, calls in _other_calls(module).items():
         for departure in departures(calls, _ENOUGH_OF_OTHERS, _MOST_IN_HUNDRED_OF_OTHERS):
             yield f"calls of `{name}` in this file", departure
+
+
+def _left_out_in_package(module: Module) -> Iterator[ast.Call]:
+    """`schedule.set_timesteps(n)`, where nearly all other files pass `device` to that method."""
+    methods = [each for each in module.nodes(ast.Call) if isinstance(each.func, ast.Attribute)]
+    for name, calls in grouped(methods, lambda each: _name(module, each)).items():
+        left = [each for each in calls if "device" not in named(each)]
+        if not left or name in _OF_ANYTHING or not _is_usual_in_package(module, left[0]):
+            continue
+        for call in left:
+            function = module.function_of(call)
+            if function is None or may_be_given_anything(call):
+                continue
+            if any("device" in module.text(each) for each in call.args):
+                continue  # it is given by position
+            if has_a_device_at_hand(module, function) and not is_explained(module, call):
+                yield call
+
+
+def _is_usual_in_package(module: Module, call: ast.Call) -> bool:
+    """Nearly all calls of what has this name are given a device."""
+    passed, called = module.usual_in_project(call, "device")
+    return passed >= _ENOUGH and passed * 100 >= _MOST_OF_PACKAGE * (called - 1)
 
 
 def _other_calls(module: Module) -> dict[str, list[ast.Call]]:

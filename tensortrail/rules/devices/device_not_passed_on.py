@@ -15,6 +15,7 @@ from tensortrail.rules.devices._accepted import (
     parameters,
 )
 from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
+from tensortrail.rules.devices._options import unread_options
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, given
@@ -186,19 +187,27 @@ def table(n, device):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
+        for option in unread_options(module):
+            name = module.text(option.args[0])
+            yield self.finding(module, option, f"`{name}` is accepted and never read")
         for function in functions(module):
             yield from self._unread(module, function)
             yield from self._not_forwarded(module, function)
             yield from self._moved_without(module, function)
             yield from self._loaded_without(module, function)
-            at_hand = device_at_hand(module, function)
-            calls = [*accepting(module, function, "device")]
-            if at_hand:
-                calls += accepting_by_name(module, function, "device")
-            for call in calls:
-                said = at_hand or _modelled_on(module, function, call)
-                if said and not _is_explained(module, call):
-                    yield self._reported(module, call, said)
+            yield from self._without(module, function)
+        if not isinstance(module.top.body[0], ast.Pass):  # something runs with the file itself
+            yield from self._without(module, module.top)
+
+    def _without(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
+        at_hand = device_at_hand(module, function)
+        calls = [*accepting(module, function, "device")]
+        if at_hand:
+            calls += accepting_by_name(module, function, "device")
+        for call in calls:
+            said = at_hand or _modelled_on(module, function, call)
+            if said and not _is_explained(module, call):
+                yield self._reported(module, call, said)
 
     def _unread(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         for node, name in _devices_named(module, function):
@@ -268,7 +277,17 @@ def _is_a_device(name: str) -> bool:
 def _is_empty(function: FunctionNode) -> bool:
     """It only raises, passes or gives back a name: a default that others override."""
     *_, last = function.body
-    return len(function.body) <= _OF_A_DEFAULT and not isinstance(last, (ast.For, ast.With, ast.If))
+    if isinstance(last, (ast.For, ast.With, ast.If)) or _hands_on_to_its_base(last):
+        return False
+    return len(function.body) <= _OF_A_DEFAULT
+
+
+def _hands_on_to_its_base(statement: ast.stmt) -> bool:
+    """`super().__init__(path, dtype=dtype)`, with some of what it is given."""
+    call = statement.value if isinstance(statement, (ast.Expr, ast.Return)) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    owner = func.value if isinstance(func, ast.Attribute) else None
+    return isinstance(call, ast.Call) and isinstance(owner, ast.Call) and called(owner) == "super"
 
 
 def _takes_its_neighbour(call: ast.Call, name: str) -> bool:

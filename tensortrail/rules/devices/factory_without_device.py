@@ -6,14 +6,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import (
-    described,
-    is_module,
-    made_there,
-    only_sets_up,
-    out_of_place,
-    unless,
-)
+from tensortrail.rules.devices._callers import caller_step
+from tensortrail.rules.devices._goes_along import only_sets_up
+from tensortrail.rules.devices._lying import described, is_module, made_there, out_of_place, unless
 from tensortrail.rules.devices._makers import (
     FACTORIES,
     left_to_its_default,
@@ -42,7 +37,8 @@ class FactoryWithoutDevice(Rule):
     that is known that it was computed counts if the factory takes its shape or dtype. The tensor
     may have come through variables, containers and functions of the project. A plain function or
     a class that is no module may be called with tensors of the CPU alone: beside one of its
-    arguments, it is a note. So it is where another file of the package makes a GPU the default
+    arguments it is a note, unless a call of the project, in whatever file, has those tensors on a
+    device. So it is where another file of the package makes a GPU the default
     device, in a branch for tracing, in a class or file that works on the CPU (a data set, a
     collator, an export, a tool), in a function that reads an argument into numpy, and beside an
     argument of a function that moves its result to another device at the end.
@@ -368,6 +364,7 @@ if __name__ == "__main__":
             severity=Severity.NOTE if elsewhere else _weight(module, function, meeting, there),
             trail=(
                 (made.by, "made without a device"),
+                *caller_step(module, function, there),
                 (meeting.node, f"meets a tensor {described(there)}"),
             ),
             fixes=(made_there(module, function, places, made.by, there),),

@@ -8,7 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepts
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, is_cuda_literal
 from tensortrail.rules.devices._customs import may_be_given_anything, named
-from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given

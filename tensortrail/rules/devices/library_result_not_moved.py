@@ -7,7 +7,8 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._asked_for import left_where_asked_for
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._lying import described, out_of_place, sets_up
+from tensortrail.rules.devices._device_aware import sets_up
+from tensortrail.rules.devices._lying import described, out_of_place
 from tensortrail.rules.devices._makers import makers_and_callers
 from tensortrail.rules.devices._meant import is_certain
 from tensortrail.rules.places import Meeting, Place, Where

@@ -22,8 +22,9 @@ from tensortrail.rules.devices._company import (
     whose_size,
 )
 from tensortrail.rules.devices._customs import is_explained
-from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module
-from tensortrail.rules.devices._lying import described, goes_along, sets_up
+from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module, sets_up
+from tensortrail.rules.devices._goes_along import goes_along
+from tensortrail.rules.devices._lying import described
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.places import Where
 from tensortrail.rules.shared.functions import parameter_names

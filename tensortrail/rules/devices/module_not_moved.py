@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import described, is_module, out_of_place, sets_up, unless
+from tensortrail.rules.devices._device_aware import sets_up
+from tensortrail.rules.devices._lying import described, is_module, out_of_place, unless
 from tensortrail.rules.devices._makers import FACTORIES, outermost
 from tensortrail.rules.devices._passed_before_call import is_moved_by_another
 from tensortrail.rules.devices._replaced_after_move import Replaced, replaced_after_move
@@ -20,9 +21,8 @@ class ModuleNotMoved(Rule):
     ## What it does
     Follows modules that a function or a script makes or loads, until they are called. Reports one
     that nobody has moved, if what it is called with was moved, or lies where an argument does. So
-    is a new layer that is put into a model (`net.fc = nn.Linear(...)`) after the model was moved,
-    if nothing moves it before the model is called, also by a function of the file that is given
-    the model (`add_adapters(net)`).
+    is a new layer that is put into a model (`net.fc = nn.Linear(...)`) after it was moved, if
+    nothing moves the layer before the model is called, also by `add_adapters(net)` of the file.
 
     ## Why is this bad?
     The parameters of a new module are on the default device, which is the CPU. With everything on

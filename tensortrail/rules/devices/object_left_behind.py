@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import described, only_sets_up, out_of_place, unless
+from tensortrail.rules.devices._goes_along import only_sets_up
+from tensortrail.rules.devices._lying import described, out_of_place, unless
 from tensortrail.rules.devices._makers import outermost, users_of_objects
 from tensortrail.rules.devices._meant import is_certain, may_be_meant
 from tensortrail.rules.places import Meeting, Place, Where

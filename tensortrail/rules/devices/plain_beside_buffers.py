@@ -7,8 +7,9 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._attribute_reads import is_an_index, is_counted, is_used_as_it_is
 from tensortrail.rules.devices._beforehand import need_not_move
-from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
+from tensortrail.rules.devices._other_arm import is_the_other_arm
 from tensortrail.rules.devices._registered_beside import beside_registered
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.functions import functions
@@ -17,7 +18,18 @@ from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
-_MADE = frozenset({Where.DEFAULT, Where.DEVICE, Where.LITERAL, Where.OF, Where.STAYS, Where.SELF})
+_MADE = frozenset(
+    {
+        Where.DEFAULT,
+        Where.DEVICE,
+        Where.HOST,
+        Where.LITERAL,
+        Where.LOCAL,
+        Where.OF,
+        Where.STAYS,
+        Where.SELF,
+    }
+)
 
 
 class PlainBesideBuffers(Rule):
@@ -155,7 +167,7 @@ class Counted(nn.Module):
             return
         for cls in module.nodes(ast.ClassDef):
             facts = module.class_facts(cls)
-            if facts is not None and facts.is_module:
+            if facts is not None and (facts.is_module or _registers(module, cls)):
                 yield from self._of_class(module, cls, facts.registered)
         for name, store, buffers in beside_registered(module):
             yield self._reported(module, store, name, buffers, Severity.NOTE)
@@ -168,6 +180,8 @@ class Counted(nn.Module):
         usual = 0 < len(plain) <= len(buffers)
         for name, kept in plain:
             sure = usual or all(_is_made_here(module, each) for each in kept)
+            if any(_is_unsure(module, each) for each in kept):
+                sure = False
             if need_not_move(module, cls) or _may_follow(module, cls, name, kept):
                 sure = False
             yield self._reported(module, kept[0], name, buffers, None if sure else Severity.NOTE)
@@ -190,6 +204,20 @@ class Counted(nn.Module):
             severity=severity,
             trail=tuple((each, "registered as a buffer") for each in buffers[:2]),
         )
+
+
+def _registers(module: Module, cls: ast.ClassDef) -> bool:
+    """It registers buffers with itself, whatever its bases are."""
+    return any(
+        isinstance(each.func, ast.Attribute) and is_self(each.func.value)
+        for each in _buffers(module, cls)
+    )
+
+
+def _is_unsure(module: Module, store: ast.Attribute) -> bool:
+    """It may have no dimension, or come from what is not known."""
+    held = _held(module, store)
+    return held is None or held.may_be_scalar or any(e.where is Where.LOCAL for e in held.places)
 
 
 def _may_follow(
@@ -233,7 +261,9 @@ def _plain(
     """Plain attributes that hold tensors which other methods use as they are."""
     for name, stores in _stores(module, cls).items():
         bound = [each for each in stores if _binds(module, each)]
-        if name in registered or not all(_may_be_kept(module, each) for each in bound):
+        if name in registered:
+            bound = [each for each in bound if is_the_other_arm(module, cls, name, each)]
+        if not all(_may_be_kept(module, each) for each in bound):
             continue
         if not is_used_as_it_is(module, cls, name, bound):
             continue
@@ -299,7 +329,7 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
     if function is None or function.name not in module.once(_setting_up, cls):
         return False
     held = _held(module, store)
-    if held is None or held.what is not What.TENSOR or held.may_be_scalar:
+    if held is None or held.what is not What.TENSOR or held.rank == 0:
         return False
     if _is_of_another_module(module, store):
         return False

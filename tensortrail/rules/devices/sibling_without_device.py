@@ -11,7 +11,7 @@ from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._company import is_returned, may_be_given_a_device
 from tensortrail.rules.devices._customs import MAKERS, is_explained, is_factory_of_torch, named
-from tensortrail.rules.devices._lying import sets_up
+from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
 from tensortrail.rules.shared.functions import parameter_names

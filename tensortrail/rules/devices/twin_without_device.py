@@ -190,7 +190,7 @@ class TwinWithoutDevice(Rule):
         if in_tests(module):
             return
         for call, twin in unlike_their_twins(module):
-            if not is_explained(module, call) and not _is_given_by_position(module, call):
+            if not is_explained(module, call, (twin,)) and not _is_given_by_position(module, call):
                 yield self._reported(module, call, twin)
 
     def _reported(self, module: Module, call: ast.Call, twin: ast.Call) -> Finding:

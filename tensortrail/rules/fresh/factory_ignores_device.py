@@ -7,7 +7,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._device_aware import is_in_module
-from tensortrail.rules.devices._lying import is_passed_from_the_cpu
+from tensortrail.rules.devices._goes_along import is_passed_from_the_cpu
 from tensortrail.rules.devices._meant import is_traced
 from tensortrail.rules.fresh._factories import (
     dropped_devices,

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._batches import is_to_a_device
+from tensortrail.rules.devices._device_aware import sets_up
+from tensortrail.rules.devices._replaced_after_move import is_new_on_default
+from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import is_self, receiver
+from tensortrail.rules.view import FunctionNode
+
+_MOVES = ("to", "cuda", "to_empty", "xpu", "npu")
+
+
+class LayersAfterOwnMove(Rule):
+    """A module moves itself while it is set up, and makes layers afterwards.
+
+    ## What it does
+    Reports `self.to(device)` and `self.cuda()` in the constructor of a module, if the constructor
+    makes layers with parameters after it, without a device, and moves neither them nor itself
+    again, also not by another method of the class.
+
+    ## Why is this bad?
+    A move takes along what the module has. The layers made later are on the default device, and
+    the first call on a GPU stops with "Expected all tensors to be on the same device".
+
+    ## Fix safety
+    No fix is offered: what runs between the two may need what was moved.
+
+    ## References
+    - TransformerLensOrg/TransformerLens, "HookedEncoder not being moved to GPU"
+    """
+
+    code = "DEV610"
+    name = "layers-after-own-move"
+    severity = Severity.WARNING
+    confidence = Confidence.HIGH
+    triggers = tuple(("torch", f"self.{name}(") for name in _MOVES)
+    bad = (
+        Bad(
+            "from torch import nn\n\n\nclass Net(nn.Module):\n"
+            "    def __init__(self, n, device):\n        super().__init__()\n"
+            "        self.inner = nn.Linear(n, n)\n        self.to(device)\n"
+            "        self.head = nn.Linear(n, 2)\n\n"
+            "    def forward(self, x):\n        return self.head(self.inner(x))\n",
+            lines=(8,),
+            instead="from torch import nn\n\n\nclass Net(nn.Module):\n"
+            "    def __init__(self, n, device):\n        super().__init__()\n"
+            "        self.inner = nn.Linear(n, n)\n        self.head = nn.Linear(n, 2)\n"
+            "        self.to(device)\n\n"
+            "    def forward(self, x):\n        return self.head(self.inner(x))\n",
+        ),
+        Bad(
+            "from torch import nn\n\n\nclass Net(nn.Module):\n"
+            "    def __init__(self, cfg, move=True):\n        super().__init__()\n"
+            "        if move:\n            self.to(cfg.device)\n"
+            "        self.layers = nn.ModuleList([nn.Linear(cfg.n, cfg.n) for _ in range(3)])\n\n"
+            "    def forward(self, x):\n        for layer in self.layers:\n"
+            "            x = layer(x)\n        return x\n",
+            lines=(8,),
+        ),
+    )
+    good = (
+        Good(
+            "from torch import nn\n\n\nclass Net(nn.Module):\n"
+            "    def __init__(self, n, device):\n        super().__init__()\n"
+            "        self.inner = nn.Linear(n, n)\n        self.to(device)\n"
+            "        self.head = nn.Linear(n, 2, device=device)\n        self.n = n\n\n"
+            "    def forward(self, x):\n        return self.head(self.inner(x))\n"
+        ),
+        Good(
+            "from torch import nn\n\n\nclass Net(nn.Module):\n"
+            "    def __init__(self, n, device):\n        super().__init__()\n"
+            "        self.inner = nn.Linear(n, n)\n        self.to(device)\n"
+            "        self.head = nn.Linear(n, 2)\n        self.place(device)\n\n"
+            "    def place(self, device):\n        self.head.to(device)\n\n"
+            "    def forward(self, x):\n        return self.head(self.inner(x))\n"
+        ),
+        Good(
+            "from torch import nn\n\n\nclass Net(nn.Module):\n"
+            "    def __init__(self, n, device):\n        super().__init__()\n"
+            "        self.inner = nn.Linear(n, n)\n        self.to(device)\n"
+            "        self.head = nn.Linear(n, 2)\n        self.cuda()\n\n"
+            "    def forward(self, x):\n        return self.head(self.inner(x))\n"
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for function in functions(module):
+            cls = module.parent(function)
+            facts = module.class_facts(cls) if isinstance(cls, ast.ClassDef) else None
+            if not sets_up(function) or facts is None or not facts.is_module:
+                continue
+            for move in module.calls(*_MOVES, inside=function):
+                made = list(_made_after(module, function, move))
+                if made:
+                    yield self._reported(module, move, made)
+
+    def _reported(self, module: Module, move: ast.Call, made: list[ast.Assign]) -> Finding:
+        first = module.text(made[0].targets[0])
+        more = f" and {len(made) - 1} more" if made[1:] else ""
+        return self.finding(
+            module,
+            move,
+            f"`{module.text(move)}` runs before line {made[0].lineno} makes `{first}`{more}, which "
+            "stays on the default device",
+            trail=((made[0], "made afterwards, without a device"),),
+        )
+
+
+def _made_after(module: Module, function: FunctionNode, move: ast.Call) -> Iterator[ast.Assign]:
+    """Layers of the module that are made after the whole of it was moved, and not moved."""
+    owner = receiver(move)
+    if owner is None or not is_self(owner) or module.function_of(move) is not function:
+        return
+    if not is_to_a_device(module, move):
+        return
+    for assign in module.later(move, ast.Assign):
+        target, made = assign.targets[0], assign.value
+        own = isinstance(target, ast.Attribute) and is_self(target.value)
+        new = own and isinstance(made, ast.Call) and _is_layer(module, made)
+        if new and not _is_moved_later(module, assign):
+            yield assign
+
+
+def _is_layer(module: Module, made: ast.Call) -> bool:
+    """With parameters, made without a device: a layer of torch, or a module of the project."""
+    if is_new_on_default(module, made):
+        return True
+    if any("device" in module.text(each) for each in (*made.args, *made.keywords)):
+        return False
+    facts = module.class_facts(module.qualified(made.func))
+    own = facts is not None and facts.is_module and module.is_of_project(made)
+    return own and bool(module.about(module.qualified(made.func), _makes_layers_of_torch))
+
+
+def _makes_layers_of_torch(module: Module, node: ast.AST) -> bool:
+    """Its constructor makes them, and asks nothing where they shall be."""
+    methods = node.body if isinstance(node, ast.ClassDef) else ()
+    for each in methods:
+        if isinstance(each, ast.FunctionDef) and each.name == "__init__":
+            text = module.text(each)
+            return "nn." in text and "device" not in text and "cuda" not in text
+    return False
+
+
+def _is_moved_later(module: Module, made: ast.Assign) -> bool:
+    """Something of the module is moved after it, here or by a method that is called here."""
+    for call in module.later(made, ast.Call):
+        owner = receiver(call)
+        if owner is None or not module.text(owner).startswith("self"):
+            continue
+        name = getattr(call.func, "attr", "")
+        if name in _MOVES or _moves(module, module.class_of(made), name):
+            return True
+    return False
+
+
+def _moves(module: Module, cls: ast.ClassDef | None, name: str) -> bool:
+    methods = cls.body if cls is not None else ()
+    return any(
+        isinstance(each, ast.FunctionDef)
+        and each.name == name
+        and any(True for _ in module.calls(*_MOVES, inside=each))
+        for each in methods
+    )
