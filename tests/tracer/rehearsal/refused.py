@@ -217,9 +217,9 @@ REFUSED = (
             GENERATOR.format("cuda", "cpu"), GENERATORS),
     # devices and memory
     Refused("device that is not there", "torch.ones(3, device='cuda:77')",
-            "CUDA error: invalid device ordinal", "", "AcceleratorError"),
+            "CUDA error: invalid device ordinal", "gpu-number-not-here", "AcceleratorError"),
     Refused("set_device too far", "torch.cuda.set_device(77)",
-            "CUDA error: invalid device ordinal", "", "AcceleratorError"),
+            "CUDA error: invalid device ordinal", "gpu-number-not-here", "AcceleratorError"),
     Refused("more than there is", "torch.empty(1 << 44, device=G)",
             "CUDA out of memory. Tried to allocate 65536.00 GiB. GPU 0 has a total capacity of",
             "device-out-of-memory", "OutOfMemoryError"),
