@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -57,6 +58,7 @@ class Inference(Expressions):
         is_part = bool(held.path and held.places)
         is_new = not (held.path or held.places) and held.moved is None
         is_computed = bool(held.places and not held.path) and held.moved is None
+        is_computed = is_computed and self._bound[name] == 1  # another may be used as a tensor
         if not (is_part or is_new or is_computed) or self._function is None:
             return held
         if held.what is What.UNKNOWN and name in self._used_as_tensors:
@@ -69,6 +71,13 @@ class Inference(Expressions):
     @cached_property
     def _used_as_tensors(self) -> set[str]:
         return used_as_tensors(self._function, self.world) if self._function else set()
+
+    @cached_property
+    def _bound(self) -> Counter[str]:
+        """How often the function gives a value to each of its names."""
+        function = self._function
+        names = self.world.tree.nodes(ast.Name, function) if function is not None else ()
+        return Counter(each.id for each in names if isinstance(each.ctx, ast.Store))
 
     @cached_property
     def shaped(self) -> Collection[str]:

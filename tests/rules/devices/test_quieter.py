@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.devices.test_on_the_cpu import severity
+from tests.rules.devices.test_on_the_cpu import findings, severity
 
 HEAD = "import torch\nfrom torch import nn\n\n\n"
 READ = (
@@ -82,3 +82,21 @@ def test_a_parameter_for_one_of_two_devices(given: str, expected: Severity) -> N
 )
 def test_layers_that_take_their_weights(weight: str, expected: Severity) -> None:
     assert severity("DEV544", LISTED.format(weight=weight)) is expected
+
+
+TABLE = (
+    HEAD + "class Positions(nn.Embedding):\n    def fill(self, n, dim):\n"
+    "        rows = self.table(n, dim)\n"
+    "        self.weight = nn.Parameter(rows.to(self.weight.device))\n\n"
+    "    @staticmethod\n    def table(n, dim):\n        half = dim // 2\n"
+    "        {number} = 3.0 / (half - 1)\n"
+    "        rows = torch.exp(torch.arange(half) * -{number})\n        if dim % 2 == 1:\n"
+    "            rows = torch.cat([rows, torch.zeros(n, 1)], dim=1)\n        return rows\n\n"
+    "    def forward(self, ids):\n        self.fill(4, self.embedding_dim)\n"
+    "        return super().forward(ids)\n"
+)
+
+
+@pytest.mark.parametrize("number", ["step", "rows"])
+def test_a_number_whose_name_is_bound_to_a_tensor_later(number: str) -> None:
+    assert not findings("DEV521", TABLE.format(number=number))
