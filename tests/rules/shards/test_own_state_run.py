@@ -24,6 +24,35 @@ def step():
 """
 
 
+DISTRIBUTED = """\
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+step()
+weights, state = get_state_dict(net, optimizer)
+dcp.save({"net": weights}, checkpoint_id="saved")
+step()
+weights, state = get_state_dict(net, optimizer)
+step()
+dcp.load({"net": weights}, checkpoint_id="saved")
+set_state_dict(net, optimizer, model_state_dict=weights, optim_state_dict=state)
+"""
+RESUMED = """\
+torch.save(net.state_dict(), "saved.pt")
+net.load_state_dict(torch.load("saved.pt"))
+best = net.state_dict()
+step()
+net.load_state_dict(best)  # flagged
+"""
+
+
+def test_what_a_distributed_load_wrote_into(tmp_path: Path) -> None:
+    watched(tmp_path, FIT + DISTRIBUTED, "SHD420")
+
+
+def test_the_best_state_of_a_model_that_came_from_a_file(tmp_path: Path) -> None:
+    assert watched(tmp_path, FIT + RESUMED, "SHD420").only
+
+
 def test_the_best_state_was_not_copied(tmp_path: Path) -> None:
     program = f"{FIT}best = net.state_dict()\nstep()\nnet.load_state_dict(best)  # flagged\n"
     seen = watched(tmp_path, program, "SHD420")
