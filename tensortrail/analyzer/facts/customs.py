@@ -199,10 +199,6 @@ class Customs:
             self._texts[folder] = dict(texts_below(folder, _TESTS, self._text_of))
         return self._texts[folder]
 
-    def calls_in_file(self, path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]:
-        """The same in one file, which need not define it."""
-        return called_in(path, text, dotted)
-
 
 def gives_value(attribute: str) -> re.Pattern[bytes]:
     """What in a text may give an attribute another value than False or None."""

@@ -234,7 +234,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
     def _at_top(self, name: str) -> Value:
         """What the name is after all that stands at the top of the file."""
         top = self._flows.get(self.tree.root) or self._flow(self.tree.root)
-        if not top.done and name not in self.once(names_bound_once, self.tree.root):
+        if not top.done and name not in self.tree.once(names_bound_once, self.tree.root):
             return UNKNOWN_VALUE
         return (top.end.values.get(name) if top.end is not None else None) or UNKNOWN_VALUE
 

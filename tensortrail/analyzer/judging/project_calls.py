@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.asked_for import is_asked_for, is_off
 from tensortrail.analyzer.facts.customs import (
+    called_in,
     gives_value,
     makes_default,
     makes_property,
@@ -170,7 +171,7 @@ class AsksForProjectCalls:
         if not self.is_of_project(call):
             return ()
         customs = file.project.customs
-        own = customs.calls_in_file(file.path, file.source.data, dotted)
+        own = called_in(file.path, file.source.data, dotted)
         folder = _package(file)
         if folder is None:
             return own if "." not in file.local_name(dotted) else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from tensortrail.analyzer.places.operations import is_put_somewhere, written
 from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors, with_a_shape
 from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.syntax.tree import SCOPES
+from tensortrail.analyzer.values.bound_once import names_bound_once
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where, opposite
 from tensortrail.rules.view import FunctionNode
 
@@ -58,9 +58,10 @@ class Inference(Expressions):
         is_part = bool(held.path and held.places)
         is_new = not (held.path or held.places) and held.moved is None
         is_computed = bool(held.places and not held.path) and held.moved is None
-        is_computed = is_computed and self._bound[name] == 1  # another may be used as a tensor
         if not (is_part or is_new or is_computed) or self._function is None:
             return held
+        if is_computed and name not in self.world.tree.once(names_bound_once, self._function):
+            return held  # another value of the name may be the tensor
         if held.what is What.UNKNOWN and name in self._used_as_tensors:
             held = replace(held, what=What.TENSOR)
         if is_computed:
@@ -71,13 +72,6 @@ class Inference(Expressions):
     @cached_property
     def _used_as_tensors(self) -> set[str]:
         return used_as_tensors(self._function, self.world) if self._function else set()
-
-    @cached_property
-    def _bound(self) -> Counter[str]:
-        """How often the function gives a value to each of its names."""
-        function = self._function
-        names = self.world.tree.nodes(ast.Name, function) if function is not None else ()
-        return Counter(each.id for each in names if isinstance(each.ctx, ast.Store))
 
     @cached_property
     def shaped(self) -> Collection[str]:

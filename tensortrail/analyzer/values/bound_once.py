@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-from tensortrail.rules.view import Module
+from tensortrail.analyzer.syntax.tree import Tree
 
 
-def names_bound_once(module: Module, root: ast.AST) -> frozenset[str]:
+def names_bound_once(tree: Tree, root: ast.AST) -> frozenset[str]:
     """Names that are assigned to once below the node, in whatever function."""
-    names = module.nodes(ast.Name, root)
+    names = tree.nodes(ast.Name, root)
     stored = Counter(each.id for each in names if isinstance(each.ctx, ast.Store))
     return frozenset(name for name, count in stored.items() if count == 1)

@@ -155,10 +155,9 @@ def _is_of_a_file(module: Module, device: ast.expr) -> bool:
     """A name that is bound at the top of a file: `device`, or `package.device`."""
     if isinstance(device, ast.Attribute):
         owner = device.value
-        named = isinstance(owner, ast.Name) and device.attr.lower().endswith("device")
-        return (
-            named and isinstance(owner, ast.Name) and owner.id in module.once(_imported, module.top)
-        )
+        if not isinstance(owner, ast.Name) or not device.attr.lower().endswith("device"):
+            return False
+        return owner.id in module.once(_imported, module.top)
     if not isinstance(device, ast.Name) or not device.id.lower().endswith("device"):
         return False
     function = module.function_of(device)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from traceback import walk_tb
 from types import FrameType
 
 import torch
@@ -21,8 +21,8 @@ MOST_MODULES = 20_000
 
 class Scene:
     def __init__(self, *errors: BaseException) -> None:
-        self._of_first = list(_frames(errors[0])) if errors else []
-        self._frames = [frame for error in errors for frame in _frames(error)]
+        self._of_first = list(walk_tb(errors[0].__traceback__)) if errors else []
+        self._frames = [frame for error in errors for frame in walk_tb(error.__traceback__)]
         self._names: dict[int, str] = {}
         self._owners: dict[int, tuple[str, torch.nn.Module]] = {}
         self._roots: list[tuple[str, torch.nn.Module]] = []
@@ -127,10 +127,3 @@ KNOWN = {
 
 def _has_hooks(root: torch.nn.Module) -> bool:
     return any(hasattr(module, "_hf_hook") for module in root.modules())
-
-
-def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
-    link = error.__traceback__
-    while link is not None:
-        yield link.tb_frame, link.tb_lineno
-        link = link.tb_next

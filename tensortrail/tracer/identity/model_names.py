@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from traceback import walk_tb
 from types import FrameType
 from typing import Any
 
@@ -71,8 +72,6 @@ def _running() -> Iterator[FrameType]:
 
 def _variables(error: BaseException) -> Iterator[Mapping[str, Any]]:
     """Of the user's functions that the exception came through, the outermost first."""
-    step = error.__traceback__
-    while step is not None:
-        if OWNERS[step.tb_frame.f_code.co_filename] == USER:
-            yield variables(step.tb_frame)
-        step = step.tb_next
+    for frame, _ in walk_tb(error.__traceback__):
+        if OWNERS[frame.f_code.co_filename] == USER:
+            yield variables(frame)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from traceback import walk_tb
 from types import FrameType
 from typing import Any
 
@@ -164,12 +165,10 @@ def line_in_compiled(error: BaseException) -> Place | None:
 def _last_line(error: BaseException) -> Place | None:
     """The user's innermost line that the exception came through."""
     found: Place | None = None
-    step = error.__traceback__
-    while step is not None:
-        code = step.tb_frame.f_code
+    for frame, line in walk_tb(error.__traceback__):
+        code = frame.f_code
         if OWNERS[code.co_filename] == USER:
-            found = code.co_filename, step.tb_lineno, function_name(code)
-        step = step.tb_next
+            found = code.co_filename, line, function_name(code)
     return found
 
 

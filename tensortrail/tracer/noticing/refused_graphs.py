@@ -9,6 +9,7 @@ import ast
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from traceback import walk_tb
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -31,20 +32,13 @@ class Refused(NamedTuple):
 
 
 def refused_by_compiler(error: BaseException) -> Refused | None:
-    frames = [frame for each in with_those_behind(error) for frame in _frames(each)]
+    frames = [f for each in with_those_behind(error) for f, _ in walk_tb(each.__traceback__)]
     traced = next((f for f in frames if _is(f, DYNAMO, "run_node")), None)
     if traced is not None:
         begun = next((f.f_locals for f in frames if _is(f, BEGINS, "_compile")), {})
         return _of_node(traced.f_locals, begun.get("locals") or {})
     exported = next((f for f in frames if _is(f, FAKE, "__torch_dispatch__")), None)
     return _of_operation(exported.f_locals) if exported is not None else None
-
-
-def _frames(error: BaseException) -> Iterator[FrameType]:
-    link = error.__traceback__
-    while link is not None:
-        yield link.tb_frame
-        link = link.tb_next
 
 
 def _is(frame: FrameType, file: str, function: str) -> bool:
