@@ -68,6 +68,7 @@ def sources() -> Iterator[str]:
             yield bad.source
 
 
+@pytest.mark.filterwarnings("ignore:invalid decimal literal:SyntaxWarning")
 @pytest.mark.parametrize("short", [0, pytest.param(4000, marks=pytest.mark.complete)])
 def test_edits_of_nodes_are_judged_as_by_the_whole_file(
     short: int, monkeypatch: pytest.MonkeyPatch
