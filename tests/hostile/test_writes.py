@@ -199,16 +199,24 @@ def test_a_fix_killed_midway_leaves_whole_files(attacked: Attacked, at: int) -> 
 @pytest.mark.complete
 def test_fixes_killed_at_any_moment(attacked: Attacked) -> None:
     command = [sys.executable, "-m", "tensortrail", "check", ".", *FIX]
+    names = [f"f{number}.py" for number in range(30)]
+
+    def started() -> subprocess.Popen[bytes]:
+        for name in names:
+            attacked.write(name, BAD * 20)
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    began = time.monotonic()
+    started().wait()
+    whole = time.monotonic() - began
     fixed = 0
     for step in range(40):
-        for number in range(30):
-            attacked.write(f"f{number}.py", BAD * 20)
-        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.1 + step * 0.05)
+        running = started()
+        time.sleep(1.5 * whole * step / 39)  # the files are written at the end
         running.kill()
         running.wait()
-        for number in range(30):
-            text = Path(f"f{number}.py").read_text()
+        for name in names:
+            text = Path(name).read_text()
             assert text in (BAD * 20, FIXED * 20)
             fixed += text == FIXED * 20
     assert 0 < fixed < 40 * 30
