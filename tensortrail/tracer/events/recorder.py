@@ -20,6 +20,7 @@ from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, frames, place
 from tensortrail.tracer.identity.storages import PLAIN, Entry, Storages, is_wrapper
 from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
+from tensortrail.tracer.noticing.cut_graphs import CutGraphs
 from tensortrail.tracer.noticing.failed_operands import Failures
 from tensortrail.tracer.noticing.fresh_memory import FreshMemory
 from tensortrail.tracer.noticing.last_writers import LastWriters
@@ -60,6 +61,7 @@ class Recorder:
         self.fresh_memory = FreshMemory(self)
         self.loads = Loads(self, self.fresh_memory)
         self.wrappers = Wrappers(self)
+        self.cut_graphs = CutGraphs(self)
         self.short_ways = self._wants is None
         """Whether moves of plain tensors may take a short way: nothing asks more about them."""
         self.alert = False

@@ -14,14 +14,13 @@ from torch.optim import Optimizer
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.hidden_modules import hidden
-from tensortrail.tracer.identity.model_names import OF_METHODS
 from tensortrail.tracer.identity.module_tensors import parts
-from tensortrail.tracer.identity.sites import OWNERS, USER, Place
+from tensortrail.tracer.identity.running_models import running_models
+from tensortrail.tracer.identity.sites import Place
 from tensortrail.tracer.identity.storages import Entry
-from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing.notes import Notes
 
-MOST_FRAMES, MOST_TOLD, MOST_GROUPS = 60, 50, 2000
+MOST_TOLD, MOST_GROUPS = 50, 2000
 Weights = dict[str, Parameter]
 
 
@@ -77,7 +76,7 @@ class TrainedParameters:
             self._untrained.pop(identity, None)
         made = self._of(optimizer)
         seen = {id(each.model()) for each in made.models}
-        for name, model in _models():
+        for name, model in running_models():
             weights = _weights(model)
             if id(model) not in seen and any(id(each) in ids for each in weights.values()):
                 before = {path: id(each) for path, each in weights.items()}
@@ -167,7 +166,7 @@ def _put_in(known: Known, live: set[int]) -> Iterator[tuple[str, str, Parameter]
                 how = "replaced" if path in known.before else "added"
                 yield how, f"{known.name}.{path}", weight
     if live.isdisjoint(known.before.values()):
-        for name, other in _models():
+        for name, other in running_models():
             weights = _weights(other) if type(other) is known.kind and other is not model else {}
             if weights.keys() == known.before.keys():
                 yield from (("rebuilt", f"{name}.{path}", each) for path, each in weights.items())
@@ -191,21 +190,3 @@ def _weights(model: Module) -> Weights:
         for key, each in part._parameters.items()
         if each is not None
     }
-
-
-def _models() -> Iterator[tuple[str, Module]]:
-    """Those that the functions that run now have in variables or as attributes of `self`."""
-    seen: set[int] = set()
-    frame = sys._getframe(1)
-    for _ in range(MOST_FRAMES):
-        own = variables(frame)
-        user = OWNERS[frame.f_code.co_filename] == USER
-        spaces = [own, getattr(own.get("self"), "__dict__", {}), frame.f_globals if user else {}]
-        for space in spaces:
-            for name, value in list(space.items()) if isinstance(space, Mapping) else ():
-                if issubclass(type(value), Module) and id(value) not in seen:
-                    seen.add(id(value))
-                    yield name if name not in OF_METHODS else type(value).__name__, value
-        if frame.f_back is None:
-            return
-        frame = frame.f_back

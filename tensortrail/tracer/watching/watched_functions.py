@@ -48,6 +48,8 @@ class Creation(Watch):
             recorder.wrappers.answered(func, args[0], result, kwargs)
         if func in LEAVES_UNWRITTEN:
             recorder.fresh_memory.made(result)
+        if func in COPIES_VALUES and args and (graph := _with_graph(args[0])) is not None:
+            recorder.cut_graphs.cut(func, graph)
         recorder.changed()
 
 
@@ -246,6 +248,45 @@ class GivesStorage(Watch):
 GIVES_STORAGE = GivesStorage()
 
 
+class Cuts(Watch):
+    """Operations whose result has no graph."""
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if has_graph(args[0]):
+            recorder.cut_graphs.cut(func, args[0])
+
+
+CUTS = Cuts()
+
+
+def has_graph(tensor: Any) -> bool:
+    return type(tensor) in PLAIN and tensor.requires_grad and not tensor.is_leaf
+
+
+def _with_graph(data: Any) -> Any:
+    """The tensor that values are taken from, or one of those in a list."""
+    several = data[:LOOKED_AT] if type(data) in (list, tuple) else (data,)
+    return next((each for each in several if has_graph(each)), None)
+
+
+class Freezes(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        tensor = args[0]
+        if type(tensor) in PLAIN and tensor.is_leaf and not tensor.requires_grad:
+            recorder.cut_graphs.froze(tensor)
+
+
+class Switches(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        recorder.cut_graphs.switched(bool(args[0]))
+
+
 def _table() -> dict[Any, Watch]:
     made: dict[Any, Watch] = {}
 
@@ -274,12 +315,24 @@ def _table() -> dict[Any, Watch]:
     watch(Share(), Tensor, "share_memory_")
     watch(Address(), Tensor, "data_ptr")
     watch(GIVES_STORAGE, Tensor, "untyped_storage")
+    watch(
+        CUTS,
+        Tensor,
+        "item tolist numpy __float__ __int__ __array__ argmax argmin argsort long int bool short"
+        " gt ge lt le eq ne __gt__ __ge__ __lt__ __le__ __eq__ __ne__",
+    )
+    watch(CUTS, torch, "argmax argmin argsort gt ge lt le eq ne")
+    made[TensorBase.data.__get__] = CUTS
+    watch(Freezes(), TensorBase, "requires_grad_")
+    made[TensorBase.requires_grad.__set__] = made[TensorBase.requires_grad_]
+    watch(Switches(), torch._C, "_set_grad_enabled")
     return made
 
 
 COPIES = {
     torch.clone, Tensor.clone, Tensor.half, Tensor.float, Tensor.double, Tensor.bfloat16,
 }  # fmt: skip
+COPIES_VALUES, LOOKED_AT = {torch.tensor}, 8
 LEAVES_UNWRITTEN = {
     torch.empty, torch.empty_strided, torch.empty_like, torch.empty_permuted,
     Tensor.new_empty, Tensor.new_empty_strided,
