@@ -114,11 +114,16 @@ class TrainedParameters:
         for known in made.models:
             for how, path, weight in (*_put_in(known, live), *_hidden(known)):
                 if others is None:
-                    others = self._all_held()
+                    others = self.held()
                 if weight.grad is not None and id(weight) not in others:
                     self._tell(made, kind, how, known.kind, path, weight)
 
-    def _all_held(self) -> set[int]:
+    def made_at(self, optimizer: Optimizer) -> Place | None:
+        made = self._made.get(id(optimizer))
+        return made.place if made is not None and made.optimizer() is optimizer else None
+
+    def held(self) -> set[int]:
+        """The identities of what the optimizers have."""
         optimizers = [each.optimizer() for each in self._made.values()]
         return {id(each) for known in optimizers if known is not None for each in _held(known)}
 

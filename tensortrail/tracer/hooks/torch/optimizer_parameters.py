@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from torch.compiler import is_compiling
+from torch.nn import Module
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.hooks.shared.looking import looking_after
+from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
+from tensortrail.tracer.noticing.starved_optimizers import StarvedOptimizers
 from tensortrail.tracer.noticing.trained_parameters import TrainedParameters
+from tensortrail.tracer.noticing.twin_optimizers import TwinOptimizers
 from tensortrail.tracer.patching.patches import Patches
 
 LIBRARY = "torch"
@@ -18,16 +21,32 @@ LIBRARY = "torch"
 
 def install(recorder: Recorder, patches: Patches) -> None:
     trained = TrainedParameters(recorder)
+    starved = StarvedOptimizers(recorder, recorder.cut_graphs)
+    twins = TwinOptimizers(recorder, trained.held)
 
     def given(_: Recorder, result: Any, optimizer: Optimizer, *__: Any, **___: Any) -> None:
         recorder.models.look_here()
         trained.given(optimizer, optimizer.param_groups[-1])
 
+    def looked(_: Recorder, optimizer: Optimizer) -> None:
+        trained.stepped(optimizer)
+        starved.stepped(optimizer, trained.made_at(optimizer))
+        twins.stepped(optimizer, trained.made_at(optimizer))
+
     def stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if recorder.active and not is_compiling():
             recorder.optimizer_steps += 1
-            recorder.guarded(lambda _: trained.stepped(optimizer))
+            recorder.guarded(looked, optimizer)
+
+    def clears(_: Recorder, optimizer: Optimizer, *__: Any, **___: Any) -> None:
+        starved.cleared(each for group in optimizer.param_groups for each in group["params"])
+
+    def clears_model(_: Recorder, module: Module, *__: Any, **___: Any) -> None:
+        starved.cleared(module.parameters())
 
     patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))
     recorder.at_close.append(register_optimizer_step_post_hook(stepped).remove)
+    patches.wrap(Optimizer, "zero_grad", looking_before(recorder, clears))
+    patches.wrap(Module, "zero_grad", looking_before(recorder, clears_model))
     recorder.at_close.append(trained.at_end)
+    recorder.at_close.append(starved.at_end)
