@@ -28,6 +28,8 @@ from tensortrail.tracer.noticing.loads import Loads
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operation_kinds import writes_in_place
+from tensortrail.tracer.noticing.self_averages import SelfAverages
+from tensortrail.tracer.noticing.unread_loads import UnreadLoads
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
 from tensortrail.tracer.noticing.written_checkpoints import WrittenCheckpoints
 from tensortrail.tracer.patching.signals import let_through
@@ -60,6 +62,8 @@ class Recorder:
         self.failures = Failures(self, self.onload_hooks, self.models)
         self.fresh_memory = FreshMemory(self)
         self.loads = Loads(self, self.fresh_memory)
+        self.self_averages = SelfAverages(self)
+        self.unread_loads = UnreadLoads(self, self.fresh_memory)
         self.wrappers = Wrappers(self)
         self.cut_graphs = CutGraphs(self)
         self.short_ways = self._wants is None
@@ -372,6 +376,7 @@ class Recorder:
             return
         self.guarded(lambda of: of.fresh_memory.at_end())
         self.loads.at_end()
+        self.guarded(lambda of: of.unread_loads.at_end())
         for last in self.at_close:
             with suppress(Exception):
                 last()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from torch.nn import Module
 
 from tensortrail.tracer.identity.model_names import OF_METHODS
-from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.sites import OURS, OWNERS, USER
 from tensortrail.tracer.identity.variables import variables
 
 MOST_FRAMES = 60
@@ -19,9 +19,10 @@ def running_models() -> Iterator[tuple[str, Module]]:
     seen: set[int] = set()
     frame = sys._getframe(1)
     for _ in range(MOST_FRAMES):
-        own = variables(frame)
-        user = OWNERS[frame.f_code.co_filename] == USER
-        spaces = [own, getattr(own.get("self"), "__dict__", {}), frame.f_globals if user else {}]
+        who = OWNERS[frame.f_code.co_filename]
+        own = variables(frame) if who != OURS else {}
+        kept = getattr(own.get("self"), "__dict__", {})
+        spaces = [own, kept, frame.f_globals if who == USER else {}]
         for space in spaces:
             for name, value in list(space.items()) if isinstance(space, Mapping) else ():
                 if issubclass(type(value), Module) and id(value) not in seen:

@@ -11,9 +11,11 @@ from torch.overrides import TorchFunctionMode
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.noticing.mixed_devices import Meeting
+from tensortrail.tracer.noticing.self_averages import same_memory
 from tensortrail.tracer.patching.patches import without_next_frame
 from tensortrail.tracer.watching.plain_moves import moved
 from tensortrail.tracer.watching.watched_functions import (
+    AVERAGES,
     CUTS,
     GIVES_STORAGE,
     MOVES,
@@ -44,6 +46,8 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             watch = None  # it gives its own
         elif (watch is SHARES or watch is CUTS) and args and type(args[0]) in PLAIN:
             watch = CUTS if args[0].requires_grad and not args[0].is_leaf else None
+        elif watch is AVERAGES and not same_memory(args):
+            watch = None
         moves = watch is MOVES and recorder.short_ways and type(args[0]) in PLAIN
         if moves or (watch is None and not (recorder.alert and recorder.suspects(args, kwargs))):
             if recorder.dead and not moves:

@@ -14,6 +14,7 @@ from torch._C import TensorBase
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import PLAIN, is_wrapper
 from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE, LOOKS_FOR_A_TENSOR
+from tensortrail.tracer.noticing.self_averages import same_memory
 
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Recorder
@@ -171,6 +172,8 @@ class Copy(Watch):
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
     ) -> None:
         source = args[1] if len(args) > 1 else kwargs.get("src", kwargs.get("other"))
+        if same_memory(args):
+            recorder.self_averages.wrote(func, args[0])
         target = recorder.storages.entry(args[0])
         origin = recorder.storages.entry(source)
         if target is None or origin is None:
@@ -180,6 +183,8 @@ class Copy(Watch):
             facts = {"non_blocking": True} if kwargs.get("non_blocking") else None
             recorder.note(Did.COPY, target, origin, func, facts)
         recorder.loads.wrote(target, origin)
+        if recorder.unread_loads.some:
+            recorder.unread_loads.taken(origin.number)
         recorder.fresh_memory.copied(origin, target)
 
 
@@ -271,6 +276,19 @@ def _with_graph(data: Any) -> Any:
     return next((each for each in several if has_graph(each)), None)
 
 
+class Averages(Watch):
+    """Operations that bring one tensor nearer to another."""
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if func is not Tensor.add_ or "alpha" in kwargs:
+            recorder.self_averages.wrote(func, args[0])
+
+
+AVERAGES = Averages()
+
+
 class Freezes(Watch):
     def after(
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
@@ -321,6 +339,7 @@ def _table() -> dict[Any, Watch]:
         "item tolist numpy __float__ __int__ __array__ argmax argmin argsort long int bool short"
         " gt ge lt le eq ne __gt__ __ge__ __lt__ __le__ __eq__ __ne__",
     )
+    watch(AVERAGES, Tensor, "lerp_ add_")
     watch(CUTS, torch, "argmax argmin argsort gt ge lt le eq ne")
     made[TensorBase.data.__get__] = CUTS
     watch(Freezes(), TensorBase, "requires_grad_")

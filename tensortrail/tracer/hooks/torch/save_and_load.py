@@ -178,6 +178,7 @@ def _state_dict(recorder: Recorder, own: OwnState) -> Around:
         finally:
             local.inside_module -= 1
         recorder.guarded(own.taken, module, state)
+        recorder.unread_loads.asked(module)
         return state
 
     return around
@@ -198,6 +199,8 @@ def _load_state_dict(recorder: Recorder, own: OwnState) -> Around:
                 recorder.guarded(before.assigned, module)
         given = args[0] if args else kwargs.get("state_dict")
         recorder.guarded(own.loaded, module, given)
+        if recorder.unread_loads.some and isinstance(given, Mapping):
+            recorder.guarded(lambda of: of.unread_loads.given(given.values()))
         recorder.guarded(_loaded, module, result, given)
         if before:
             recorder.guarded(before.untied, module)
