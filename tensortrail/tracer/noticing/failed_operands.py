@@ -22,6 +22,7 @@ from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames, funct
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing import model_operands, optimizer_operands
+from tensortrail.tracer.noticing.lacked_keys import lacked_key
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
@@ -129,6 +130,9 @@ class Failures:
                 seen = [self.of(error)]
         if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
+        elif isinstance(error, KeyError) and (facts := lacked_key(error)):
+            line = _last_line(error) or ("", 0, "")
+            self._notes.note_at(self._notes.line(*line), Did.HOOK, op="KeyError", facts=facts)
 
     def _look_up(self, error: BaseException) -> None:
         refused = refused_by_compiler(error)
