@@ -178,13 +178,13 @@ def _last_line(error: BaseException) -> Place | None:
 
 def _tell_lines_behind(operands: list[dict[str, Any]], tensors: Sequence[Any]) -> None:
     """Where those came from that lie on meta, or on the CPU beside others: their places were
-    perhaps never chosen."""
+    perhaps never chosen. Of several GPUs none is the wrong one."""
     devices = {told["device"] for told in operands}
     if len(devices) < 2 and devices != {"meta"}:
         return
     live = list(_live(sys._getframe(1)))[::-1]
     for told, tensor in zip(operands[:MOST_OPERANDS], tensors, strict=False):
-        if told["device"] in ("cpu", "meta"):
+        if told["device"] in ("cpu", "meta") or devices.isdisjoint(("cpu", "meta")):
             behind = lines_behind(live, id(tensor), told["device"])
             told["behind"] = [[each.file, each.line, each.source] for each in behind]
 

@@ -25,7 +25,7 @@ from tensortrail.tracer.patching.patches import Around, Patches
 LIBRARY = "torch"
 DEEPEST = 12
 MOST_TENSORS = 100_000
-LONGEST = 20_000
+LONGEST, NO_DEVICE = 20_000, "Attempting to deserialize object on"
 """Characters of a message that lists keys."""
 
 
@@ -108,16 +108,34 @@ def loading(recorder: Recorder, op: str) -> Around:
         if WITHIN.depth:
             return original(*args, **kwargs)
         with recorder.phase("load"):
-            if op == "torch.load" and runs_only_torch(recorder, args, kwargs):
-                result = with_modes_aside(recorder, original, *args, **kwargs)
-            else:
-                result = original(*args, **kwargs)
+            try:
+                if op == "torch.load" and runs_only_torch(recorder, args, kwargs):
+                    result = with_modes_aside(recorder, original, *args, **kwargs)
+                else:
+                    result = original(*args, **kwargs)
+            except RuntimeError as error:
+                recorder.guarded(_no_device, args, kwargs, op, error)
+                raise
             path = args[0] if args else _first(kwargs, "f", "filename")
             mapped = bool(kwargs.get("mmap")) or op.startswith("safetensors")
             recorder.guarded(note_loaded, result, path, op, mapped)
             return result
 
     return around
+
+
+def _no_device(recorder: Recorder, args: Any, kwargs: Any, op: str, error: RuntimeError) -> None:
+    """Tensors of the file were to go to a device that is not there."""
+    if NO_DEVICE in str(error):
+        given = args[1] if len(args) > 1 else kwargs.get("map_location")
+        plain = type(given) in (str, torch.device)
+        facts = {
+            "no device": str(error)[:LONGEST],
+            "path": path_of(args[0] if args else kwargs.get("f")),
+            "asked": str(given) if plain else "",
+            "told": given is not None,
+        }
+        recorder.note(Did.HOOK, op=op, facts=facts)
 
 
 def note_loaded(
