@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,9 +78,14 @@ class StarvedOptimizers:
             "frozen": dict(self._graphs.frozen_by(weights)) if frozen else {},
         }
 
-    def at_end(self) -> None:
+    def at_end(self, explained: Collection[list[Any]]) -> None:
+        """Of those made at these places more is known."""
         for each in self._known.values():
-            if not each.fed and each.steps >= FEWEST and each.facts:
+            if (
+                not each.fed
+                and each.steps >= FEWEST
+                and each.facts.get("made", []) not in explained
+            ):
                 op = f"{each.facts['starved']}.step"
                 facts = {**each.facts, "steps": each.steps}
                 self._notes.note_at(each.site, Did.HOOK, each.entry, op=op, facts=facts)

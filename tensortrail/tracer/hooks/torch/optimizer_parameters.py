@@ -6,6 +6,7 @@ from typing import Any
 
 from torch.compiler import is_compiling
 from torch.nn import Module
+from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -46,7 +47,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))
     recorder.at_close.append(register_optimizer_step_post_hook(stepped).remove)
+
+    def registered(module: Module, name: str, parameter: Any) -> None:
+        if recorder.active and not is_compiling():
+            recorder.guarded(lambda _: trained.registered(module, name, parameter))
+
+    recorder.at_close.append(register_module_parameter_registration_hook(registered).remove)
     patches.wrap(Optimizer, "zero_grad", looking_before(recorder, clears))
     patches.wrap(Module, "zero_grad", looking_before(recorder, clears_model))
     recorder.at_close.append(trained.at_end)
-    recorder.at_close.append(starved.at_end)
+    recorder.at_close.append(lambda: starved.at_end(trained.told))

@@ -66,9 +66,18 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
             empty = recorder.guarded(note_saved, data, path, op)
             if recorder.may_stop is not None and op == "torch.save":
                 _ask(recorder, recorder.may_stop, path_of(path), bool(empty))
-            return original(*args, **kwargs)
+            try:
+                return original(*args, **kwargs)
+            except (RuntimeError, ValueError) as error:
+                recorder.guarded(_refused, path, op, error)
+                raise
 
     return around
+
+
+def _refused(recorder: Recorder, path: Any, op: str, error: Exception) -> None:
+    facts = {"save refused": str(error)[:LONGEST], "path": path_of(path)}
+    recorder.note(Did.HOOK, op=op, facts=facts)
 
 
 def _ask(recorder: Recorder, stop: MayStop, place: str, empty: bool) -> None:
