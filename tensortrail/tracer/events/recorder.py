@@ -28,6 +28,7 @@ from tensortrail.tracer.noticing.loads import Loads
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operation_kinds import writes_in_place
+from tensortrail.tracer.noticing.refused_backward import RefusedBackward
 from tensortrail.tracer.noticing.self_averages import SelfAverages
 from tensortrail.tracer.noticing.unread_loads import UnreadLoads
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
@@ -62,6 +63,7 @@ class Recorder:
         self.failures = Failures(self, self.onload_hooks, self.models)
         self.fresh_memory = FreshMemory(self)
         self.loads = Loads(self, self.fresh_memory)
+        self.refused_backward = RefusedBackward(self)
         self.self_averages = SelfAverages(self)
         self.unread_loads = UnreadLoads(self, self.fresh_memory)
         self.wrappers = Wrappers(self)

@@ -18,9 +18,11 @@ from tensortrail.tracer.watching.watched_functions import (
     AVERAGES,
     CUTS,
     GIVES_STORAGE,
+    IN_PLACE,
     MOVES,
     SHARES,
     WATCHED,
+    has_graph,
 )
 
 
@@ -46,8 +48,8 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             watch = None  # it gives its own
         elif (watch is SHARES or watch is CUTS) and args and type(args[0]) in PLAIN:
             watch = CUTS if args[0].requires_grad and not args[0].is_leaf else None
-        elif watch is AVERAGES and not same_memory(args):
-            watch = None
+        elif watch is IN_PLACE or (watch is AVERAGES and not same_memory(args)):
+            watch = IN_PLACE if has_graph(args[0]) else None
         moves = watch is MOVES and recorder.short_ways and type(args[0]) in PLAIN
         if moves or (watch is None and not (recorder.alert and recorder.suspects(args, kwargs))):
             if recorder.dead and not moves:

@@ -289,6 +289,19 @@ class Averages(Watch):
 AVERAGES = Averages()
 
 
+class InPlace(Watch):
+    """Operations that change a tensor which the backward pass may need as it was."""
+
+    looks_before = True
+
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        if has_graph(args[0]):
+            recorder.refused_backward.changing(func, args[0])
+
+
+IN_PLACE = InPlace()
+
+
 class Freezes(Watch):
     def after(
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
@@ -340,6 +353,13 @@ def _table() -> dict[Any, Watch]:
         " gt ge lt le eq ne __gt__ __ge__ __lt__ __le__ __eq__ __ne__",
     )
     watch(AVERAGES, Tensor, "lerp_ add_")
+    watch(
+        IN_PLACE,
+        Tensor,
+        "__iadd__ __isub__ __imul__ __itruediv__ __ipow__ __setitem__ sub_ mul_ div_ pow_ clamp_"
+        " relu_ sigmoid_ tanh_ exp_ sqrt_ masked_fill_ zero_ fill_",
+    )
+    watch(IN_PLACE, torch, "relu_ sigmoid_ tanh_ clamp_")
     watch(CUTS, torch, "argmax argmin argsort gt ge lt le eq ne")
     made[TensorBase.data.__get__] = CUTS
     watch(Freezes(), TensorBase, "requires_grad_")

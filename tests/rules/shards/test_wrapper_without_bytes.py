@@ -19,16 +19,6 @@ model = torch.nn.Linear(4, 2)
 """
 
 
-def test_a_wrapper_is_named(tmp_path: Path) -> None:
-    source = (
-        f"{WRAPPER}{HEAD}model.weight = torch.nn.Parameter(Packed(torch.ones(2, 4)))\n"
-        "save_file(model.state_dict(), path)  # flagged\n"
-    )
-    seen = watched(tmp_path, source, CODE)
-    assert "are of `Packed`" in seen.only.message or "is of `" in seen.only.message
-    assert "torch.save(model.state_dict(), path)" in seen.fixed
-
-
 @pytest.mark.parametrize(
     "save",
     [

@@ -24,6 +24,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 recorder.guarded(_refused, args, error)
                 raise
         recorder.cut_graphs.ran_backward()
+        recorder.guarded(lambda of: of.refused_backward.ran())
         return result
 
     patches.wrap(torch.autograd, "_engine_run_backward", running)
@@ -32,3 +33,4 @@ def install(recorder: Recorder, patches: Patches) -> None:
 def _refused(recorder: Recorder, args: Any, error: RuntimeError) -> None:
     if args:
         recorder.cut_graphs.refused(args[0], error)
+        recorder.refused_backward.refused(args[0], error)

@@ -31,6 +31,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def looked(_: Recorder, optimizer: Optimizer) -> None:
         trained.stepped(optimizer)
+        recorder.refused_backward.stepped(optimizer)
         starved.stepped(optimizer, trained.made_at(optimizer))
         twins.stepped(optimizer, trained.made_at(optimizer))
 
