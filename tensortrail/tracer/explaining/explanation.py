@@ -26,6 +26,9 @@ from tensortrail.tracer.identity.storages import device_of
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
 from tensortrail.tracer.reading.timeline import RunTimeline
 
+MAY_BE_FOUND = (KeyError, RuntimeError, ValueError)
+"""Exceptions that a finding of the run may explain, whatever their message."""
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -87,7 +90,7 @@ def explain(
     told = [(link, found) for link, found in chain if found is not None]
     failed = _failed(chain, failures)
     failure = failed[1] if failed else None
-    known = told or failed or saves(error) or isinstance(error, KeyError)
+    known = told or failed or saves(error) or isinstance(error, MAY_BE_FOUND)
     timeline = opened() if opened and known else None
     best = _telling(told)
     family = best[1].cause.family if best else ""

@@ -27,6 +27,7 @@ from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
 from tensortrail.tracer.noticing.refused_graphs import refused_by_compiler
+from tensortrail.tracer.noticing.unused_parameters import unused_parameters
 
 TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type")
 MOST_FAILURES = 1000
@@ -130,9 +131,11 @@ class Failures:
                 seen = [self.of(error)]
         if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
-        elif isinstance(error, KeyError) and (facts := lacked_key(error)):
+        elif facts := lacked_key(error) or unused_parameters(error):
             line = _last_line(error) or ("", 0, "")
-            self._notes.note_at(self._notes.line(*line), Did.HOOK, op="KeyError", facts=facts)
+            self._notes.note_at(
+                self._notes.line(*line), Did.HOOK, op=type(error).__name__, facts=facts
+            )
 
     def _look_up(self, error: BaseException) -> None:
         refused = refused_by_compiler(error)

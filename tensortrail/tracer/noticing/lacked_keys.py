@@ -12,9 +12,9 @@ from tensortrail.tracer.identity.variables import variables
 MOST_KEYS = 20_000
 
 
-def lacked_key(error: KeyError) -> dict[str, Any] | None:
+def lacked_key(error: BaseException) -> dict[str, Any] | None:
     """What the innermost function of the program, which raised it, has of such a dict."""
-    key = error.args[0] if error.args else None
+    key = error.args[0] if isinstance(error, KeyError) and error.args else None
     steps = list(walk_tb(error.__traceback__))
     if type(key) is not str or not steps or OWNERS[steps[-1][0].f_code.co_filename] != USER:
         return None

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import Tensor
 from torch.compiler import is_compiling
 from torch.nn import Module
 from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
+from tensortrail.tracer.noticing.failed_operands import variable_of
 from tensortrail.tracer.noticing.starved_optimizers import StarvedOptimizers
 from tensortrail.tracer.noticing.trained_parameters import TrainedParameters
 from tensortrail.tracer.noticing.twin_optimizers import TwinOptimizers
 from tensortrail.tracer.patching.patches import Patches
 
 LIBRARY = "torch"
+NO_LEAF = "can't optimize a non-leaf Tensor"
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -46,6 +50,15 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def clears_model(_: Recorder, module: Module, *__: Any, **___: Any) -> None:
         starved.cleared(module.parameters())
 
+    def adding(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(optimizer, *args, **kwargs)
+        except ValueError as error:
+            if NO_LEAF in str(error) and args:
+                recorder.guarded(_no_leaf, args[0])
+            raise
+
+    patches.wrap(Optimizer, "add_param_group", adding)
     patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))
     recorder.at_close.append(register_optimizer_step_post_hook(stepped).remove)
 
@@ -58,3 +71,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(Module, "zero_grad", looking_before(recorder, clears_model))
     recorder.at_close.append(trained.at_end)
     recorder.at_close.append(lambda: starved.at_end(trained.told))
+
+
+def _no_leaf(recorder: Recorder, group: Any) -> None:
+    """An optimizer was given what was computed: its gradients would go to what it came from."""
+    given = group.get("params", ()) if isinstance(group, dict) else ()
+    for each in given if isinstance(given, list) else ():
+        if isinstance(each, Tensor) and not each.is_leaf:
+            facts = {"no leaf": variable_of(each), "by": type(each.grad_fn).__name__}
+            recorder.note(Did.HOOK, recorder.storages.entry(each), op="Optimizer", facts=facts)
+            return

@@ -220,7 +220,8 @@ def _load_state_dict(recorder: Recorder, own: OwnState) -> Around:
             try:
                 result = original(module, *args, **kwargs)
             except RuntimeError as error:
-                recorder.guarded(_not_loaded, error)
+                given = args[0] if args else kwargs.get("state_dict")
+                recorder.guarded(_not_loaded, error, module, given)
                 raise
             if before:
                 recorder.guarded(before.assigned, module)
@@ -240,9 +241,25 @@ def _name(recorder: Recorder, module: Module) -> None:
     recorder.name_module(module)
 
 
-def _not_loaded(recorder: Recorder, error: RuntimeError) -> None:
-    facts = {"type": type(error).__name__, "message": str(error)[:LONGEST], "operands": []}
+def _not_loaded(recorder: Recorder, error: RuntimeError, module: Module, given: Any) -> None:
+    values = given if isinstance(given, Mapping) else {}
+    facts = {
+        "type": type(error).__name__,
+        "message": str(error)[:LONGEST],
+        "operands": [],
+        "inside": inside(module, values),
+        "file": recorder.loads.file_of(values.values()),
+    }
     recorder.note(Did.ERROR, op="Module.load_state_dict", facts=facts)
+
+
+def inside(module: Module, given: Mapping[Any, Any]) -> list[str]:
+    """The keys under which the state dict itself lies in what was given."""
+    names = dict(module.named_parameters()).keys()
+    for key, value in list(given.items()):
+        if type(key) is str and isinstance(value, Mapping) and names & set(value):
+            return [key]
+    return []
 
 
 def _entries(recorder: Recorder, module: Module) -> dict[str, Entry]:
