@@ -68,9 +68,8 @@ class NumberTypesMeet(Rule):
         event = events[0]
         severity, confidence = weight(timeline, events)
         said = ", ".join(f"{called(timeline, each)} is {kind}" for each, kind in types)
-        made = [line for each, kind in types if (line := _converted(timeline, event, each, kind))][
-            :1
-        ]
+        lines = (_converted(timeline, event, each, kind) for each, kind in types)
+        made = [line for line in lines if line][:1]
         storages = [each.storage for each, _ in types]
         return self.finding_in_run(
             timeline,

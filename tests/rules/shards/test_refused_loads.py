@@ -38,8 +38,8 @@ model.load_state_dict(torch.load(path))  # flagged
 
 def test_other_shapes(tmp_path: Path) -> None:
     seen = watched(tmp_path, HEAD + SHAPES, "SHD445")
-    assert "`1.weight` is 10x8 in the model and 1000x8" in seen.only.message
-    assert "in model.pt, saved at program.py:6" in seen.only.message
+    assert "model.pt, saved at program.py:6, has other shapes than the model" in seen.only.message
+    assert "`1.weight` 1000x8 for 10x8" in seen.only.message
     runs_without_findings(tmp_path, seen.fixed, "SHD445")
 
 
