@@ -14,6 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
+from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.noticing.failed_operands import variable_of
 from tensortrail.tracer.noticing.starved_optimizers import StarvedOptimizers
 from tensortrail.tracer.noticing.trained_parameters import TrainedParameters
@@ -58,6 +59,17 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 recorder.guarded(_no_leaf, args[0])
             raise
 
+    def loading(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        given = args[0] if args else kwargs.get("state_dict")
+        try:
+            result = original(optimizer, *args, **kwargs)
+        except ValueError:
+            recorder.guarded(_other_groups, optimizer, given, trained.made_at(optimizer))
+            raise
+        recorder.guarded(_other_shapes, optimizer, trained.made_at(optimizer))
+        return result
+
+    patches.wrap(Optimizer, "load_state_dict", loading)
     patches.wrap(Optimizer, "add_param_group", adding)
     patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))
     recorder.at_close.append(register_optimizer_step_post_hook(stepped).remove)
@@ -80,4 +92,33 @@ def _no_leaf(recorder: Recorder, group: Any) -> None:
         if isinstance(each, Tensor) and not each.is_leaf:
             facts = {"no leaf": variable_of(each), "by": type(each.grad_fn).__name__}
             recorder.note(Did.HOOK, recorder.storages.entry(each), op="Optimizer", facts=facts)
+            return
+
+
+def _other_groups(recorder: Recorder, optimizer: Optimizer, given: Any, made: Any) -> None:
+    there = [len(each["params"]) for each in given["param_groups"]]
+    facts = {
+        "groups there": there,
+        "groups here": [len(each["params"]) for each in optimizer.param_groups],
+        "optimizer": type(optimizer).__name__,
+        "made": list(made or ()),
+    }
+    recorder.note(Did.HOOK, op="Optimizer.load_state_dict", facts=facts)
+
+
+def _other_shapes(recorder: Recorder, optimizer: Optimizer, made: Any) -> None:
+    """State is given to parameters in their order, whatever shapes they have. Plain optimizers keep
+    it in the shape of the parameter."""
+    for weight, state in list(optimizer.state.items()):
+        average = state.get("exp_avg", state.get("momentum_buffer")) if state else None
+        if average is None or type(average) not in PLAIN or type(weight) not in PLAIN:
+            continue
+        if average.shape != weight.shape:
+            facts = {
+                "shapes": [list(average.shape), list(weight.shape)],
+                "optimizer": type(optimizer).__name__,
+                "made": list(made or ()),
+            }
+            entry = recorder.storages.entry(weight)
+            recorder.note(Did.HOOK, entry, op="Optimizer.load_state_dict", facts=facts)
             return
