@@ -67,13 +67,12 @@ class OptimizerOfOtherGroups(Rule):
             there, here = facts["groups there"], facts["groups here"]
             why = f"has {_groups(here)}, and the state that is loaded {_groups(there)}"
             change = "make it of the same parameters in the same groups, or leave the state out"
+        caught = "shapes" not in facts and was_handled(timeline, event)
         return self.finding_in_run(
             timeline,
             event,
             f"{whose} {why}" if "shapes" not in facts else f"{whose} does not fit: {why}",
-            severity=Severity.NOTE
-            if "shapes" not in facts and was_handled(timeline, event)
-            else None,
+            severity=Severity.NOTE if caught else None,
             fixes=[Fix(change, Safety.DISPLAY, ())],
         )
 

@@ -13,16 +13,29 @@ DECORATED, WRAPPED = "decorate_context", "func"
 SWITCHES = ("torch/autograd/grad_mode.py", "torch/utils/_contextlib.py")
 """They only do what they are asked."""
 
+MODULE = "<module>"
 Line = tuple[CodeType, int]
+Key = tuple[tuple[int, int], ...]
 
 
 def user_lines(frame: FrameType | None) -> tuple[Line, ...]:
-    """The innermost first: code and line of each of the user's functions."""
-    return tuple(
-        (each.f_code, each.f_lineno)
-        for each in _frames(frame)
-        if OWNERS[each.f_code.co_filename] == USER
-    )[:MOST_USER_FRAMES]
+    """The innermost first: code and line of each of the user's functions. In one loop, as it is
+    asked for often."""
+    found: list[Line] = []
+    owners = OWNERS
+    while frame is not None and len(found) < MOST_USER_FRAMES:
+        code = frame.f_code
+        if owners[code.co_filename] == USER:
+            found.append((code, frame.f_lineno))
+            if code.co_name == MODULE:
+                break
+        frame = frame.f_back
+    return tuple(found)
+
+
+def key_of(lines: tuple[Line, ...]) -> Key:
+    """Code takes long to hash; whoever keeps the key keeps the lines, and so the code."""
+    return tuple([(id(code), line) for code, line in lines])
 
 
 def places(lines: tuple[Line, ...]) -> list[Place]:

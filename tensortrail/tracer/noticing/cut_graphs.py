@@ -16,8 +16,10 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.call_stacks import (
+    Key,
     Line,
     decorated,
+    key_of,
     library_above,
     places,
     user_lines,
@@ -57,7 +59,7 @@ class Cut:
 class CutGraphs:
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
-        self._cuts: dict[tuple[Line, ...], Cut] = {}
+        self._cuts: dict[Key, Cut] = {}
         self._frozen: dict[int, tuple[tuple[Line, ...], Place | None]] = {}
         self.turn = 0
 
@@ -88,11 +90,12 @@ class CutGraphs:
         self.turn += 1
 
     def _at(self, lines: tuple[Line, ...]) -> Cut:
-        known = self._cuts.get(lines)
+        key = key_of(lines)
+        known = self._cuts.get(key)
         if known is None:
             known = Cut("", lines, self.turn)
             if len(self._cuts) < MOST_CUTS:
-                self._cuts[lines] = known
+                self._cuts[key] = known
         known.turn = self.turn
         return known
 

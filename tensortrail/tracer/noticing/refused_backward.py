@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.call_stacks import Line, places, user_lines
+from tensortrail.tracer.identity.call_stacks import Key, Line, key_of, places, user_lines
 from tensortrail.tracer.identity.running_models import running_models
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place, function_name
 from tensortrail.tracer.identity.variables import variables
@@ -30,7 +30,7 @@ class RefusedBackward:
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._ran: Place | None = None
-        self._changes: dict[tuple[Line, ...], tuple[str, list[int], str]] = {}
+        self._changes: dict[Key, tuple[tuple[Line, ...], str, list[int], str]] = {}
         self._steps: dict[int, tuple[weakref.ref[Optimizer], Place | None]] = {}
 
     # --- what happens --------------------------------------------------------------------
@@ -45,7 +45,12 @@ class RefusedBackward:
         if len(self._changes) < MOST_CHANGES:
             node = type(tensor.grad_fn).__name__
             lines = user_lines(sys._getframe(1))
-            self._changes[lines] = self._notes.op_text(func), list(tensor.shape), node
+            self._changes[key_of(lines)] = (
+                lines,
+                self._notes.op_text(func),
+                list(tensor.shape),
+                node,
+            )
 
     def stepped(self, optimizer: Optimizer) -> None:
         self._steps[id(optimizer)] = weakref.ref(optimizer), self._notes.user_here()
@@ -75,7 +80,7 @@ class RefusedBackward:
     def _changed(self, shape: list[int], node: str) -> dict[str, Any]:
         changes = [
             {"op": op, "stack": [list(each) for each in places(lines)]}
-            for lines, (op, its, made) in self._changes.items()
+            for lines, op, its, made in self._changes.values()
             if its == shape and made.startswith(node)
         ]
         return {
