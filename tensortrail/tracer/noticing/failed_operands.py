@@ -29,7 +29,18 @@ from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors
 from tensortrail.tracer.noticing.refused_graphs import refused_by_compiler
 from tensortrail.tracer.noticing.unused_parameters import unused_parameters
 
-TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type", "inference")
+TOLD = (
+    "device",
+    "meta",
+    "storage",
+    "cuda",
+    "memory",
+    "pin",
+    "dispatch",
+    "type",
+    "inference",
+    "requires grad",
+)
 MOST_FAILURES = 1000
 DEEPEST, MOST_HELD = 2, 64
 """Containers in containers that are looked into for a name, and how many items of each."""
