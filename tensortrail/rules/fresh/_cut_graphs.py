@@ -121,7 +121,10 @@ def cut_words(timeline: Timeline, cut: Cut) -> str:
 
 
 def short(frame: Frame) -> str:
-    return f"{os.path.basename(frame[0])}:{frame[1]}"
+    """A library's file by its path in the library."""
+    path = frame[0].replace("\\", "/")
+    _, packages, inside = path.rpartition("-packages/")
+    return f"{inside if packages else os.path.basename(path)}:{frame[1]}"
 
 
 def where(site: Site, function: bool = True) -> str:

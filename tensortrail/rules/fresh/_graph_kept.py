@@ -63,7 +63,10 @@ def _in_words(cut: Cut) -> str:
 def _edits(timeline: Timeline, cut: Cut) -> Iterator[Edit]:
     file, line = cut.at.file, cut.at.line
     tree = timeline.tree(file)
-    if tree is None or cut.is_checkpoint:
+    if tree is None:
+        return
+    if cut.is_checkpoint:
+        yield from _not_reentrant(timeline, tree, file, line)
         return
     if cut.decorated:
         yield from _without_decorator(timeline, tree, file, line)
@@ -79,6 +82,13 @@ def _edits(timeline: Timeline, cut: Cut) -> Iterator[Edit]:
             yield from _without_statement(timeline, tree, file, found[0])
         if len(found) == 1 and cut.op in NUMBERS:
             yield from _made_of_numbers(timeline, tree, file, found[0])
+
+
+def _not_reentrant(timeline: Timeline, tree: ast.Module, file: str, line: int) -> Iterator[Edit]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0):
+            given = [each.value for each in node.keywords if each.arg == "use_reentrant"]
+            yield from (timeline.replace(file, each, "False") for each in given)
 
 
 def _is_cut(node: ast.AST, cut: Cut) -> bool:
