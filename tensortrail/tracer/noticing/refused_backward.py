@@ -140,7 +140,7 @@ def _held(frame: FrameType, nodes: set[Any], roots: list[Any]) -> dict[str, list
     named = {**own, **{f"self.{name}": each for name, each in kept.items()}}
     found: dict[str, list[Any]] = {}
     for name, value in named.items():
-        kind = type(value).__name__
+        kind = "Tensor" if isinstance(value, Tensor) else type(value).__name__
         several = value if type(value) in (tuple, list) else (value,)
         if isinstance(value, Mapping) or name.startswith("_"):
             continue

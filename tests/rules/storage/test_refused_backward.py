@@ -74,6 +74,13 @@ def test_a_graph_that_was_freed(name: str, tmp_path: Path) -> None:
     runs_without_findings(tmp_path, seen.fixed, TWICE)
 
 
+def test_on_a_simulated_gpu(tmp_path: Path) -> None:
+    source = RNN.format(kind="GRU", state=f"{ONE}.cuda()").replace("GRU(4, 8)", "GRU(4, 8).cuda()")
+    source = source.replace("torch.randn(5, 2, 4)", "torch.randn(5, 2, 4).cuda()")
+    seen = watched(tmp_path, HEAD + source, TWICE, rehearse="cuda")
+    runs_without_findings(tmp_path, seen.fixed, TWICE, rehearse="cuda")
+
+
 NET = "net = nn.Linear(4, 4)\nh = torch.sigmoid(net(torch.randn(2, 4)))\n"
 BACK = "h.pow(2).sum().backward()  # flagged\n"
 IN_PLACE = {
