@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.findings import Fix, Safety
+from tensortrail.rules.shared.mends import statement_at
 from tensortrail.rules.shared.objects import called, is_false, is_true, keyword, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.tensor_origin import is_dtype
+from tensortrail.rules.timeline import Event, Timeline
 from tensortrail.rules.view import Module
 
 _CASTS = frozenset({"half", "double", "bfloat16"})
@@ -154,3 +157,16 @@ def device_given(module: Module, move: ast.Call) -> str:
     said = [*move.args, *(each.value for each in move.keywords if each.arg == "device")]
     alone = called(move) == "to" and len(said) == 1 == len(move.args) + len(move.keywords)
     return module.text(said[0]) if alone and not is_dtype(module, said[0]) else ""
+
+
+def leaf_again(timeline: Timeline, event: Event, name: str) -> Fix:
+    """`x = x.detach().requires_grad_()` before the line that makes the optimizer."""
+    line = f"{name or 'x'} = {name or 'x'}.detach().requires_grad_()"
+    text = f"make it a leaf when it is where it belongs: `{line}`"
+    site = event.site
+    tree = timeline.tree(site.file) if site else None
+    statement = statement_at(tree, site.line) if tree and site else None
+    if site is None or statement is None or not name.isidentifier():
+        return Fix(text, Safety.DISPLAY, ())
+    edit = timeline.insert(site.file, statement.lineno, f"{' ' * statement.col_offset}{line}\n")
+    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())

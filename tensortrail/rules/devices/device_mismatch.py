@@ -137,9 +137,10 @@ def _explained(
         return None, None
     if first.device in ("meta", "cpu"):
         return first, origin_of(Case(timeline, event, first, _others(given, first)))
-    for each in given:
-        if found := origin_of(Case(timeline, event, each, _others(given, each))):
-            return each, found
+    cases = [Case(timeline, event, each, _others(given, each)) for each in given]
+    for case in sorted(cases, key=lambda each: not each.placed):
+        if found := origin_of(case):
+            return case.odd, found
     return first, None
 
 

@@ -4,13 +4,16 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._leaves import (
     device_given,
     gradients_wanted,
     keeps_gradient,
+    leaf_again,
     lost_leaf,
 )
+from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.objects import is_true, keyword, receiver
 from tensortrail.rules.shared.sentences import one_line
 
@@ -22,7 +25,8 @@ class LeafLostByMove(Rule):
     Flags `torch.zeros(3, requires_grad=True).to(device)`, also in two lines, where `.grad` of the
     result is read or an optimizer is given it; `nn.Parameter(...).to(device)` likewise. A device or
     dtype that the factory was given already, and a tensor whose `retain_grad()` is called, are not
-    flagged. What a module keeps as its parameter is a matter of DEV545.
+    flagged. What a module keeps as its parameter is a matter of DEV545. In a recorded run: what an
+    optimizer refused as it was computed, with the line that did.
 
     ## Why is this bad?
     On the CPU the move changes nothing and gives back the same tensor. On a GPU it makes another,
@@ -30,7 +34,8 @@ class LeafLostByMove(Rule):
     Tensor"). What was tested on the CPU fails on a GPU, or does not learn.
 
     ## Fix safety
-    Unsafe: random numbers are drawn on the device then. Two lines get no fix.
+    Unsafe: random numbers are drawn on the device then. Two lines get no fix. After a run a line
+    that makes a leaf of it is offered.
 
     ## References
     - vinsis/ternary-quantization issue 4
@@ -139,6 +144,22 @@ def single(loss_of):
 """
         ),
     )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if "no leaf" in event.facts:
+                yield self._refused(timeline, event, str(event.facts["no leaf"]))
+
+    def _refused(self, timeline: Timeline, event: Event, name: str) -> Finding:
+        moved = put_there(timeline, event.storage, event) if event.storage else None
+        by = f": {doer(moved)} made another of it" if moved is not None else ""
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{name or 'what is given'}` was computed and is no leaf{by}: an optimizer trains "
+            "what the program made",
+            fixes=[leaf_again(timeline, event, name)],
+        )
 
     def check(self, module: Module) -> Iterator[Finding]:
         told: set[ast.Call] = set()

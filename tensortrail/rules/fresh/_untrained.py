@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tensortrail.findings import Fix, Safety, Site
+from tensortrail.rules.fresh._cut_graphs import frames_of
+from tensortrail.rules.shared.flows import Frame
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.lines import place, where
 from tensortrail.rules.shared.mends import line_behind, statement_at
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 
-COPIED, HIDDEN = "copy.deepcopy", "hidden"
+COPIED, HIDDEN, FROZEN = "copy.deepcopy", "hidden", "frozen"
 
 
 def passed_by(timeline: Timeline) -> list[list[Event]]:
@@ -26,9 +29,23 @@ def passed_by(timeline: Timeline) -> list[list[Event]]:
     return list(found.values())
 
 
+def put_lines(event: Event) -> tuple[Frame, ...]:
+    """The lines that put it into the model, the innermost function's first."""
+    return frames_of(event.facts.get("put"))
+
+
+def can_have_none(events: Sequence[Event]) -> bool:
+    """They are of a type that has no gradients."""
+    return bool(events[0].facts["untrained"] == FROZEN)
+
+
 def put_in(timeline: Timeline, events: Sequence[Event]) -> Event:
-    """What made the first of them; the optimizer's step where that was not seen."""
+    """What put the first of them into the model, or made it; the optimizer's step where neither was
+    seen."""
     first = events[0]
+    if lines := put_lines(first):
+        file, line, function = lines[0]
+        return replace(first, site=Site(file, line, function=function))
     made = put_there(timeline, first.storage, first) if first.storage else None
     return made if made is not None and made.site is not None else first
 
@@ -47,8 +64,10 @@ def told(timeline: Timeline, events: Sequence[Event], put: Event) -> str:
         "hidden": f" of `{model}.parameters()`, in which layers in plain lists are not",
         "rebuilt": f", holds the parameters of an older `{model}`; this one was made{line}",
     }
+    why["frozen"] = why["replaced"].replace("others", f"`{first.facts.get('kind')}`")
+    kind = "no gradients" if first.facts["untrained"] == FROZEN else "gradients"
     return (
-        f"{names} {get} gradients and {are} never trained: `{optimizer}`, made{place(made(first))}"
+        f"{names} {get} {kind} and {are} never trained: `{optimizer}`, made{place(made(first))}"
         f"{why[str(first.facts['untrained'])]}"
     )
 
@@ -64,17 +83,20 @@ def made(event: Event) -> Site | None:
 def made_again(timeline: Timeline, event: Event, put: Event) -> Fix:
     """The line that makes the optimizer, once more behind what put in the parameters."""
     advice = Fix(_in_words(event, put), Safety.DISPLAY, ())
-    at, site = made(event), put.site
-    if event.facts.get("untrained") == HIDDEN or event.facts.get("synchronized"):
+    if event.facts.get("untrained") in (HIDDEN, FROZEN) or event.facts.get("synchronized"):
         return advice
-    if at is None or site is None or put is event or at.file != site.file:
+    at, tree = made(event), None
+    if at is not None and put is not event:
+        tree = timeline.tree(at.file)
+    making = statement_at(tree, at.line) if tree and at else None
+    if at is None or tree is None or not isinstance(making, ast.Assign):
         return advice
-    tree = timeline.tree(at.file)
-    making = statement_at(tree, at.line) if tree else None
-    putting = statement_at(tree, site.line) if tree else None
-    if tree is None or not isinstance(making, ast.Assign) or putting is None:
-        return advice
-    if not _are_in_order(tree, making, putting):
+    lines = [each[1] for each in put_lines(event) if each[0] == at.file]
+    if put.site is not None and put.site.file == at.file:
+        lines.append(put.site.line)
+    puts = [each for line in lines if (each := statement_at(tree, line)) is not None]
+    putting = next((each for each in puts if _are_in_order(tree, making, each)), None)
+    if putting is None:
         return advice
     text = timeline.replace(at.file, making, "").site.source
     fix = timeline.fix(
@@ -86,6 +108,9 @@ def made_again(timeline: Timeline, event: Event, put: Event) -> Fix:
 
 
 def _in_words(event: Event, put: Event) -> str:
+    if event.facts.get("untrained") == FROZEN:
+        behind = "" if put is event else f", and not{where(put)}"
+        return f"do this behind the training{behind}, or train what has gradients beside it"
     if event.facts.get("untrained") == HIDDEN:
         return "keep the layers in an `nn.ModuleList`: the model has their parameters then"
     if event.facts.get("synchronized"):

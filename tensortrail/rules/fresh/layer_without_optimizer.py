@@ -5,7 +5,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
-from tensortrail.rules.fresh._untrained import made_again, passed_by, put_in, storages_of, told
+from tensortrail.rules.fresh._untrained import (
+    can_have_none,
+    made_again,
+    passed_by,
+    put_in,
+    storages_of,
+    told,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.objects import called, given
@@ -177,6 +184,7 @@ def frozen(model, batches):
                 timeline,
                 put,
                 told(timeline, events, put),
+                severity=Severity.WARNING if can_have_none(events) else None,
                 about=events[0].storage,
                 met=storages_of(events),
                 fixes=[made_again(timeline, events[0], put)],

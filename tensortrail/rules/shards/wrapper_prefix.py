@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
-from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.findings import Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._loaded_again import (
     Load,
@@ -12,6 +11,13 @@ from tensortrail.rules.shards._loaded_again import (
     is_resumed,
     loads,
     loads_by_helper,
+)
+from tensortrail.rules.shards._prefixed_keys import (
+    Prefix,
+    cut_behind,
+    fits_at_load,
+    prefix_of,
+    refused,
 )
 from tensortrail.rules.shards._saved_wrapper import of_the_module
 from tensortrail.rules.shards._wrapped import (
@@ -27,12 +33,6 @@ from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.objects import called, given, receiver
 
 LOAD = "Module.load_state_dict"
-WRAPPERS = {
-    "_orig_mod": "torch.compile",
-    "module": "a parallel wrapper",
-    "_fsdp_wrapped_module": "FSDP",
-    "_checkpoint_wrapped_module": "activation checkpointing",
-}
 
 
 class WrapperPrefix(Rule):
@@ -41,7 +41,9 @@ class WrapperPrefix(Rule):
     ## What it does
     Reports a `load_state_dict` that failed because every key carries the name under which a
     wrapper holds its module: `_orig_mod.` of `torch.compile`, `module.` of data parallelism and
-    others; and one with `strict=False` that left the weights as they were for that reason. The
+    others, or any name under which another module holds the model; one with `strict=False` that
+    left the weights as they were for that reason; one into a wrapper of what was saved without;
+    and a `KeyError` of a key that is there with such a name before it. The
     message names the line that saved the wrapper, if the run saw it. In code it
     reports `torch.save(m.state_dict(), ...)`, `save_file(m.state_dict(), ...)` and the same in a
     dict or variable that is saved, where `m` was
@@ -287,26 +289,49 @@ def train(model, path):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.ERROR):
-            if event.op == LOAD and (prefix := _refused(str(event.facts.get("message", "")))):
+            if event.op == LOAD and (prefix := refused(str(event.facts.get("message", "")))):
                 yield self._found(timeline, event, prefix)
         for event in timeline.events(Did.HOOK):
             left, unused = event.facts.get("left"), event.facts.get("unused")
-            if event.op == LOAD and left and unused and (prefix := _prefix(left, unused)):
+            if event.op == LOAD and left and unused and (prefix := prefix_of(left, unused)):
                 weights = f"{event.facts.get('count')} weights stay as they were, and "
                 hidden = f"{weights}`strict=False` hides it: "
                 yield self._found(timeline, event, prefix, hidden)
+            if "lacks key" in event.facts:
+                yield self._lacking(timeline, event)
 
-    def _found(self, timeline: Timeline, event: Event, prefix: str, effect: str = "") -> Finding:
-        saved = _saved(timeline, event, prefix)
-        by = f"`state_dict()` of the wrapper was saved{where(saved)}" if saved else ""
-        why = by or "the state dict is that of a wrapper"
+    def _found(self, timeline: Timeline, event: Event, prefix: Prefix, effect: str = "") -> Finding:
+        saved = _saved(timeline, event, prefix.name) if prefix.is_given else None
+        fix = _of_the_module(timeline, saved, prefix.name) if saved else None
+        by = _saved_so(saved, fix)
+        whose = "the keys" if prefix.is_given else "the model's keys"
+        kind = "a wrapper" if prefix.wrappers else "the outer module"
+        inner = "the state dict is that of the module inside"
+        why = by or (f"the state dict is that of {kind}" if prefix.is_given else inner)
         return self.finding_in_run(
             timeline,
             event,
-            f"{effect}the keys begin with `{prefix}.`, the name that {WRAPPERS[prefix]} gives to "
-            f"the module inside: {why}",
+            f"{effect}{whose} begin with `{prefix.name}.`, {prefix.words}: {why}",
             about=saved.storage if saved else None,
-            fixes=[_of_the_module(timeline, saved, prefix)],
+            fixes=[fix or fits_at_load(timeline, event.site, prefix)],
+        )
+
+    def _lacking(self, timeline: Timeline, event: Event) -> Finding:
+        """A key was asked for, and it is there with the prefix."""
+        key, name = str(event.facts["lacks key"]), str(event.facts.get("of"))
+        prefix = Prefix(str(event.facts.get("prefix")), True)
+        saved, made = _saved(timeline, event, prefix.name), None
+        match event.facts.get("made"):
+            case [str(file), int(line)]:
+                made = Site(file, line)
+        fix = _of_the_module(timeline, saved, prefix.name) if saved else None
+        by = f": {_saved_so(saved, fix)}" if saved else ""
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{name}` has `{prefix.name}.{key}` and no `{key}`: `{prefix.name}.` is "
+            f"{prefix.words}{by}",
+            fixes=[fix or cut_behind(timeline, made, name, prefix.name)],
         )
 
 
@@ -314,26 +339,6 @@ def _inner(module: Module, wrapper: ast.expr, prefix: str) -> Fix:
     inner = f"{module.text(wrapper)}.{prefix.rstrip('.')}"
     edit = module.replace(wrapper, inner)
     return Fix(f"save `{inner}.state_dict()`", Safety.UNSAFE, (edit,))
-
-
-def _refused(message: str) -> str:
-    """The wrapper's name, of a message that lists the keys."""
-    parts = {
-        kind: re.findall(r'"([^"]+)"', line)
-        for line in message.splitlines()
-        for kind in ("Missing", "Unexpected")
-        if line.strip().startswith(f"{kind} key(s)")
-    }
-    return _prefix(parts.get("Missing", []), parts.get("Unexpected", []))
-
-
-def _prefix(missing: Sequence[str], unexpected: Sequence[str]) -> str:
-    """The wrapper's name, if the unexpected keys are the missing ones with it before them."""
-    for prefix in WRAPPERS:
-        if missing and unexpected and all(each.startswith(f"{prefix}.") for each in unexpected):
-            bare = {each.removeprefix(f"{prefix}.") for each in unexpected}
-            return prefix if bare & set(missing) else ""
-    return ""
 
 
 def _saved(timeline: Timeline, failed: Event, prefix: str) -> Event | None:
@@ -345,8 +350,14 @@ def _saved(timeline: Timeline, failed: Event, prefix: str) -> Event | None:
     return None
 
 
-def _of_the_module(timeline: Timeline, saved: Event | None, prefix: str) -> Fix:
+def _saved_so(saved: Event | None, fix: Fix | None) -> str:
+    if saved is None:
+        return ""
+    what = "`state_dict()` of the wrapper was saved" if fix else "they were saved so"
+    return f"{what}{where(saved)}"
+
+
+def _of_the_module(timeline: Timeline, saved: Event, prefix: str) -> Fix | None:
+    edit = of_the_module(timeline, saved, prefix)
     text = "save the state dict of the module inside the wrapper"
-    edit = of_the_module(timeline, saved, prefix) if saved else None
-    fix = timeline.fix(text, Safety.UNSAFE, edit) if edit else None
-    return fix or Fix(f"{text}, or remove the prefix from the keys", Safety.DISPLAY, ())
+    return timeline.fix(text, Safety.UNSAFE, edit) if edit else None

@@ -43,6 +43,13 @@ def line_behind(timeline: Timeline, file: str, statement: ast.stmt, line: str) -
     return timeline.insert(file, at, f"{' ' * statement.col_offset}{line}\n")
 
 
+def lines_removed(timeline: Timeline, file: str, first: int, last: int) -> Edit:
+    """Nothing in the place of whole lines."""
+    lines = ast.Constant(value=None)
+    lines.lineno, lines.col_offset, lines.end_lineno, lines.end_col_offset = first, 0, last + 1, 0
+    return timeline.replace(file, lines, "")
+
+
 def brought_around(timeline: Timeline, site: Site, parameter: str) -> Fix | None:
     """The statement under `align_module_device(module)`, which brings the module's weights."""
     tree = timeline.tree(site.file)
@@ -53,7 +60,7 @@ def brought_around(timeline: Timeline, site: Site, parameter: str) -> Fix | None
     if not module:
         return None
     indent = " " * statement.col_offset
-    body = textwrap.indent(_source(timeline, site.file, statement), indent + "    ")
+    body = textwrap.indent(source_of(timeline, site.file, statement), indent + "    ")
     text = f"with align_module_device({module}):\n{body}"
     edits = [
         timeline.replace(site.file, statement, text),
@@ -63,7 +70,7 @@ def brought_around(timeline: Timeline, site: Site, parameter: str) -> Fix | None
     return timeline.fix(what, Safety.UNSAFE, *edits)
 
 
-def _source(timeline: Timeline, file: str, node: ast.stmt) -> str:
+def source_of(timeline: Timeline, file: str, node: ast.AST) -> str:
     return timeline.replace(file, node, "").site.source
 
 

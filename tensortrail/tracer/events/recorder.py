@@ -20,6 +20,7 @@ from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, frames, place
 from tensortrail.tracer.identity.storages import PLAIN, Entry, Storages, is_wrapper
 from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
+from tensortrail.tracer.noticing.cut_graphs import CutGraphs
 from tensortrail.tracer.noticing.failed_operands import Failures
 from tensortrail.tracer.noticing.fresh_memory import FreshMemory
 from tensortrail.tracer.noticing.last_writers import LastWriters
@@ -27,6 +28,9 @@ from tensortrail.tracer.noticing.loads import Loads
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operation_kinds import writes_in_place
+from tensortrail.tracer.noticing.refused_backward import RefusedBackward
+from tensortrail.tracer.noticing.self_averages import SelfAverages
+from tensortrail.tracer.noticing.unread_loads import UnreadLoads
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
 from tensortrail.tracer.noticing.written_checkpoints import WrittenCheckpoints
 from tensortrail.tracer.patching.signals import let_through
@@ -59,7 +63,11 @@ class Recorder:
         self.failures = Failures(self, self.onload_hooks, self.models)
         self.fresh_memory = FreshMemory(self)
         self.loads = Loads(self, self.fresh_memory)
+        self.refused_backward = RefusedBackward(self)
+        self.self_averages = SelfAverages(self)
+        self.unread_loads = UnreadLoads(self, self.fresh_memory)
         self.wrappers = Wrappers(self)
+        self.cut_graphs = CutGraphs(self)
         self.short_ways = self._wants is None
         """Whether moves of plain tensors may take a short way: nothing asks more about them."""
         self.alert = False
@@ -370,6 +378,7 @@ class Recorder:
             return
         self.guarded(lambda of: of.fresh_memory.at_end())
         self.loads.at_end()
+        self.guarded(lambda of: of.unread_loads.at_end())
         for last in self.at_close:
             with suppress(Exception):
                 last()

@@ -26,6 +26,9 @@ from tensortrail.tracer.identity.storages import device_of
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
 from tensortrail.tracer.reading.timeline import RunTimeline
 
+MAY_BE_FOUND = (KeyError, RuntimeError, ValueError)
+"""Exceptions that a finding of the run may explain, whatever their message."""
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -87,7 +90,8 @@ def explain(
     told = [(link, found) for link, found in chain if found is not None]
     failed = _failed(chain, failures)
     failure = failed[1] if failed else None
-    timeline = opened() if opened and (told or failed or saves(error)) else None
+    known = told or failed or saves(error) or isinstance(error, MAY_BE_FOUND)
+    timeline = opened() if opened and known else None
     best = _telling(told)
     family = best[1].cause.family if best else ""
     lack = shortage(str(best[0])) if best and family == "memory" else None
@@ -103,7 +107,7 @@ def explain(
     cause = best[1] if best else None
     filled = tuple(vars(best[0]).get("filled", ())) if best and lack else ()
     hides = any(found.cause.catch_all for _, found in told)
-    return Explanation(
+    told_all = Explanation(
         error=_line(error),
         hidden=tuple(_line(each) for each, _ in chain[1:]) if hides or len(chain) > 1 else (),
         op=failure.op if failure else "",
@@ -119,6 +123,13 @@ def explain(
         holders=bytes_by_model(timeline, lack.device) if timeline and lack and not filled else (),
         filled=filled,
     )
+    return told_all if _says_anything(told_all) else None
+
+
+def _says_anything(told: Explanation) -> bool:
+    """A known cause may have nothing that fits this program."""
+    parts = (told.hidden, told.op, told.operands, told.cause, told.findings, told.settings)
+    return any(parts) or bool(told.needed or told.holders or told.filled)
 
 
 def _of_assert(

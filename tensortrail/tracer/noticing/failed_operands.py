@@ -22,12 +22,26 @@ from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames, funct
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing import model_operands, optimizer_operands
+from tensortrail.tracer.noticing.half_weights import half_weights
+from tensortrail.tracer.noticing.lacked_keys import lacked_key
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
 from tensortrail.tracer.noticing.refused_graphs import refused_by_compiler
+from tensortrail.tracer.noticing.unused_parameters import unused_parameters
 
-TOLD = ("device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type")
+TOLD = (
+    "device",
+    "meta",
+    "storage",
+    "cuda",
+    "memory",
+    "pin",
+    "dispatch",
+    "type",
+    "inference",
+    "requires grad",
+)
 MOST_FAILURES = 1000
 DEEPEST, MOST_HELD = 2, 64
 """Containers in containers that are looked into for a name, and how many items of each."""
@@ -129,6 +143,13 @@ class Failures:
                 seen = [self.of(error)]
         if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
+        elif facts := (
+            lacked_key(error) or unused_parameters(error) or half_weights(error, self.storages)
+        ):
+            line = _last_line(error) or ("", 0, "")
+            self._notes.note_at(
+                self._notes.line(*line), Did.HOOK, op=type(error).__name__, facts=facts
+            )
 
     def _look_up(self, error: BaseException) -> None:
         refused = refused_by_compiler(error)
@@ -174,13 +195,13 @@ def _last_line(error: BaseException) -> Place | None:
 
 def _tell_lines_behind(operands: list[dict[str, Any]], tensors: Sequence[Any]) -> None:
     """Where those came from that lie on meta, or on the CPU beside others: their places were
-    perhaps never chosen."""
+    perhaps never chosen. Of several GPUs none is the wrong one."""
     devices = {told["device"] for told in operands}
     if len(devices) < 2 and devices != {"meta"}:
         return
     live = list(_live(sys._getframe(1)))[::-1]
     for told, tensor in zip(operands[:MOST_OPERANDS], tensors, strict=False):
-        if told["device"] in ("cpu", "meta"):
+        if told["device"] in ("cpu", "meta") or devices.isdisjoint(("cpu", "meta")):
             behind = lines_behind(live, id(tensor), told["device"])
             told["behind"] = [[each.file, each.line, each.source] for each in behind]
 

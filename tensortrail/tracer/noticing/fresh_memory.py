@@ -62,6 +62,8 @@ class FreshMemory:
         self._fresh: dict[int, Fresh] = {}
         self._away = 0
         self._left = 0
+        self.gave_up = False
+        """So many operations were looked at that no more are."""
 
     @property
     def some(self) -> bool:
@@ -168,6 +170,7 @@ class FreshMemory:
     def look(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self._left -= 1
         if self._left < 0:
+            self.gave_up = self.gave_up or bool(self._fresh)
             self._fresh.clear()
             self._notes.changed()
         if self._away or func in LOOKS:

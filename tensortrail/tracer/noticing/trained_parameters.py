@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +13,15 @@ from torch.nn import Module, Parameter
 from torch.optim import Optimizer
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.call_stacks import Line, places, user_lines
 from tensortrail.tracer.identity.hidden_modules import hidden
-from tensortrail.tracer.identity.model_names import OF_METHODS
 from tensortrail.tracer.identity.module_tensors import parts
-from tensortrail.tracer.identity.sites import OWNERS, USER, Place
-from tensortrail.tracer.identity.storages import Entry
-from tensortrail.tracer.identity.variables import variables
+from tensortrail.tracer.identity.running_models import running_models
+from tensortrail.tracer.identity.sites import Place
+from tensortrail.tracer.identity.storages import Entry, is_wrapper
 from tensortrail.tracer.noticing.notes import Notes
 
-MOST_FRAMES, MOST_TOLD, MOST_GROUPS = 60, 50, 2000
+MOST_TOLD, MOST_GROUPS, MOST_PUT = 50, 2000, 100_000
 Weights = dict[str, Parameter]
 
 
@@ -64,6 +64,14 @@ class TrainedParameters:
         self._made: dict[int, Made] = {}
         self._untrained: dict[int, Untrained] = {}
         self._groups = 0
+        self._put: dict[int, tuple[Line, ...]] = {}
+        """Where parameters came into a model, since there is an optimizer."""
+        self.told: list[list[Any]] = []
+        """Where the optimizers were made that something was told of."""
+
+    def registered(self, module: Module, name: str, parameter: Any) -> None:
+        if self._made and len(self._put) < MOST_PUT:
+            self._put[id(parameter)] = user_lines(sys._getframe(1))
 
     def given(self, optimizer: Optimizer, group: Mapping[str, Any]) -> None:
         """The optimizer has these parameters from now on."""
@@ -77,7 +85,7 @@ class TrainedParameters:
             self._untrained.pop(identity, None)
         made = self._of(optimizer)
         seen = {id(each.model()) for each in made.models}
-        for name, model in _models():
+        for name, model in running_models():
             weights = _weights(model)
             if id(model) not in seen and any(id(each) in ids for each in weights.values()):
                 before = {path: id(each) for path, each in weights.items()}
@@ -115,11 +123,18 @@ class TrainedParameters:
         for known in made.models:
             for how, path, weight in (*_put_in(known, live), *_hidden(known)):
                 if others is None:
-                    others = self._all_held()
+                    others = self.held()
                 if weight.grad is not None and id(weight) not in others:
                     self._tell(made, kind, how, known.kind, path, weight)
+            for path, weight in _without_gradients(known, held):
+                self._tell(made, kind, "frozen", known.kind, path, weight)
 
-    def _all_held(self) -> set[int]:
+    def made_at(self, optimizer: Optimizer) -> Place | None:
+        made = self._made.get(id(optimizer))
+        return made.place if made is not None and made.optimizer() is optimizer else None
+
+    def held(self) -> set[int]:
+        """The identities of what the optimizers have."""
         optimizers = [each.optimizer() for each in self._made.values()]
         return {id(each) for known in optimizers if known is not None for each in _held(known)}
 
@@ -144,6 +159,8 @@ class TrainedParameters:
             "optimizer": kind,
             "made": list(made.place or ()),
             "synchronized": synchronized,
+            "kind": type(weight).__name__,
+            "put": [list(each) for each in places(self._put.get(id(weight), ()))],
         }
         self._untrained[id(weight)] = Untrained(
             entry, weight._version, self._notes.site_here(), f"{kind}.step", facts
@@ -152,9 +169,11 @@ class TrainedParameters:
     def at_end(self) -> None:
         """What no optimizer was given until now."""
         for each in (each for each in self._untrained.values() if not each.by_hand):
+            self.told.append(each.facts["made"])
             self._notes.note_at(each.site, Did.HOOK, each.entry, op=each.op, facts=each.facts)
         self._untrained.clear()
         self._made.clear()
+        self._put.clear()
 
 
 def _put_in(known: Known, live: set[int]) -> Iterator[tuple[str, str, Parameter]]:
@@ -167,10 +186,22 @@ def _put_in(known: Known, live: set[int]) -> Iterator[tuple[str, str, Parameter]
                 how = "replaced" if path in known.before else "added"
                 yield how, f"{known.name}.{path}", weight
     if live.isdisjoint(known.before.values()):
-        for name, other in _models():
+        for name, other in running_models():
             weights = _weights(other) if type(other) is known.kind and other is not model else {}
             if weights.keys() == known.before.keys():
                 yield from (("rebuilt", f"{name}.{path}", each) for path, each in weights.items())
+
+
+def _without_gradients(known: Known, held: Iterable[Parameter]) -> Iterator[tuple[str, Parameter]]:
+    """The quantized parameters that came in the place of some that the optimizer has, which had
+    gradients, and can have none."""
+    model = known.model()
+    idle = {id(each) for each in held if each.requires_grad and each.grad is None}
+    for path, weight in _weights(model).items() if model is not None and idle else ():
+        before = known.before.get(path)
+        other = before != id(weight) and is_wrapper(weight)
+        if other and before in idle and not weight.requires_grad:
+            yield f"{known.name}.{path}", weight
 
 
 def _hidden(known: Known) -> Iterator[tuple[str, str, Parameter]]:
@@ -191,21 +222,3 @@ def _weights(model: Module) -> Weights:
         for key, each in part._parameters.items()
         if each is not None
     }
-
-
-def _models() -> Iterator[tuple[str, Module]]:
-    """Those that the functions that run now have in variables or as attributes of `self`."""
-    seen: set[int] = set()
-    frame = sys._getframe(1)
-    for _ in range(MOST_FRAMES):
-        own = variables(frame)
-        user = OWNERS[frame.f_code.co_filename] == USER
-        spaces = [own, getattr(own.get("self"), "__dict__", {}), frame.f_globals if user else {}]
-        for space in spaces:
-            for name, value in list(space.items()) if isinstance(space, Mapping) else ():
-                if issubclass(type(value), Module) and id(value) not in seen:
-                    seen.add(id(value))
-                    yield name if name not in OF_METHODS else type(value).__name__, value
-        if frame.f_back is None:
-            return
-        frame = frame.f_back

@@ -11,9 +11,19 @@ from torch.overrides import TorchFunctionMode
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.noticing.mixed_devices import Meeting
+from tensortrail.tracer.noticing.self_averages import same_memory
 from tensortrail.tracer.patching.patches import without_next_frame
 from tensortrail.tracer.watching.plain_moves import moved
-from tensortrail.tracer.watching.watched_functions import GIVES_STORAGE, MOVES, SHARES, WATCHED
+from tensortrail.tracer.watching.watched_functions import (
+    AVERAGES,
+    CUTS,
+    GIVES_STORAGE,
+    IN_PLACE,
+    MOVES,
+    SHARES,
+    WATCHED,
+    has_graph,
+)
 
 
 class TrailMode(TorchFunctionMode):  # type: ignore[misc]
@@ -36,8 +46,10 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             return func(*args, **(kwargs or {}))
         if watch is GIVES_STORAGE and type(args[0]) in PLAIN and not args[0].is_meta:
             watch = None  # it gives its own
-        elif watch is SHARES and args and type(args[0]) in PLAIN:
-            watch = None
+        elif (watch is SHARES or watch is CUTS) and args and type(args[0]) in PLAIN:
+            watch = CUTS if args[0].requires_grad and not args[0].is_leaf else None
+        elif watch is IN_PLACE or (watch is AVERAGES and not same_memory(args)):
+            watch = IN_PLACE if has_graph(args[0]) else None
         moves = watch is MOVES and recorder.short_ways and type(args[0]) in PLAIN
         if moves or (watch is None and not (recorder.alert and recorder.suspects(args, kwargs))):
             if recorder.dead and not moves:

@@ -14,6 +14,7 @@ from torch._C import TensorBase
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import PLAIN, is_wrapper
 from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE, LOOKS_FOR_A_TENSOR
+from tensortrail.tracer.noticing.self_averages import same_memory
 
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Recorder
@@ -48,6 +49,8 @@ class Creation(Watch):
             recorder.wrappers.answered(func, args[0], result, kwargs)
         if func in LEAVES_UNWRITTEN:
             recorder.fresh_memory.made(result)
+        if func in COPIES_VALUES and args and (graph := _with_graph(args[0])) is not None:
+            recorder.cut_graphs.cut(func, graph)
         recorder.changed()
 
 
@@ -169,6 +172,8 @@ class Copy(Watch):
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
     ) -> None:
         source = args[1] if len(args) > 1 else kwargs.get("src", kwargs.get("other"))
+        if same_memory(args):
+            recorder.self_averages.wrote(func, args[0])
         target = recorder.storages.entry(args[0])
         origin = recorder.storages.entry(source)
         if target is None or origin is None:
@@ -178,6 +183,8 @@ class Copy(Watch):
             facts = {"non_blocking": True} if kwargs.get("non_blocking") else None
             recorder.note(Did.COPY, target, origin, func, facts)
         recorder.loads.wrote(target, origin)
+        if recorder.unread_loads.some:
+            recorder.unread_loads.taken(origin.number)
         recorder.fresh_memory.copied(origin, target)
 
 
@@ -246,6 +253,71 @@ class GivesStorage(Watch):
 GIVES_STORAGE = GivesStorage()
 
 
+class Cuts(Watch):
+    """Operations whose result has no graph."""
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if has_graph(args[0]):
+            recorder.cut_graphs.cut(func, args[0])
+
+
+CUTS = Cuts()
+
+
+def has_graph(tensor: Any) -> bool:
+    return type(tensor) in PLAIN and tensor.requires_grad and not tensor.is_leaf
+
+
+def _with_graph(data: Any) -> Any:
+    """The tensor that values are taken from, or one of those in a list."""
+    several = data[:LOOKED_AT] if type(data) in (list, tuple) else (data,)
+    return next((each for each in several if has_graph(each)), None)
+
+
+class Averages(Watch):
+    """Operations that bring one tensor nearer to another."""
+
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        if func is not Tensor.add_ or "alpha" in kwargs:
+            recorder.self_averages.wrote(func, args[0])
+
+
+AVERAGES = Averages()
+
+
+class InPlace(Watch):
+    """Operations that change a tensor which the backward pass may need as it was."""
+
+    looks_before = True
+
+    def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        if has_graph(args[0]):
+            recorder.refused_backward.changing(func, args[0])
+
+
+IN_PLACE = InPlace()
+
+
+class Freezes(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        tensor = args[0]
+        if type(tensor) in PLAIN and tensor.is_leaf and not tensor.requires_grad:
+            recorder.cut_graphs.froze(tensor)
+
+
+class Switches(Watch):
+    def after(
+        self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
+    ) -> None:
+        recorder.cut_graphs.switched(bool(args[0]))
+
+
 def _table() -> dict[Any, Watch]:
     made: dict[Any, Watch] = {}
 
@@ -274,12 +346,32 @@ def _table() -> dict[Any, Watch]:
     watch(Share(), Tensor, "share_memory_")
     watch(Address(), Tensor, "data_ptr")
     watch(GIVES_STORAGE, Tensor, "untyped_storage")
+    watch(
+        CUTS,
+        Tensor,
+        "item tolist numpy __float__ __int__ __array__ argmax argmin argsort long int bool short"
+        " gt ge lt le eq ne __gt__ __ge__ __lt__ __le__ __eq__ __ne__",
+    )
+    watch(AVERAGES, Tensor, "lerp_ add_")
+    watch(
+        IN_PLACE,
+        Tensor,
+        "__iadd__ __isub__ __imul__ __itruediv__ __ipow__ __setitem__ sub_ mul_ div_ pow_ clamp_"
+        " relu_ sigmoid_ tanh_ exp_ sqrt_ masked_fill_ zero_ fill_",
+    )
+    watch(IN_PLACE, torch, "relu_ sigmoid_ tanh_ clamp_")
+    watch(CUTS, torch, "argmax argmin argsort gt ge lt le eq ne")
+    made[TensorBase.data.__get__] = CUTS
+    watch(Freezes(), TensorBase, "requires_grad_")
+    made[TensorBase.requires_grad.__set__] = made[TensorBase.requires_grad_]
+    watch(Switches(), torch._C, "_set_grad_enabled")
     return made
 
 
 COPIES = {
     torch.clone, Tensor.clone, Tensor.half, Tensor.float, Tensor.double, Tensor.bfloat16,
 }  # fmt: skip
+COPIES_VALUES, LOOKED_AT = {torch.tensor}, 8
 LEAVES_UNWRITTEN = {
     torch.empty, torch.empty_strided, torch.empty_like, torch.empty_permuted,
     Tensor.new_empty, Tensor.new_empty_strided,

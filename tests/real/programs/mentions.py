@@ -69,7 +69,13 @@ def _known(folder: Path, timeline: RunTimeline) -> set[str]:
     found = {word for text in texts for word in WORD.findall(text)}
     for each in (torch, torch.Tensor, torch.nn.Module, torch.nn.functional, torch.cuda):
         found |= set(dir(each))
-    return found | set(inspect.signature(torch.utils.data.DataLoader).parameters)
+    calls = [torch.utils.data.DataLoader, torch.Tensor.backward,
+             torch.nn.parallel.DistributedDataParallel]  # fmt: skip
+    if "peft" in {str(each) for part in timeline.parts for each in part.header["libraries"]}:
+        calls.append(importlib.import_module("peft").PeftModel.from_pretrained)
+    for each in calls:
+        found |= set(inspect.signature(each).parameters)
+    return found | {"True", "False"}
 
 
 def _names(told: str, known: set[str]) -> Iterator[str]:

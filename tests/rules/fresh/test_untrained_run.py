@@ -86,3 +86,29 @@ def test_other_parameters_than_the_optimizer_has(tmp_path: Path, changed: str, s
 )
 def test_what_is_trained_or_not_meant_to_be(tmp_path: Path, program: str) -> None:
     assert not seen(tmp_path, program).found
+
+
+def test_a_method_ties_them_to_a_new_parameter(tmp_path: Path) -> None:
+    method = (
+        "def tie(model):\n"
+        "    model.fc.weight = nn.Parameter(model.fc.weight.detach().clone())  # flagged\n"
+    )
+    shown = seen(tmp_path, f"{MADE}{method}tie(model)\nfit(model, optimizer)\n")
+    assert "others were put in its place at program.py:23" in shown.only.message
+    assert shown.fixed.index("tie(model)\noptimizer =")
+
+
+def test_quantized_after_the_optimizer_was_made(tmp_path: Path) -> None:
+    pytest.importorskip("torchao")
+    source = """\
+from torchao.quantization import Int8WeightOnlyConfig, quantize_
+model = Net()
+model.body, model.fc = nn.Linear(2, 64), nn.Linear(64, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+quantize_(model, Int8WeightOnlyConfig())
+fit(model, optimizer)
+"""
+    shown = seen(tmp_path, source)
+    assert "get no gradients and are never trained" in shown.only.message
+    assert "`Int8Tensor` were put in its place at program.py:25" in shown.only.message
+    assert shown.only.severity.value == "warning"

@@ -13,6 +13,7 @@ from tensortrail.rules.devices.origins import (
     made,
     made_inside,
     moved,
+    on_other_gpu,
     optimizer_state,
     read,
     tied,
@@ -23,7 +24,7 @@ from tensortrail.rules.devices.origins.case import Case, Origin
 WAYS = (tied.origin, hidden.origin, unsaved.origin, gradient.origin,
         computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
         from_loader.origin, made.origin, made_inside.origin, read.origin, moved.origin,
-        kept.origin)  # fmt: skip
+        on_other_gpu.origin, kept.origin)  # fmt: skip
 """The ones that tell most stand first."""
 
 

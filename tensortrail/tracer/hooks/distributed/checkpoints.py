@@ -9,7 +9,13 @@ from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.distributed.load_plans import Planned
 from tensortrail.tracer.hooks.distributed.pending_saves import OP, Pending
 from tensortrail.tracer.hooks.distributed.stagers import Stagers
-from tensortrail.tracer.hooks.torch.save_and_load import WITHIN, note_loaded, note_saved, path_of
+from tensortrail.tracer.hooks.torch.save_and_load import (
+    WITHIN,
+    note_loaded,
+    note_saved,
+    path_of,
+    tensors_below,
+)
 from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.patches import Around, Patches
 
@@ -126,6 +132,7 @@ def _loading(recorder: Recorder, call: Call) -> Around:
 def _loaded(recorder: Recorder, data: Any, path: str, planned: Planned) -> None:
     note_loaded(recorder, planned.target or data, path, "dcp.load", False, planned.facts or None)
     planned.tell_missing(recorder, path)
+    recorder.unread_loads.loaded("dcp.load", dict(tensors_below(planned.target or data)), path)
 
 
 def _refused(recorder: Recorder, planned: Planned, path: str) -> None:

@@ -18,6 +18,19 @@ def install(recorder: Recorder, patches: Patches) -> None:
         if kwargs.get("accumulate_grad"):
             recorder.guarded(lambda each: each.trains())
         with kept_on(recorder):
-            return original(*args, **kwargs)
+            try:
+                result = original(*args, **kwargs)
+            except RuntimeError as error:
+                recorder.guarded(_refused, args, error)
+                raise
+        recorder.cut_graphs.ran_backward()
+        recorder.guarded(lambda of: of.refused_backward.ran())
+        return result
 
     patches.wrap(torch.autograd, "_engine_run_backward", running)
+
+
+def _refused(recorder: Recorder, args: Any, error: RuntimeError) -> None:
+    if args:
+        recorder.cut_graphs.refused(args[0], error)
+        recorder.refused_backward.refused(args[0], error)

@@ -4,30 +4,121 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import Tensor
 from torch.compiler import is_compiling
+from torch.nn import Module
+from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.hooks.shared.looking import looking_after
+from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
+from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.noticing.failed_operands import variable_of
+from tensortrail.tracer.noticing.starved_optimizers import StarvedOptimizers
 from tensortrail.tracer.noticing.trained_parameters import TrainedParameters
+from tensortrail.tracer.noticing.twin_optimizers import TwinOptimizers
 from tensortrail.tracer.patching.patches import Patches
 
 LIBRARY = "torch"
+NO_LEAF = "can't optimize a non-leaf Tensor"
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
     trained = TrainedParameters(recorder)
+    starved = StarvedOptimizers(recorder, recorder.cut_graphs)
+    twins = TwinOptimizers(recorder, trained.held)
 
     def given(_: Recorder, result: Any, optimizer: Optimizer, *__: Any, **___: Any) -> None:
         recorder.models.look_here()
         trained.given(optimizer, optimizer.param_groups[-1])
 
+    def looked(_: Recorder, optimizer: Optimizer) -> None:
+        trained.stepped(optimizer)
+        recorder.refused_backward.stepped(optimizer)
+        starved.stepped(optimizer, trained.made_at(optimizer))
+        twins.stepped(optimizer, trained.made_at(optimizer))
+
     def stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if recorder.active and not is_compiling():
             recorder.optimizer_steps += 1
-            recorder.guarded(lambda _: trained.stepped(optimizer))
+            recorder.guarded(looked, optimizer)
 
+    def clears(_: Recorder, optimizer: Optimizer, *__: Any, **___: Any) -> None:
+        starved.cleared(each for group in optimizer.param_groups for each in group["params"])
+
+    def clears_model(_: Recorder, module: Module, *__: Any, **___: Any) -> None:
+        starved.cleared(module.parameters())
+
+    def adding(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(optimizer, *args, **kwargs)
+        except ValueError as error:
+            if NO_LEAF in str(error) and args:
+                recorder.guarded(_no_leaf, args[0])
+            raise
+
+    def loading(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        given = args[0] if args else kwargs.get("state_dict")
+        try:
+            result = original(optimizer, *args, **kwargs)
+        except ValueError:
+            recorder.guarded(_other_groups, optimizer, given, trained.made_at(optimizer))
+            raise
+        recorder.guarded(_other_shapes, optimizer, trained.made_at(optimizer))
+        return result
+
+    patches.wrap(Optimizer, "load_state_dict", loading)
+    patches.wrap(Optimizer, "add_param_group", adding)
     patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))
     recorder.at_close.append(register_optimizer_step_post_hook(stepped).remove)
+
+    def registered(module: Module, name: str, parameter: Any) -> None:
+        if recorder.active and not is_compiling():
+            recorder.guarded(lambda _: trained.registered(module, name, parameter))
+
+    recorder.at_close.append(register_module_parameter_registration_hook(registered).remove)
+    patches.wrap(Optimizer, "zero_grad", looking_before(recorder, clears))
+    patches.wrap(Module, "zero_grad", looking_before(recorder, clears_model))
     recorder.at_close.append(trained.at_end)
+    recorder.at_close.append(lambda: starved.at_end(trained.told))
+
+
+def _no_leaf(recorder: Recorder, group: Any) -> None:
+    """An optimizer was given what was computed: its gradients would go to what it came from."""
+    given = group.get("params", ()) if isinstance(group, dict) else ()
+    for each in given if isinstance(given, list) else ():
+        if isinstance(each, Tensor) and not each.is_leaf:
+            facts = {"no leaf": variable_of(each), "by": type(each.grad_fn).__name__}
+            recorder.note(Did.HOOK, recorder.storages.entry(each), op="Optimizer", facts=facts)
+            return
+
+
+def _other_groups(recorder: Recorder, optimizer: Optimizer, given: Any, made: Any) -> None:
+    there = [len(each["params"]) for each in given["param_groups"]]
+    facts = {
+        "groups there": there,
+        "groups here": [len(each["params"]) for each in optimizer.param_groups],
+        "optimizer": type(optimizer).__name__,
+        "made": list(made or ()),
+    }
+    recorder.note(Did.HOOK, op="Optimizer.load_state_dict", facts=facts)
+
+
+def _other_shapes(recorder: Recorder, optimizer: Optimizer, made: Any) -> None:
+    """State is given to parameters in their order, whatever shapes they have. Plain optimizers keep
+    it in the shape of the parameter."""
+    for weight, state in list(optimizer.state.items()):
+        average = state.get("exp_avg", state.get("momentum_buffer")) if state else None
+        if average is None or type(average) not in PLAIN or type(weight) not in PLAIN:
+            continue
+        if average.shape != weight.shape:
+            facts = {
+                "shapes": [list(average.shape), list(weight.shape)],
+                "optimizer": type(optimizer).__name__,
+                "made": list(made or ()),
+            }
+            entry = recorder.storages.entry(weight)
+            recorder.note(Did.HOOK, entry, op="Optimizer.load_state_dict", facts=facts)
+            return

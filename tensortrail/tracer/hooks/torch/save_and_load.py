@@ -25,7 +25,7 @@ from tensortrail.tracer.patching.patches import Around, Patches
 LIBRARY = "torch"
 DEEPEST = 12
 MOST_TENSORS = 100_000
-LONGEST = 20_000
+LONGEST, NO_DEVICE = 20_000, "Attempting to deserialize object on"
 """Characters of a message that lists keys."""
 
 
@@ -66,9 +66,18 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
             empty = recorder.guarded(note_saved, data, path, op)
             if recorder.may_stop is not None and op == "torch.save":
                 _ask(recorder, recorder.may_stop, path_of(path), bool(empty))
-            return original(*args, **kwargs)
+            try:
+                return original(*args, **kwargs)
+            except (RuntimeError, ValueError) as error:
+                recorder.guarded(_refused, path, op, error)
+                raise
 
     return around
+
+
+def _refused(recorder: Recorder, path: Any, op: str, error: Exception) -> None:
+    facts = {"save refused": str(error)[:LONGEST], "path": path_of(path)}
+    recorder.note(Did.HOOK, op=op, facts=facts)
 
 
 def _ask(recorder: Recorder, stop: MayStop, place: str, empty: bool) -> None:
@@ -108,16 +117,34 @@ def loading(recorder: Recorder, op: str) -> Around:
         if WITHIN.depth:
             return original(*args, **kwargs)
         with recorder.phase("load"):
-            if op == "torch.load" and runs_only_torch(recorder, args, kwargs):
-                result = with_modes_aside(recorder, original, *args, **kwargs)
-            else:
-                result = original(*args, **kwargs)
+            try:
+                if op == "torch.load" and runs_only_torch(recorder, args, kwargs):
+                    result = with_modes_aside(recorder, original, *args, **kwargs)
+                else:
+                    result = original(*args, **kwargs)
+            except RuntimeError as error:
+                recorder.guarded(_no_device, args, kwargs, op, error)
+                raise
             path = args[0] if args else _first(kwargs, "f", "filename")
             mapped = bool(kwargs.get("mmap")) or op.startswith("safetensors")
             recorder.guarded(note_loaded, result, path, op, mapped)
             return result
 
     return around
+
+
+def _no_device(recorder: Recorder, args: Any, kwargs: Any, op: str, error: RuntimeError) -> None:
+    """Tensors of the file were to go to a device that is not there."""
+    if NO_DEVICE in str(error):
+        given = args[1] if len(args) > 1 else kwargs.get("map_location")
+        plain = type(given) in (str, torch.device)
+        facts = {
+            "no device": str(error)[:LONGEST],
+            "path": path_of(args[0] if args else kwargs.get("f")),
+            "asked": str(given) if plain else "",
+            "told": given is not None,
+        }
+        recorder.note(Did.HOOK, op=op, facts=facts)
 
 
 def note_loaded(
@@ -178,6 +205,7 @@ def _state_dict(recorder: Recorder, own: OwnState) -> Around:
         finally:
             local.inside_module -= 1
         recorder.guarded(own.taken, module, state)
+        recorder.unread_loads.asked(module)
         return state
 
     return around
@@ -192,12 +220,15 @@ def _load_state_dict(recorder: Recorder, own: OwnState) -> Around:
             try:
                 result = original(module, *args, **kwargs)
             except RuntimeError as error:
-                recorder.guarded(_not_loaded, error)
+                given = args[0] if args else kwargs.get("state_dict")
+                recorder.guarded(_not_loaded, error, module, given)
                 raise
             if before:
                 recorder.guarded(before.assigned, module)
         given = args[0] if args else kwargs.get("state_dict")
         recorder.guarded(own.loaded, module, given)
+        if recorder.unread_loads.some and isinstance(given, Mapping):
+            recorder.guarded(lambda of: of.unread_loads.given(given.values()))
         recorder.guarded(_loaded, module, result, given)
         if before:
             recorder.guarded(before.untied, module)
@@ -210,9 +241,25 @@ def _name(recorder: Recorder, module: Module) -> None:
     recorder.name_module(module)
 
 
-def _not_loaded(recorder: Recorder, error: RuntimeError) -> None:
-    facts = {"type": type(error).__name__, "message": str(error)[:LONGEST], "operands": []}
+def _not_loaded(recorder: Recorder, error: RuntimeError, module: Module, given: Any) -> None:
+    values = given if isinstance(given, Mapping) else {}
+    facts = {
+        "type": type(error).__name__,
+        "message": str(error)[:LONGEST],
+        "operands": [],
+        "inside": inside(module, values),
+        "file": recorder.loads.file_of(values.values()),
+    }
     recorder.note(Did.ERROR, op="Module.load_state_dict", facts=facts)
+
+
+def inside(module: Module, given: Mapping[Any, Any]) -> list[str]:
+    """The keys under which the state dict itself lies in what was given."""
+    names = dict(module.named_parameters()).keys()
+    for key, value in list(given.items()):
+        if type(key) is str and isinstance(value, Mapping) and names & set(value):
+            return [key]
+    return []
 
 
 def _entries(recorder: Recorder, module: Module) -> dict[str, Entry]:

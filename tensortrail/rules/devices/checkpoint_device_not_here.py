@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.lines import where
+
+_NUMBER = re.compile(r"on (\w+) device (\d+) but .*device_count\(\) is (\d+)")
+_NONE = re.compile(r"on an? (\w+) device but")
+CPU = '"cpu"'
+
+
+class CheckpointDeviceNotHere(Rule):
+    """A file is loaded onto a GPU that this machine, or this process, does not have.
+
+    ## What it does
+    In a recorded run, reports a `torch.load` that failed because its tensors were to go to a
+    device that is not there: the one that `map_location` names, or the one that they were saved
+    from, as another rank or another machine did.
+
+    ## Why is this bad?
+    The program ends, or cannot go on from its checkpoint with fewer GPUs than it was written with.
+
+    ## What you may see
+    ```
+    RuntimeError: Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count()
+    is 1.
+    ```
+
+    ## Example
+    ```python
+    state = torch.load(path, map_location="cuda:1")
+    ```
+    Use instead:
+    ```python
+    state = torch.load(path, map_location="cpu")
+    model.load_state_dict(state)
+    ```
+
+    ## Fix safety
+    Unsafe: what is computed with the loaded tensors themselves is computed on the CPU then.
+    `load_state_dict` copies them to where the weights are.
+
+    ## References
+    - pytorch documentation of `torch.load`, `map_location`
+    """
+
+    code = "DEV611"
+    name = "checkpoint-device-not-here"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if "no device" in event.facts:
+                yield self._found(timeline, event)
+
+    def _found(self, timeline: Timeline, event: Event) -> Finding:
+        facts, name = event.facts, os.path.basename(str(event.facts.get("path"))) or "the file"
+        device, there = _devices(str(facts["no device"]))
+        asked = facts.get("asked")
+        if asked:
+            why = f"`map_location` says {asked}"
+        else:
+            saved = _saved(timeline, event)
+            why = f"{name} has tensors that were saved from there{where(saved)}"
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{event.op}` puts tensors on {device}, and {there}: {why}",
+            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            fixes=[_to_the_cpu(timeline, event.site)],
+        )
+
+
+def _devices(message: str) -> tuple[str, str]:
+    """The one that was meant, and what is there."""
+    if found := _NUMBER.search(message):
+        count = int(found[3])
+        kind = found[1].lower()
+        return f"{kind}:{found[2]}", f"there {'is 1 GPU' if count == 1 else f'are {count} GPUs'}"
+    found = _NONE.search(message)
+    return (found[1].lower() if found else "another device"), "there is none here"
+
+
+def _saved(timeline: Timeline, event: Event) -> Event | None:
+    path = event.facts.get("path")
+    saves = (each for each in timeline.events(Did.SAVE) if each.time <= event.time)
+    return next((each for each in reversed(list(saves)) if each.facts.get("path") == path), None)
+
+
+def _to_the_cpu(timeline: Timeline, site: Site | None) -> Fix:
+    text = f"read them on the CPU: `map_location={CPU}`; `load_state_dict` brings them to the model"
+    tree = timeline.tree(site.file) if site else None
+    for node in ast.walk(tree) if tree else ():
+        if site and isinstance(node, ast.Call) and _is_load(node, site.line):
+            given = [each.value for each in node.keywords if each.arg == "map_location"]
+            given = given or node.args[1:2]
+            new = CPU
+            if not given:
+                given, new = node.args[:1], f"{ast.unparse(node.args[0])}, map_location={CPU}"
+            fix = timeline.fix(text, Safety.UNSAFE, timeline.replace(site.file, given[0], new))
+            if fix is not None:
+                return fix
+    return Fix(text, Safety.DISPLAY, ())
+
+
+def _is_load(node: ast.Call, line: int) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+    return name == "load" and bool(node.args) and node.lineno <= line <= (node.end_lineno or 0)

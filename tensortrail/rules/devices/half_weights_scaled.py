@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from tensortrail.findings import Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Did, Event, Rule, Storage, Timeline
+from tensortrail.rules.shared.lines import doer, place
+from tensortrail.rules.shared.operands import named
+
+CHANGE = (
+    "keep what is trained in float32, and let autocast compute in half: "
+    "`for p in model.parameters(): p.data = p.data.float()` for those that are trained"
+)
+
+
+class HalfWeightsScaled(Rule):
+    """A gradient scaler is used with weights that are half precision themselves.
+
+    ## What it does
+    In a recorded run, reports a `GradScaler` that refused the gradients of an optimizer's weights,
+    with their names and the line that made them float16.
+
+    ## Why is this bad?
+    The program ends. The scaler is made for weights in float32 whose operations autocast runs in
+    half precision: small updates are lost in float16 weights.
+
+    ## What you may see
+    ```
+    ValueError: Attempting to unscale FP16 gradients.
+    ```
+
+    ## Example
+    ```python
+    model = Net().half()
+    scaler = torch.amp.GradScaler("cuda")
+    ```
+    Use instead:
+    ```python
+    model = Net()
+    scaler = torch.amp.GradScaler("cuda")
+    ```
+
+    ## Fix safety
+    No fix is offered: weights in float32 take twice the memory.
+
+    ## References
+    - huggingface/peft documentation "Troubleshooting", dtype-related issues
+    - huggingface/transformers issue 23165
+    """
+
+    code = "DEV613"
+    name = "half-weights-scaled"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if "half" in event.facts:
+                yield self._found(timeline, event)
+
+    def _found(self, timeline: Timeline, event: Event) -> Finding:
+        numbers: Any = event.facts["half"]
+        known = (timeline.storage(event.process, each) for each in numbers)
+        storages = [each for each in known if each is not None]
+        made = next((line for each in storages if (line := _made(timeline, each, event))), "")
+        made = made or _written(timeline, event)
+        count = int(event.facts.get("count", len(storages)))
+        names = named(timeline, storages[:1]) if storages else "weights"
+        more = f" and {count - 1} more" if count > 1 else ""
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"the gradient scaler is given gradients of weights that are float16: {names}{more}"
+            f"{made}",
+            about=storages[0] if storages else None,
+            met=storages,
+            fixes=[Fix(CHANGE, Safety.DISPLAY, ())],
+        )
+
+
+def _written(timeline: Timeline, event: Event) -> str:
+    """The only line of the file that says so."""
+    site = event.site
+    tree = timeline.tree(site.file) if site else None
+    lines = {
+        node.lineno
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.Attribute) and node.attr in ("half", "float16")
+    }
+    if len(lines) != 1 or site is None:
+        return ""
+    return f", made so{place(Site(site.file, lines.pop()))}"
+
+
+def _made(timeline: Timeline, storage: Storage, event: Event) -> str:
+    for each in reversed(timeline.history(storage, event)):
+        if each.did in (Did.COPY, Did.MOVE) and each.storage == storage:
+            return f", made so by {doer(each)}"
+    return ""

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Did, Event, Rule, Storage, Timeline
+from tensortrail.rules.shared.failures import errors, weight
+from tensortrail.rules.shared.lines import doer
+from tensortrail.rules.shared.operands import Operand, called, operands
+
+TYPES = re.compile(
+    r"must have the same dtype|to have the same dtype|expected scalar type|should be the same"
+    r"|expected m1 and m2|Found dtype",
+)
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+class NumberTypesMeet(Rule):
+    """An operation is given floating-point tensors of different types, and refuses them.
+
+    ## What it does
+    In a recorded run, reports the exception of such an operation: which operand, a weight by its
+    name, has which type, and the line that converted it, if there was one.
+
+    ## Why is this bad?
+    The program ends. Mostly a part of a model was converted and the rest, or a layer that was
+    added later, was not.
+
+    ## What you may see
+    ```
+    RuntimeError: mat1 and mat2 must have the same dtype, but got BFloat16 and Float
+    ```
+
+    ## Example
+    ```python
+    model.head = nn.Linear(16, 2)
+    model(x.to(torch.bfloat16))
+    ```
+    Use instead:
+    ```python
+    model.head = nn.Linear(16, 2, dtype=torch.bfloat16)
+    model(x.to(torch.bfloat16))
+    ```
+
+    ## Fix safety
+    No fix is offered: which type is meant is for the program to say.
+
+    ## References
+    - huggingface/peft documentation "Troubleshooting", dtype-related issues
+    """
+
+    code = "DEV612"
+    name = "number-types-meet"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in errors(timeline, TYPES):
+            event = events[0]
+            types = list(_types(timeline, event))
+            if len({each for _, each in types}) > 1:
+                yield self._found(timeline, events, types)
+
+    def _found(
+        self, timeline: Timeline, events: Sequence[Event], types: list[tuple[Operand, str]]
+    ) -> Finding:
+        event = events[0]
+        severity, confidence = weight(timeline, events)
+        said = ", ".join(f"{called(timeline, each)} is {kind}" for each, kind in types)
+        lines = (_converted(timeline, event, each, kind) for each, kind in types)
+        made = [line for line in lines if line][:1]
+        storages = [each.storage for each, _ in types]
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{event.op}` is given different types: {'; '.join([said, *made])}",
+            severity=severity,
+            confidence=confidence,
+            about=next((each for each in storages if each is not None), None),
+            met=storages,
+            fixes=[Fix(_advice(timeline, types), Safety.DISPLAY, ())],
+        )
+
+
+def _types(timeline: Timeline, event: Event) -> Iterator[tuple[Operand, str]]:
+    rows: Any = event.facts.get("operands") or ()
+    for operand, row in zip(operands(timeline, event), rows, strict=False):
+        kind = str(row.get("dtype", "")) if isinstance(row, Mapping) else ""
+        if kind in FLOATS:
+            yield operand, kind
+
+
+def _converted(timeline: Timeline, event: Event, operand: Operand, kind: str) -> str:
+    storage: Storage | None = operand.storage
+    for each in reversed(timeline.history(storage, event)) if storage else ():
+        copied = each.did is Did.COPY and each.storage == storage
+        if copied and each.other is not None and each.other.dtype != kind:
+            return f"{called(timeline, operand)} was made {kind} by {doer(each)}"
+    return ""
+
+
+def _advice(timeline: Timeline, types: list[tuple[Operand, str]]) -> str:
+    """Weights follow the input that comes to them, where only they are known by name."""
+    weights = [each for each in types if each[0].storage and timeline.is_named(each[0].storage)]
+    others = [each for each in types if each not in weights]
+    if weights and others:
+        name, kind = called(timeline, weights[0][0]).strip("`"), others[0][1]
+        owner = name.rpartition(".")[0] or name
+        return (
+            f"bring both to one type: `{owner}.to(torch.{kind})`, or `.to(torch.{weights[0][1]})` "
+            "of what it is given"
+        )
+    return "bring all of them to one type"

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tensortrail.findings import Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.fresh._cut_graphs import (
+    Cut,
+    cut_words,
+    cuts_behind,
+    frame_of,
+    frames_of,
+    short,
+    where,
+)
+from tensortrail.rules.fresh._graph_kept import kept
+from tensortrail.rules.fresh._unfrozen import unfrozen
+from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.flows import MODULE
+
+NOTHING = "the backward pass has nothing to differentiate"
+
+
+class LossWithoutGraph(Rule):
+    """A backward pass fails, as no graph leads from its loss to a weight.
+
+    ## What it does
+    In a recorded run, reports `backward()` of a tensor that has no graph, and says what cut it:
+    the line of a `.detach()`, `.data`, `.item()`, `.numpy()`, `argmax`, comparison or
+    `torch.tensor` on the way from the weights to the loss, a block or function that runs under
+    `torch.no_grad()`, activation checkpointing whose inputs want no gradients, or the line that
+    froze all weights of the model. What is only logged, or cut in an evaluation, is not taken for
+    the cause: the lines that the loss comes from are read in the source.
+
+    ## Why is this bad?
+    The program ends with a message that names neither the weights nor the line.
+
+    ## What you may see
+    ```
+    RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn
+    ```
+
+    ## Example
+    ```python
+    loss = cross_entropy(model(x).data, y)
+    loss.backward()
+    ```
+    Use instead:
+    ```python
+    loss = cross_entropy(model(x), y)
+    loss.backward()
+    ```
+
+    ## Fix safety
+    Unsafe: what was detached may have been meant to be.
+
+    ## References
+    - pytorch/pytorch documentation "Autograd mechanics", locally disabling gradient computation
+    """
+
+    code = "NEW314"
+    name = "loss-without-graph"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if "no graph" in event.facts:
+                yield self._found(timeline, event)
+
+    def _found(self, timeline: Timeline, event: Event) -> Finding:
+        cuts = cuts_behind(timeline, event)
+        frozen = [each for each in event.facts.get("frozen", ()) if isinstance(each, Mapping)]
+        certain = bool(cuts) and not (cuts[0].is_switch and not cuts[0].is_checkpoint)
+        told = f"{NOTHING}: {_why(timeline, event, cuts if certain or not frozen else (), frozen)}"
+        at, fix = _change(timeline, event, cuts, frozen, certain)
+        return self.finding_in_run(
+            timeline,
+            dataclasses.replace(event, site=at) if at is not None else event,
+            told,
+            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            fixes=[fix],
+        )
+
+
+def _why(
+    timeline: Timeline, event: Event, cuts: Sequence[Cut], frozen: Sequence[Mapping[str, Any]]
+) -> str:
+    if cuts:
+        words = [cut_words(timeline, each).removesuffix(",") for each in cuts[:3]]
+        return f"the loss{_made(event)} has no graph behind {' and '.join(words)}"
+    if frozen:
+        return "; ".join(_frozen_words(each) for each in frozen[:3])
+    if event.facts.get("inference"):
+        return f"the loss{_made(event)} was made under `torch.inference_mode`"
+    if not event.facts.get("on", True):
+        return "gradients are switched off there"
+    return f"the loss{_made(event)} does not come from a weight that has gradients"
+
+
+def _made(event: Event) -> str:
+    at = event.site
+    return f" of line {at.line}" if at is not None else ""
+
+
+def _frozen_words(frozen: Mapping[str, Any]) -> str:
+    count, stack = frozen.get("count"), frames_of(frozen.get("stack"))
+    by = frame_of(frozen.get("by"))
+    all_ = "the only parameter" if count == 1 else f"all {count} parameters"
+    are = "is" if count == 1 else "are"
+    line = ""
+    if stack:
+        file, number, function = stack[0]
+        line = f" by{where(Site(file, number, function=function * (function != MODULE)))[3:]}"
+        line = f",{line}" + (f" [{by[2]} at {short(by)}]" if by is not None else "")
+    return f"{all_} of `{frozen.get('model')}` ({frozen.get('kind')}) {are} frozen{line}"
+
+
+def _change(
+    timeline: Timeline,
+    event: Event,
+    cuts: Sequence[Cut],
+    frozen: Sequence[Mapping[str, Any]],
+    certain: bool,
+) -> tuple[Site | None, Fix | None]:
+    """Where to change something, and what."""
+    if cuts and (certain or not frozen):
+        return cuts[0].at, kept(timeline, cuts[0])
+    if frozen:
+        stack = frames_of(frozen[0].get("stack"))
+        site = Site(stack[0][0], stack[0][1]) if stack else None
+        return site, unfrozen(timeline, event, frozen[0])
+    if event.facts.get("inference"):
+        return None, Fix("run what is trained without `inference_mode`", Safety.DISPLAY, ())
+    return None, None

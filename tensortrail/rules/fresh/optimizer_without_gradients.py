@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.fresh._cut_graphs import Cut, cut_words, cuts_of, frame_of, frames_of, where
+from tensortrail.rules.fresh._graph_kept import kept
+from tensortrail.rules.fresh._steps_mended import cleared_later, taken_anew
+
+
+class OptimizerWithoutGradients(Rule):
+    """An optimizer makes steps, and none of its parameters ever has a gradient.
+
+    ## What it does
+    In a recorded run, reports an optimizer that made at least two steps with a backward pass
+    before each of them, and at no step had a gradient: because `zero_grad` came between the
+    backward pass and the step, because what its model gave was detached before the loss (a
+    generator trained on the images that the discriminator was given), because its parameters
+    are frozen, or because no loss was computed from them.
+
+    ## Why is this bad?
+    Nothing fails. The weights stay as they are, and the loss that is printed is that of others.
+
+    ## Example
+    ```python
+    loss.backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    ```
+    Use instead:
+    ```python
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    ```
+
+    ## Fix safety
+    Unsafe: the weights are trained then.
+
+    ## References
+    - pytorch documentation, `torch.optim`: taking an optimization step
+    """
+
+    code = "NEW315"
+    name = "optimizer-without-gradients"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if "starved" in event.facts:
+                yield self._found(timeline, event)
+
+    def _found(self, timeline: Timeline, event: Event) -> Finding:
+        facts = event.facts
+        cleared, cuts = frame_of(facts.get("cleared")), list(cuts_of(facts))
+        made = frame_of(facts.get("made"))
+        of = ", ".join(f"`{each}`" for each in facts.get("models", ()))
+        whose = f"`{facts['starved']}`" + (where(Site(made[0], made[1])) if made else "")
+        told = (
+            f"{whose} has made {facts['steps']} steps without a gradient"
+            f"{f' for {of}' if of else ''}: {_why(timeline, event, of)}"
+        )
+        at, fix = event.site, None
+        severity = None
+        if cleared is not None:
+            at, fix = Site(cleared[0], cleared[1]), cleared_later(timeline, event, cleared)
+        elif facts.get("frozen"):
+            stack = frames_of(facts["frozen"].get("stack"))
+            at, severity = (Site(stack[0][0], stack[0][1]) if stack else at), Severity.WARNING
+        elif cuts:
+            at = cuts[0].at
+            fix = taken_anew(timeline, event, cuts[0]) or kept(timeline, cuts[0])
+        else:
+            severity = Severity.WARNING
+            fix = Fix("compute its loss from what it is to train", Safety.DISPLAY, ())
+        event = dataclasses.replace(event, site=at)
+        return self.finding_in_run(timeline, event, told, severity=severity, fixes=[fix])
+
+
+def _why(timeline: Timeline, event: Event, of: str) -> str:
+    cleared = frame_of(event.facts.get("cleared"))
+    if cleared is not None:
+        line = where(Site(cleared[0], cleared[1]))
+        return f"`zero_grad`{line} takes them away between the backward pass and the step"
+    if frozen := event.facts.get("frozen"):
+        stack = frames_of(frozen.get("stack"))
+        line = where(Site(stack[0][0], stack[0][1])) if stack else ""
+        return f"all its parameters are frozen{line}"
+    cuts = list(cuts_of(event.facts))
+    if cuts:
+        return f"the graph ends with {_words(timeline, cuts[0])}"
+    return "no backward pass came to its parameters"
+
+
+def _words(timeline: Timeline, cut: Cut) -> str:
+    return cut_words(timeline, cut).removesuffix(",")

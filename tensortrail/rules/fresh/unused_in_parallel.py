@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.sentences import first_of
+
+WRAPPER, SETTING = "torch.nn.parallel.DistributedDataParallel", "find_unused_parameters"
+
+
+class UnusedInParallel(Rule):
+    """Data parallelism waits for the gradients of parameters that the loss does not use.
+
+    ## What it does
+    In a recorded run, reports the failure of `DistributedDataParallel` in the round after, with
+    the names of the parameters that had no gradient: its message has their numbers.
+
+    ## Why is this bad?
+    Each gradient is averaged over the ranks as soon as it is there. One that never comes stops
+    the program in the next round, or makes the ranks wait for each other.
+
+    ## What you may see
+    ```
+    RuntimeError: Expected to have finished reduction in the prior iteration before starting a new
+    one. Parameter indices which did not receive grad for rank 0: 4 5
+    ```
+
+    ## Example
+    ```python
+    model = DistributedDataParallel(net)
+    ```
+    Use instead:
+    ```python
+    model = DistributedDataParallel(net, find_unused_parameters=True)
+    ```
+
+    ## Fix safety
+    Unsafe: each round walks the graph once more. Where the parameters are never used, freeze them.
+
+    ## References
+    - pytorch documentation of `DistributedDataParallel`, `find_unused_parameters`
+    """
+
+    code = "NEW317"
+    name = "unused-in-parallel"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if names := event.facts.get("without gradients"):
+                yield self._found(timeline, event, [f"`{each}`" for each in names])
+
+    def _found(self, timeline: Timeline, event: Event, names: list[str]) -> Finding:
+        count = int(event.facts.get("count", len(names)))
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"the loss of the round before used {first_of(names, 3, count)} not at all: "
+            "`DistributedDataParallel` waits for their gradients",
+            fixes=[_told(timeline, event)],
+        )
+
+
+def _told(timeline: Timeline, event: Event) -> Fix:
+    text = f"`{SETTING}=True`, or freeze what is never used"
+    tree = timeline.tree(event.site.file) if event.site else None
+    names = set(_names(tree)) if tree else set()
+    made = [
+        node
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in names
+    ]
+    if event.site is None or len(made) != 1 or SETTING in map(_keyword, made[0].keywords):
+        return Fix(text, Safety.DISPLAY, ())
+    last = [*made[0].args, *(each.value for each in made[0].keywords)][-1]
+    edit = timeline.replace(event.site.file, last, f"{ast.unparse(last)}, {SETTING}=True")
+    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    """What the file calls the wrapper."""
+    yield WRAPPER
+    yield WRAPPER.replace("torch.", "", 1)
+    yield "parallel.DistributedDataParallel"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch.nn.parallel"):
+            for alias in node.names:
+                if alias.name == "DistributedDataParallel":
+                    yield alias.asname or alias.name
+
+
+def _keyword(node: ast.keyword) -> str:
+    return node.arg or ""

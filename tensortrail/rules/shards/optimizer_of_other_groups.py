@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.failures import was_handled
+
+
+class OptimizerOfOtherGroups(Rule):
+    """The state of an optimizer is loaded into one of other parameters.
+
+    ## What it does
+    In a recorded run, reports an optimizer's `load_state_dict` that failed because its groups, or
+    the parameters in them, are not as many as those of the saved one, or one whose state has
+    other shapes than the parameters that it is given to: this fails at the first step, far from
+    the load.
+
+    ## Why is this bad?
+    An optimizer's state has no names: it is given to the parameters in their order. As many
+    parameters in another order are not noticed at all.
+
+    ## What you may see
+    ```
+    ValueError: loaded state dict contains a parameter group that doesn't match the size of
+    optimizer's group
+    ```
+
+    ## Example
+    ```python
+    optimizer = Adam(model.head.parameters())
+    optimizer.load_state_dict(saved_with_all_parameters)
+    ```
+    Use instead:
+    ```python
+    optimizer = Adam(model.parameters())
+    optimizer.load_state_dict(saved_with_all_parameters)
+    ```
+
+    ## Fix safety
+    No fix is offered: which parameters are trained is for the program to say.
+
+    ## References
+    - pytorch documentation of `torch.optim.Optimizer.load_state_dict`
+    """
+
+    code = "SHD446"
+    name = "optimizer-of-other-groups"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if "groups there" in event.facts or "shapes" in event.facts:
+                yield self._found(timeline, event)
+
+    def _found(self, timeline: Timeline, event: Event) -> Finding:
+        facts = event.facts
+        made = _line(facts.get("made"))
+        whose = f"`{facts.get('optimizer')}`" + (f", made at {made}," if made else "")
+        if "shapes" in facts:
+            there, here = facts["shapes"]
+            why = f"what is loaded has the shape {_x(there)} for a parameter of {_x(here)}"
+            change = "build the model as it was when this was saved, or leave the state out"
+        else:
+            there, here = facts["groups there"], facts["groups here"]
+            why = f"has {_groups(here)}, and the state that is loaded {_groups(there)}"
+            change = "make it of the same parameters in the same groups, or leave the state out"
+        caught = "shapes" not in facts and was_handled(timeline, event)
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"{whose} {why}" if "shapes" not in facts else f"{whose} does not fit: {why}",
+            severity=Severity.NOTE if caught else None,
+            fixes=[Fix(change, Safety.DISPLAY, ())],
+        )
+
+
+def _line(row: Any) -> str:
+    match row:
+        case [str(file), int(line), *_] if file:
+            return f"{os.path.basename(file)}:{line}"
+    return ""
+
+
+def _groups(sizes: Any) -> str:
+    total = sum(sizes)
+    if len(sizes) == 1:
+        return f"1 group of {total}"
+    return f"{len(sizes)} groups of {', '.join(map(str, sizes[:6]))}"
+
+
+def _x(shape: Any) -> str:
+    return "x".join(map(str, shape)) or "a number"

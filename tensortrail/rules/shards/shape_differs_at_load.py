@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.sentences import first_of
+
+LOAD = "Module.load_state_dict"
+_DIFFERS = re.compile(
+    r"size mismatch for (?P<name>[\w.]+): copying a param with shape torch\.Size\(\["
+    r"(?P<there>[\d, ]*)\]\) from checkpoint, "
+    r"the shape in current model is torch\.Size\(\[(?P<here>[\d, ]*)\]\)"
+)
+LEFT_OUT = (
+    "{{key: value for key, value in {given}.items()"
+    " if key not in {model}.state_dict() or {model}.state_dict()[key].shape == value.shape}}"
+)
+
+
+class ShapeDiffersAtLoad(Rule):
+    """A state dict has weights of other shapes than the model.
+
+    ## What it does
+    In a recorded run, reports a `load_state_dict` that failed by shapes: which weights differ and
+    how, the file that they come from, and the line that saved it, if the run saw that.
+
+    ## Why is this bad?
+    The program ends, also with `strict=False`, which is about names alone.
+
+    ## What you may see
+    ```
+    size mismatch for fc.weight: copying a param with shape torch.Size([1000, 16]) from checkpoint
+    ```
+
+    ## Example
+    ```python
+    model = Net(classes=10)
+    model.load_state_dict(torch.load("of_1000_classes.pt"), strict=False)
+    ```
+    Use instead:
+    ```python
+    model = Net(classes=10)
+    state = torch.load("of_1000_classes.pt")
+    del state["fc.weight"], state["fc.bias"]
+    model.load_state_dict(state, strict=False)
+    ```
+
+    ## Fix safety
+    Unsafe: the weights of other shapes stay as they were initialised, and are to be trained.
+
+    ## References
+    - pytorch/pytorch issue 40859
+    """
+
+    code = "SHD445"
+    name = "shape-differs-at-load"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.ERROR):
+            found = list(_DIFFERS.finditer(str(event.facts.get("message", ""))))
+            if event.op == LOAD and found:
+                yield self._found(timeline, event, found)
+
+    def _found(self, timeline: Timeline, event: Event, found: list[re.Match[str]]) -> Finding:
+        said = [
+            f"`{each['name']}` {_shape(each['there'])} for {_shape(each['here'])}" for each in found
+        ]
+        file = os.path.basename(str(event.facts.get("file", "")))
+        saved = _saved(timeline, event, found[0]["name"])
+        by = f", saved{where(saved)}" if saved is not None else ""
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"{file or 'the state dict'}{by}{',' * bool(by)} has other shapes than the model: "
+            f"{first_of(said, 3, len(said))}",
+            fixes=[_left_out(timeline, event.site)],
+        )
+
+
+def _shape(text: str) -> str:
+    return "x".join(each.strip() for each in text.split(",")) or "a number"
+
+
+def _saved(timeline: Timeline, event: Event, name: str) -> Event | None:
+    path = event.facts.get("file")
+    for each in reversed(timeline.events(Did.SAVE)):
+        key = str(each.facts.get("key", ""))
+        if path and each.facts.get("path") == path and key.endswith(name):
+            return each
+    return None
+
+
+def _left_out(timeline: Timeline, site: Site | None) -> Fix:
+    """The others, where the model is a name and the call has no other arguments."""
+    text = "build the model as it was saved, or leave these out: the others are loaded"
+    call = timeline.call(site, "load_state_dict") if site else None
+    given = timeline.argument(site, "load_state_dict") if site else None
+    if call is None or given is None or site is None:
+        return Fix(text, Safety.DISPLAY, ())
+    model = call.source.partition(".load_state_dict(")[0]
+    if not model.replace(".", "").isidentifier():
+        return Fix(text, Safety.DISPLAY, ())
+    shown = LEFT_OUT.format(given=given.source, model=model)
+    fix = timeline.fix(
+        text, Safety.UNSAFE, Edit(call, f"{model}.load_state_dict({shown}, strict=False)")
+    )
+    return fix or Fix(text, Safety.DISPLAY, ())

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import ast
+import dataclasses
+import os
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.flows import key
+from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.mends import source_of, statement_at
+
+
+class AverageOfItself(Rule):
+    """An average of weights, or a copy that is kept of them, lies in the memory of the model.
+
+    ## What it does
+    In a recorded run, reports `lerp_`, `add_(..., alpha=...)` and `copy_` that write a weight of a
+    model from its own memory, where the source names two things: the values of `state_dict()` or
+    `parameters()` were kept without a copy, and the average that is made of them is the model.
+
+    ## Why is this bad?
+    Nothing fails. The average equals the weights at every step, and each update changes the model
+    besides: it is scaled by a little more or less than one.
+
+    ## Example
+    ```python
+    average = {key: value for key, value in model.state_dict().items()}
+    ```
+    Use instead:
+    ```python
+    average = {key: value.clone() for key, value in model.state_dict().items()}
+    ```
+
+    ## Fix safety
+    Unsafe: the copy takes the memory of the model once more.
+
+    ## References
+    - pytorch documentation, `torch.optim.swa_utils`: `AveragedModel` makes a deepcopy
+    """
+
+    code = "STO216"
+    name = "average-of-itself"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            if "average" in event.facts and _names_two(timeline, event):
+                yield self._found(timeline, event)
+
+    def _found(self, timeline: Timeline, event: Event) -> Finding:
+        weight, name, made = str(event.facts["average"]), "", None
+        match event.facts.get("kept"):
+            case [str(name), str(file), int(line)]:
+                made = Site(file, line)
+        kept = f"`{name}`, made at {os.path.basename(made.file)}:{made.line}," if made else "it"
+        return self.finding_in_run(
+            timeline,
+            dataclasses.replace(event, site=made) if made else event,
+            f"`{event.op}`{where(event)} writes `{weight}` from its own memory: {kept} holds the "
+            "model's tensors themselves and no copies",
+            fixes=[_copied(timeline, made)],
+        )
+
+
+def _names_two(timeline: Timeline, event: Event) -> bool:
+    """The line calls what is written and what is read differently: not the same tensor twice."""
+    site = event.site
+    tree = timeline.tree(site.file) if site else None
+    statement = statement_at(tree, site.line) if tree and site else None
+    name = event.op.rpartition(".")[2]
+    for node in ast.walk(statement) if statement else ():
+        match node:
+            case ast.Call(func=ast.Attribute(attr=called, value=owner), args=[given, *_]):
+                if called == name:
+                    return key(owner) != key(given)
+    return False
+
+
+def _copied(timeline: Timeline, made: Site | None) -> Fix:
+    text = "copy the values when they are taken"
+    tree = timeline.tree(made.file) if made else None
+    statement = statement_at(tree, made.line) if tree and made else None
+    value = getattr(statement, "value", None)
+    if made is None or not isinstance(value, ast.expr):
+        return Fix(f"{text}: `.detach().clone()`", Safety.DISPLAY, ())
+    inner: ast.expr = value
+    if isinstance(value, ast.DictComp):
+        inner = value.value
+    elif isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+        inner = value.elt
+    shown = source_of(timeline, made.file, inner)
+    if inner is not value:
+        new = f"{shown}.detach().clone()"
+    elif isinstance(value, ast.Call) and "parameters" in ast.unparse(value):
+        new = f"[weight.detach().clone() for weight in {shown}]"
+    elif isinstance(value, ast.Call) and "state_dict" in ast.unparse(value):
+        new = f"{{key: value.clone() for key, value in {shown}.items()}}"
+    else:
+        return Fix(f"{text}: `.detach().clone()`", Safety.DISPLAY, ())
+    fix = timeline.fix(f"{text}: `{new}`", Safety.UNSAFE, timeline.replace(made.file, inner, new))
+    return fix or Fix(f"{text}: `{new}`", Safety.DISPLAY, ())

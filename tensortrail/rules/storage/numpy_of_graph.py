@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.failures import errors, weight
+from tensortrail.rules.shared.mends import source_of, statement_at
+from tensortrail.rules.shared.operands import called, operands
+
+REFUSED = re.compile(r"Can't call numpy\(\) on Tensor that requires grad")
+
+
+class NumpyOfGraph(Rule):
+    """NumPy is given a tensor that gradients are computed for.
+
+    ## What it does
+    In a recorded run, reports the `.numpy()` that was refused, with the tensor's name.
+
+    ## Why is this bad?
+    The program ends: NumPy could not tell autograd what it does.
+
+    ## What you may see
+    ```
+    RuntimeError: Can't call numpy() on Tensor that requires grad.
+    ```
+
+    ## Example
+    ```python
+    predictions.append(model(x).numpy())
+    ```
+    Use instead:
+    ```python
+    predictions.append(model(x).detach().numpy())
+    ```
+
+    ## Fix safety
+    Unsafe: what NumPy computes has no gradients. In an evaluation, `torch.no_grad()` around it is
+    cheaper.
+
+    ## References
+    - pytorch documentation of `torch.Tensor.numpy`
+    """
+
+    code = "STO220"
+    name = "numpy-of-graph"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in errors(timeline, REFUSED):
+            event = events[0]
+            severity, confidence = weight(timeline, events)
+            given = operands(timeline, event)
+            of = called(timeline, given[0]) if given else "the tensor"
+            yield self.finding_in_run(
+                timeline,
+                event,
+                f"NumPy is given {of}, which has a graph: it keeps none",
+                severity=severity,
+                confidence=confidence,
+                fixes=[_detached(timeline, event)],
+            )
+
+
+def _detached(timeline: Timeline, event: Event) -> Fix:
+    text, site = "detach it first: `.detach().numpy()`", event.site
+    tree = timeline.tree(site.file) if site else None
+    statement = statement_at(tree, site.line) if tree and site else None
+    owners = [
+        node.func.value
+        for node in (ast.walk(statement) if statement else ())
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "numpy"
+    ]
+    if site is None or len(owners) != 1:
+        return Fix(text, Safety.DISPLAY, ())
+    shown = f"{source_of(timeline, site.file, owners[0])}.detach()"
+    edit = timeline.replace(site.file, owners[0], shown)
+    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())

@@ -1,0 +1,77 @@
+"""The user's functions that run now, as places that outlive them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import CodeType, FrameType
+
+from tensortrail.tracer.identity.sites import LIBRARY, OWNERS, PLUMBING, USER, Place, function_name
+
+MOST_USER_FRAMES, MOST_FRAMES = 12, 120
+DECORATED, WRAPPED = "decorate_context", "func"
+"""What torch calls the function around one that `@torch.no_grad()` stands on, and that one."""
+SWITCHES = ("torch/autograd/grad_mode.py", "torch/utils/_contextlib.py")
+"""They only do what they are asked."""
+
+MODULE = "<module>"
+Line = tuple[CodeType, int]
+Key = tuple[tuple[int, int], ...]
+
+
+def user_lines(frame: FrameType | None) -> tuple[Line, ...]:
+    """The innermost first: code and line of each of the user's functions. In one loop, as it is
+    asked for often."""
+    found: list[Line] = []
+    owners = OWNERS
+    while frame is not None and len(found) < MOST_USER_FRAMES:
+        code = frame.f_code
+        if owners[code.co_filename] == USER:
+            found.append((code, frame.f_lineno))
+            if code.co_name == MODULE:
+                break
+        frame = frame.f_back
+    return tuple(found)
+
+
+def key_of(lines: tuple[Line, ...]) -> Key:
+    """Code takes long to hash; whoever keeps the key keeps the lines, and so the code."""
+    return tuple([(id(code), line) for code, line in lines])
+
+
+def places(lines: tuple[Line, ...]) -> list[Place]:
+    return [(code.co_filename, line, function_name(code)) for code, line in lines]
+
+
+def library_above(frame: FrameType | None) -> Place | None:
+    """What the user's innermost line called, if that is a library's function."""
+    above: FrameType | None = None
+    for each in _frames(frame):
+        who = OWNERS[each.f_code.co_filename]
+        if who == USER:
+            break
+        asked = each.f_code.co_filename.replace("\\", "/").endswith(SWITCHES)
+        if who == LIBRARY or (who == PLUMBING and above is None and not asked):
+            above = each
+    if above is None:
+        return None
+    return above.f_code.co_filename, above.f_lineno, function_name(above.f_code)
+
+
+def decorated(frame: FrameType | None) -> Place | None:
+    """The user's function that a decorator of torch runs, where it stands."""
+    for each in _frames(frame):
+        if OWNERS[each.f_code.co_filename] == USER:
+            return None
+        if each.f_code.co_name == DECORATED:
+            code = getattr(each.f_locals.get(WRAPPED), "__code__", None)
+            if code is not None and OWNERS[code.co_filename] == USER:
+                return code.co_filename, code.co_firstlineno, function_name(code)
+    return None
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    for _ in range(MOST_FRAMES):
+        if frame is None:
+            return
+        yield frame
+        frame = frame.f_back

@@ -1,0 +1,45 @@
+"""Parameters that data parallelism waits for are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+import tensortrail
+
+SOURCE = """\
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.spare = nn.Linear(4, 2), nn.Linear(4, 2)
+    def forward(self, x):
+        return self.used(x)
+
+try:
+    model = DDP(Net())
+    for _ in range(2):
+        model(torch.ones(2, 4)).sum().backward()
+finally:
+    dist.destroy_process_group()
+"""
+
+
+def test_they_are_named(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SOURCE)
+    code = compile(program.read_bytes(), str(program), "exec")
+    with pytest.raises(RuntimeError), tensortrail.trace(tmp_path / "run") as run:
+        exec(code, {"__name__": "program", "folder": str(tmp_path)})
+    (found,) = [each for each in run.findings() if each.code == "NEW317"]
+    assert "used `spare.weight` and `spare.bias` not at all" in found.message
+    assert found.fixes[0].edits[0].text == "Net(), find_unused_parameters=True"

@@ -1,0 +1,54 @@
+"""State of an optimizer that has other parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.rules.recorded import watched
+
+CODE = "SHD446"
+HEAD = """\
+import torch
+from torch import nn
+def build(width):
+    return nn.Sequential(nn.Linear(4, width), nn.Linear(width, 2))
+def step(model, optimizer):
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+model = build(8)
+optimizer = torch.optim.Adam(model.parameters())
+step(model, optimizer)
+saved = optimizer.state_dict()
+"""
+
+
+def test_other_groups(tmp_path: Path) -> None:
+    source = (
+        "other = torch.optim.Adam(model[1].parameters())\nother.load_state_dict(saved)  # flagged\n"
+    )
+    seen = watched(tmp_path, HEAD + source, CODE)
+    assert "made at program.py:12, has 1 group of 2, and the state that is loaded 1 group of 4" in (
+        seen.only.message
+    )
+
+
+def test_other_shapes(tmp_path: Path) -> None:
+    source = (
+        "model = build(16)\nother = torch.optim.Adam(model.parameters())\n"
+        "other.load_state_dict(saved)  # flagged\nstep(model, other)\n"
+    )
+    seen = watched(tmp_path, HEAD + source, CODE)
+    assert "what is loaded has the shape 8x4 for a parameter of 16x4" in seen.only.message
+
+
+@pytest.mark.parametrize("kind", ["Adam", "SGD", "Adafactor", "AdamW"])
+def test_what_fits(kind: str, tmp_path: Path) -> None:
+    source = HEAD.replace("Adam", kind) + (
+        f"model = build(8)\nother = torch.optim.{kind}(model.parameters())\n"
+        "other.load_state_dict(saved)\nstep(model, other)\n"
+    )
+    assert not watched(tmp_path, source, CODE).found
