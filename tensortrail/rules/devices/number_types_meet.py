@@ -51,7 +51,7 @@ class NumberTypesMeet(Rule):
     - huggingface/peft documentation "Troubleshooting", dtype-related issues
     """
 
-    code = "DEV612"
+    code = "DEV614"
     name = "number-types-meet"
     severity = Severity.ERROR
 

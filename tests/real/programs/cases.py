@@ -163,7 +163,7 @@ CASES = (
          rehearse="cuda"),
     Case("leaf_moved", ("DEV547", "`image` was computed and is no leaf"), rehearse="cuda"),
     Case("dtype_mixed",
-         ("DEV612", "`model.head.weight` is float32", "`model.head.to(torch.bfloat16)`"),
+         ("DEV614", "`model.head.weight` is float32", "`model.head.to(torch.bfloat16)`"),
          patched=False),
     Case("ddp_unused",
          ("NEW317", "`auxiliary.weight` and `auxiliary.bias`", "find_unused_parameters=True")),

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 from tests.rules.recorded import runs_without_findings, watched
 
-CODE = "DEV612"
+CODE = "DEV614"
 HEAD = """\
 import torch
 from torch import nn
