@@ -23,7 +23,8 @@ from tensortrail.analyzer.facts.customs import (
 )
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import top_of_project
-from tensortrail.analyzer.facts.uses import folder_of_project, is_named
+from tensortrail.analyzer.facts.uses import folder_of_project
+from tensortrail.analyzer.facts.uses_here import is_used_here
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.view import FunctionNode
@@ -151,15 +152,16 @@ class AsksForProjectCalls:
             return True
         if any(isinstance(each, ast.arguments) for each in above):
             return True  # a default, which the import works out
-        outer, text = around[-1], file.source.data
-        start, end = file.source.span(outer)
-        if is_named(text[:start], outer.name) or is_named(text[end:], outer.name):
-            return True
-        found = file.project.uses.named_in(folder, outer.name, file.path)
+        outer = around[-1]
+        elsewhere = partial(self._is_named_elsewhere, folder)
+        return elsewhere(outer.name) or is_used_here(file.source.data, outer.name, elsewhere)
+
+    def _is_named_elsewhere(self, folder: Path, name: str) -> bool:
+        file = cast("ProjectFile", self)
+        found = file.project.uses.named_in(folder, name, file.path)
         if found:
             file.needs.add(found)
             if found.endswith(".py"):
-                name = outer.name
                 file.project.noted(found, lambda: True, texts_asked.has_name, "", name)
             else:
                 file.project.noted_whole([found])
@@ -230,9 +232,10 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
     name."""
     given = [each.arg for each in (*method.args.posonlyargs, *method.args.args)]
     first = len(given) - len(method.args.defaults)
+    own = 0 if _is_static(method) else 1
     for place, default in enumerate(method.args.defaults, first):
         if is_off(default):
-            yield place - 1, given[place]
+            yield place - own, given[place]
     for each, kept in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True):
         if is_off(kept):
             yield len(given), each.arg
@@ -269,3 +272,7 @@ def _is_of_a_library(file: ProjectFile, func: ast.expr) -> bool:
         "",
         file.name.partition(".")[0],
     )
+
+
+def _is_static(method: FunctionNode) -> bool:
+    return any(ast.unparse(each) == "staticmethod" for each in method.decorator_list)

@@ -266,6 +266,7 @@ class Loader:
                 said,
                 f"this goes to `self.device`, and `{function.name}` is given `{shown}`: with "
                 "offloading, or components on several devices, they differ",
+                severity=None if is_made_for_offloading(module, said) else Severity.NOTE,
                 trail=[(parameter, f"`{shown}` is given here")],
                 fixes=[module.fix(f"use `{shown}`", Safety.UNSAFE, edit)],
             )

@@ -37,7 +37,7 @@ class MovedOnOnePath(Rule):
     code = "DEV523"
     name = "moved-on-one-path"
     since = "0.2.0"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     needs_callers = True
     triggers = (("torch", ".to(", "if "), ("torch", ".cuda(", "if "))
     bad = (

@@ -47,7 +47,7 @@ class StaleDeviceAttribute(Rule):
     code = "DEV514"
     name = "stale-device-attribute"
     since = "0.2.0"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     needs_callers = True
     triggers = (("device", "def forward("),)
 

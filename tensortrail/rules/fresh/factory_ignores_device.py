@@ -306,7 +306,7 @@ def total(mask):
                 made,
                 f"`{one_line(module, made)}` is made on the default device and passed to a module, "
                 "whose weights may be on another",
-                severity=Severity.WARNING,
+                severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
             )
         if function.name in _BUILDING:
