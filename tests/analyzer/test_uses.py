@@ -82,3 +82,34 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     (package / "b.py").write_text("Scaled(3)")
     kept.forget(str(package / "b.py"))
     assert kept.named_in(package, "Scaled", "a.py") == str(package / "b.py")
+
+
+TRIED = """
+class Other:
+    pass
+
+if __name__ == "__main__":
+    {tried}
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "tried", "expected"),
+    [
+        ({"net/b.py": "from net.a import Other\n"}, "Scaled(3)", Severity.NOTE),
+        ({"net/b.py": "from net.a import Other\n"}, "main()", Severity.WARNING),
+        ({}, "Scaled(3)", Severity.WARNING),
+    ],
+)
+def test_a_library_may_try_its_classes_out(
+    tmp_path: Path, files: dict[str, str], tried: str, expected: Severity
+) -> None:
+    main = "def main():\n    Scaled(3)\n"
+    text = SCALED.format(above="") + TRIED.format(tried=tried) + main * (tried == "main()")
+    assert severity(tmp_path, {**files, "net/a.py": text}) is expected
+
+
+def test_what_only_the_unused_uses_is_unused(tmp_path: Path) -> None:
+    text = SCALED.format(above="") + "\nclass Twice:\n    def __init__(self):\n        Scaled(3)\n"
+    assert severity(tmp_path, {"net/a.py": text}) is Severity.NOTE
+    assert severity(tmp_path, {"net/a.py": text, "net/b.py": "Twice()"}) is Severity.WARNING

@@ -10,6 +10,7 @@ from tensortrail.rules.devices._customs import MAKERS, is_factory_of_torch, name
 from tensortrail.rules.devices._lying import certainly, excluded, is_legal
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where
+from tensortrail.rules.shared.functions import called_here, parameter_names
 from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -64,11 +65,29 @@ def _passed(
         name = module.qualified(call.func)
         if name.startswith("torch.") and not name.startswith("torch.ops."):
             continue  # what these take together is known
+        if _keeps_them_apart(module, call):
+            continue
         for other in members:
             there = _elsewhere(other) if other is not None else None
             if there is not None:
                 return call, there
     return None
+
+
+def _keeps_them_apart(module: Module, call: ast.Call) -> bool:
+    """A function of this file that takes no two of its arguments together, nor hands two on."""
+    callee = called_here(module, call)
+    if callee is None or callee.args.vararg is not None or callee.args.kwarg is not None:
+        return False
+    names = parameter_names(callee)
+    for meeting in module.places(callee).meetings:
+        subjects = {each.subject for side in meeting.pairs[0] for each in side.places}
+        if len(subjects & names) > 1:
+            return False
+    return not any(
+        len(names & {given.id for given in _members(each) if isinstance(given, ast.Name)}) > 1
+        for each in module.nodes(ast.Call, callee)
+    )
 
 
 def is_operation(module: Module, call: ast.Call) -> bool:

@@ -168,6 +168,23 @@ def train(model, data, device):
     return loader(data)
 """
         ),
+        Good(
+            """\
+import torch
+
+class Speaker(torch.nn.Module):
+    @property
+    def device(self):
+        return next(self.parameters()).device
+
+    def embed(self, wave, device="auto"):
+        device = self.device if device == "auto" else device
+        return wave.to(device)
+
+    def forward(self, wave):
+        return self.embed(wave)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

@@ -176,6 +176,32 @@ class Painter:
             "    lengths = inputs.attention_mask.sum(1)\n    print(lengths, mask)\n"
             "    return text_encoder(inputs.input_ids.to(device), attention_mask=mask)[0]\n"
         ),
+        Good(
+            """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __getitem__(self, index):
+        return self.x[index], self.y[index]
+
+
+class Trainer:
+    def __init__(self, device):
+        self.device = device
+        self.net = nn.Linear(4, 2).to(device)
+
+    def train(self, x, y):
+        rows = Rows(x.to(self.device), y)
+        for x, y in DataLoader(rows, batch_size=8):
+            self.net(x).sum().backward()
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -267,10 +293,9 @@ def _is_loader_of_a_device(module: Module, function: FunctionNode, by: ast.AST) 
 
 def _may_be_on_a_device(held: Held) -> bool:
     """A tensor that was put there, or that a part of the object computed."""
-    if held.what is not What.TENSOR:
-        return False
+    computed = (Where.SELF, Where.LOCAL) if held.what is What.TENSOR else ()
     return any(
-        each.where in (Where.DEVICE, Where.SELF, Where.LOCAL)
+        each.where in (Where.DEVICE, *computed)
         or (each.where is Where.LITERAL and each.subject != "cpu")
         for each in held.places
     )

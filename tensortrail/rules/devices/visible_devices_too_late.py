@@ -142,6 +142,19 @@ def cpu_only():
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 """
         ),
+        Good(
+            """\
+import os
+import torch
+
+def measured(load, count):
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(count)))
+    load()
+    return torch.cuda.memory_allocated() - before
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

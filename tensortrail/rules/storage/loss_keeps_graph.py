@@ -162,6 +162,22 @@ class LossKeepsGraph(Rule):
             "        if step % 100 == 0:\n            print(float(running))\n"
             "            running = 0\n"
         ),
+        Good(
+            """\
+from collections import defaultdict
+
+def train(model, batches, optimizer, accelerator):
+    info = defaultdict(list)
+    for x, y in batches:
+        loss = model(x, y)
+        info["loss"].append(loss)
+        accelerator.backward(loss)
+        optimizer.step()
+        if accelerator.sync_gradients:
+            accelerator.log(info)
+            info = defaultdict(list)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
