@@ -84,32 +84,24 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     assert kept.named_in(package, "Scaled", "a.py") == str(package / "b.py")
 
 
-TRIED = """
-class Other:
-    pass
-
-if __name__ == "__main__":
-    {tried}
-"""
-
-
 @pytest.mark.parametrize(
-    ("files", "tried", "expected"),
-    [
-        ({"net/b.py": "from net.a import Other\n"}, "Scaled(3)", Severity.NOTE),
-        ({"net/b.py": "from net.a import Other\n"}, "main()", Severity.WARNING),
-        ({}, "Scaled(3)", Severity.WARNING),
-    ],
+    ("given", "expected"), [("x", Severity.NOTE), ("x, True", Severity.WARNING)]
 )
-def test_a_library_may_try_its_classes_out(
-    tmp_path: Path, files: dict[str, str], tried: str, expected: Severity
+def test_a_static_method_may_never_be_asked_for_it(
+    tmp_path: Path, given: str, expected: Severity
 ) -> None:
-    main = "def main():\n    Scaled(3)\n"
-    text = SCALED.format(above="") + TRIED.format(tried=tried) + main * (tried == "main()")
-    assert severity(tmp_path, {**files, "net/a.py": text}) is expected
+    text = f"""
+import torch
+from torch import nn
 
+class Shifted(nn.Module):
+    @staticmethod
+    def _shift(x, lower=False):
+        if lower:
+            x = x * torch.ones(x.size(0), x.size(1))
+        return x
 
-def test_what_only_the_unused_uses_is_unused(tmp_path: Path) -> None:
-    text = SCALED.format(above="") + "\nclass Twice:\n    def __init__(self):\n        Scaled(3)\n"
-    assert severity(tmp_path, {"net/a.py": text}) is Severity.NOTE
-    assert severity(tmp_path, {"net/a.py": text, "net/b.py": "Twice()"}) is Severity.WARNING
+    def forward(self, x):
+        return self._shift({given})
+"""
+    assert severity(tmp_path, {"net/a.py": text, "net/b.py": "Shifted()"}) is expected

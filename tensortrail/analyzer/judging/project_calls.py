@@ -23,8 +23,7 @@ from tensortrail.analyzer.facts.customs import (
 )
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import top_of_project
-from tensortrail.analyzer.facts.uses import folder_of_project
-from tensortrail.analyzer.facts.uses_here import is_used_here
+from tensortrail.analyzer.facts.uses import folder_of_project, is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.view import FunctionNode
@@ -152,16 +151,15 @@ class AsksForProjectCalls:
             return True
         if any(isinstance(each, ast.arguments) for each in above):
             return True  # a default, which the import works out
-        outer = around[-1]
-        elsewhere = partial(self._is_named_elsewhere, folder)
-        return elsewhere(outer.name) or is_used_here(file.source.data, outer.name, elsewhere)
-
-    def _is_named_elsewhere(self, folder: Path, name: str) -> bool:
-        file = cast("ProjectFile", self)
-        found = file.project.uses.named_in(folder, name, file.path)
+        outer, text = around[-1], file.source.data
+        start, end = file.source.span(outer)
+        if is_named(text[:start], outer.name) or is_named(text[end:], outer.name):
+            return True
+        found = file.project.uses.named_in(folder, outer.name, file.path)
         if found:
             file.needs.add(found)
             if found.endswith(".py"):
+                name = outer.name
                 file.project.noted(found, lambda: True, texts_asked.has_name, "", name)
             else:
                 file.project.noted_whole([found])

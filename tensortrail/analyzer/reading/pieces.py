@@ -40,11 +40,6 @@ class Worth(NamedTuple):
     left_out: str
 
 
-def pieces_of(data: bytes) -> Iterator[bytes]:
-    """The text of each top-level statement, with what stands above it."""
-    return (data[each.start : each.end] for each in _pieces(data))
-
-
 def is_large(data: bytes) -> bool:
     return len(data) > _LARGE and _words(data, MOST_WORDS) > MOST_WORDS
 
