@@ -32,7 +32,8 @@ class DeviceFromFirstParameter(Rule):
 
     ## What it does
     Flags four cases in which the device of one weight or component does not tell where the
-    computation is: `self.device` in a method that is given a `device`; inputs moved to the device
+    computation is: `self.device` in a method that is given a `device` (a note in a class that never
+    speaks of offloading); inputs moved to the device
     of a `diffusers` component that is then called, where `_execution_device` is at hand (a note in
     a class that never speaks of offloading); `next(module.parameters()).device` in a function that
     also asks for offloading hooks, without a test for meta; `next(self.parameters())` in a class

@@ -28,9 +28,8 @@ class StaleDeviceAttribute(Rule):
     ## What it does
     Flags an `nn.Module` with weights that keeps a device given to `__init__` in an attribute and
     makes or moves tensors by it in `forward` or a method that takes tensors, where no method of
-    the class changes the attribute when the module is moved. It is a note where `__init__` has
-    no device of its own to fall back on, and where the file that has the class moves each object
-    of it to the device that it was given.
+    the class changes the attribute when the module is moved. It is a note unless the file that has
+    the class makes an object of it and moves it elsewhere than to the device that it gave.
 
     ## Why is this bad?
     After `module.to("cuda:1")` or offloading the weights are elsewhere, and the attribute still

@@ -21,11 +21,9 @@ class DataSwap(Rule):
     """`.data = ` gives a tensor memory of another device, or of a class that cannot take it.
 
     ## What it does
-    Finds `x.data = torch.zeros(...)` without a device for a tensor that comes from elsewhere; a
-    note, where an object does it to its own tensor, or to a part of it while it is set up. Gives
-    notes on code that moves the parameters of any model with `p.data = p.data.to(device)` and
-    nowhere handles tensor subclasses, and on `swap_tensors(old, new)` where nothing asks for a
-    device.
+    Notes `x.data = torch.zeros(...)` without a device for a tensor that comes from elsewhere, code
+    that moves the parameters of any model with `p.data = p.data.to(device)` and nowhere handles
+    tensor subclasses, and `swap_tensors(old, new)` where nothing asks for a device.
 
     ## Why is this bad?
     A new tensor without a device is on the CPU: `x` says so from then on, wherever it was, and the
