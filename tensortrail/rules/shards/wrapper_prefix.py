@@ -280,7 +280,7 @@ def train(model, path):
             call,
             f"{where}every key of {which} begins with `{prefix}`: a model that is not "
             "wrapped the same way finds none of its weights",
-            severity=Severity.NOTE if odd is None else Severity.WARNING,
+            severity=Severity.NOTE if fits or odd is None else Severity.WARNING,
             trail=[(made, "wrapped here"), (odd, "loaded here into what is not wrapped so")],
             fixes=[] if fits else [_inner(module, owner, prefix)],
         )
