@@ -93,17 +93,16 @@ def _is_gpu(function: FunctionNode, name: str, default: ast.expr) -> bool:
         default = default.args[0] if default.args else default
     said = default.value if isinstance(default, ast.Constant) else None
     if said == "auto":
-        return not any(_compares(each, name, said) for each in ast.walk(function))
+        return not any(_compares(each, name) for each in ast.walk(function))
     return isinstance(said, str) and said.partition(":")[0] == "cuda"
 
 
-def _compares(node: ast.AST, name: str, word: str) -> bool:
-    """`name == "word"`"""
-    if not isinstance(node, ast.Compare):
+def _compares(node: ast.AST, name: str) -> bool:
+    """`name == "auto"`, or with a name that stands for it."""
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
         return False
     sides = (node.left, *node.comparators)
-    named = any(isinstance(each, ast.Name) and each.id == name for each in sides)
-    return named and any(isinstance(each, ast.Constant) and each.value == word for each in sides)
+    return any(isinstance(each, ast.Name) and each.id == name for each in sides)
 
 
 def _with_chosen_default(function: FunctionNode) -> Iterator[str]:

@@ -14,6 +14,8 @@ from tensortrail.rules.shared.functions import called_here, parameter_names
 from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import FunctionNode, Module
 
+_DEPTH = 4
+"""Functions that arguments are handed through."""
 _FOLLOWS = frozenset({Where.OF, Where.DEVICE, Where.SELF})
 _TAKES_ANYTHING = frozenset(
     "print zip dict len isinstance log info debug warning format enumerate save tuple list set "
@@ -74,9 +76,10 @@ def _passed(
     return None
 
 
-def _keeps_them_apart(module: Module, call: ast.Call) -> bool:
-    """A function of this file that takes no two of its arguments together, nor hands two on."""
-    callee = called_here(module, call)
+def _keeps_them_apart(module: Module, call: ast.Call, depth: int = _DEPTH) -> bool:
+    """A function of this file that takes no two of its arguments together, nor hands two on to
+    what may."""
+    callee = called_here(module, call) if depth else None
     if callee is None or callee.args.vararg is not None or callee.args.kwarg is not None:
         return False
     names = parameter_names(callee)
@@ -84,9 +87,10 @@ def _keeps_them_apart(module: Module, call: ast.Call) -> bool:
         subjects = {each.subject for side in meeting.pairs[0] for each in side.places}
         if len(subjects & names) > 1:
             return False
-    return not any(
-        len(names & {given.id for given in _members(each) if isinstance(given, ast.Name)}) > 1
-        for each in module.nodes(ast.Call, callee)
+    return all(
+        len(names & {each.id for each in _members(inner) if isinstance(each, ast.Name)}) < 2
+        or _keeps_them_apart(module, inner, depth - 1)
+        for inner in module.nodes(ast.Call, callee)
     )
 
 
