@@ -82,3 +82,26 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     (package / "b.py").write_text("Scaled(3)")
     kept.forget(str(package / "b.py"))
     assert kept.named_in(package, "Scaled", "a.py") == str(package / "b.py")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("x", Severity.NOTE), ("x, True", Severity.WARNING)]
+)
+def test_a_static_method_may_never_be_asked_for_it(
+    tmp_path: Path, given: str, expected: Severity
+) -> None:
+    text = f"""
+import torch
+from torch import nn
+
+class Shifted(nn.Module):
+    @staticmethod
+    def _shift(x, lower=False):
+        if lower:
+            x = x * torch.ones(x.size(0), x.size(1))
+        return x
+
+    def forward(self, x):
+        return self._shift({given})
+"""
+    assert severity(tmp_path, {"net/a.py": text, "net/b.py": "Shifted()"}) is expected

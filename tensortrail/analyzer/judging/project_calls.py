@@ -230,9 +230,10 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
     name."""
     given = [each.arg for each in (*method.args.posonlyargs, *method.args.args)]
     first = len(given) - len(method.args.defaults)
+    own = 0 if _is_static(method) else 1
     for place, default in enumerate(method.args.defaults, first):
         if is_off(default):
-            yield place - 1, given[place]
+            yield place - own, given[place]
     for each, kept in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True):
         if is_off(kept):
             yield len(given), each.arg
@@ -269,3 +270,7 @@ def _is_of_a_library(file: ProjectFile, func: ast.expr) -> bool:
         "",
         file.name.partition(".")[0],
     )
+
+
+def _is_static(method: FunctionNode) -> bool:
+    return any(ast.unparse(each) == "staticmethod" for each in method.decorator_list)

@@ -23,6 +23,10 @@ def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None
         shape = _keyword(call, "size") or (call.args[-1] if call.args else None)
     if dotted == "torch.eye":
         return 2
+    if dotted.endswith("Tensor") and isinstance(shape, (ast.Tuple, ast.List)):
+        return _of_data(
+            shape, first
+        )  # `torch.FloatTensor([1, 2])` holds these; it has no such size
     if isinstance(shape, (ast.Tuple, ast.List)):
         starred = any(isinstance(each, ast.Starred) for each in shape.elts)
         return None if starred else len(shape.elts)

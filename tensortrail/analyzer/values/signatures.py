@@ -70,7 +70,7 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
     if not isinstance(node, SCOPES):
         return UNKNOWN
     names = parameters(file, node) if node.args.vararg is None else ()
-    of_gpu = (each.arg for each, said in with_defaults(node.args) if _is_gpu(said))
+    of_gpu = (each.arg for each, said in with_defaults(node.args) if _is_gpu(node, each.arg, said))
     optional = {each.arg for each, _ in with_defaults(node.args)}
     plain = all(ast.unparse(each).endswith(_PLAIN) for each in node.decorator_list)
     needed = frozenset(names) - optional if plain else frozenset()
@@ -86,12 +86,23 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
     )
 
 
-def _is_gpu(default: ast.expr) -> bool:
-    """`"cuda:0"`, `torch.device("cuda")`, or `"auto"`, which is one where there is one."""
+def _is_gpu(function: FunctionNode, name: str, default: ast.expr) -> bool:
+    """`"cuda:0"`, `torch.device("cuda")`, or `"auto"`, which is one where there is one, unless the
+    function asks for that word itself and takes another device for it."""
     if isinstance(default, ast.Call) and ast.unparse(default.func).endswith("device"):
         default = default.args[0] if default.args else default
     said = default.value if isinstance(default, ast.Constant) else None
-    return isinstance(said, str) and said.partition(":")[0] in ("cuda", "auto")
+    if said == "auto":
+        return not any(_compares(each, name) for each in ast.walk(function))
+    return isinstance(said, str) and said.partition(":")[0] == "cuda"
+
+
+def _compares(node: ast.AST, name: str) -> bool:
+    """`name == "auto"`, or with a name that stands for it."""
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+        return False
+    sides = (node.left, *node.comparators)
+    return any(isinstance(each, ast.Name) and each.id == name for each in sides)
 
 
 def _with_chosen_default(function: FunctionNode) -> Iterator[str]:

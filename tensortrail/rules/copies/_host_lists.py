@@ -19,6 +19,7 @@ def early_reads_of_elements(module: Module, copy: ast.Call) -> Iterator[ast.expr
     if collected is None or _waited_at_each_turn(module, copy, collected[1]):
         return
     name, statement = collected
+    key = _key(module, copy)
     own = {name, *_element_names(module, name, statement)}
     for node in module.later(statement, ast.expr):
         if isinstance(node, ast.Call) and waits(module, node, copy) and not _is_of(node, own):
@@ -27,10 +28,25 @@ def early_reads_of_elements(module: Module, copy: ast.Call) -> Iterator[ast.expr
             continue
         if isinstance(node.ctx, ast.Store):
             return
-        read = _read(module, node)
+        read = None if _is_of_another_key(module, node, key) else _read(module, node)
         if read is not None:
             yield read
             return
+
+
+def _key(module: Module, copy: ast.Call) -> ast.expr | None:
+    """`"dones"` of `parts["dones"] = copy`."""
+    up = module.parent(copy)
+    target = up.targets[0] if isinstance(up, ast.Assign) else None
+    return target.slice if isinstance(target, ast.Subscript) else None
+
+
+def _is_of_another_key(module: Module, use: ast.Name, key: ast.expr | None) -> bool:
+    """`parts["valids"]`: both keys are written out, and differ."""
+    up = module.parent(use)
+    if not isinstance(up, ast.Subscript) or not isinstance(up.slice, ast.Constant):
+        return False
+    return isinstance(key, ast.Constant) and key.value != up.slice.value
 
 
 def _waited_at_each_turn(module: Module, copy: ast.Call, loop: ast.stmt) -> bool:

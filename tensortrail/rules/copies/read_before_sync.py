@@ -217,6 +217,15 @@ def upload(rows):
     return rows.sum().item()
 """
         ),
+        Good(
+            """\
+import torch
+
+def collect(buff):
+    buff["dones"] = buff["dones"].cuda().to("cpu", non_blocking=True)
+    return buff["valids"].sum().item()
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

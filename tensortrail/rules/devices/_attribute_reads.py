@@ -51,7 +51,19 @@ def _is_taken_apart(module: Module, node: ast.Attribute) -> bool:
 
 
 def is_an_index(module: Module, node: ast.AST) -> bool:
-    """`x[:, self.ids]`: an index may lie on the CPU."""
+    """`x[:, self.ids]`, or by a name that only indexes: an index may lie on the CPU."""
+    if _stands_in_brackets(module, node):
+        return True
+    stored = module.parent(node)
+    target = stored.targets[0] if isinstance(stored, ast.Assign) else None
+    if not isinstance(target, ast.Name):
+        return False
+    uses = [each for each in module.uses(target.id, module.function_of(node)) if each is not target]
+    reads = [each for each in uses if isinstance(each.ctx, ast.Load)]
+    return bool(reads) and all(_stands_in_brackets(module, each) for each in reads)
+
+
+def _stands_in_brackets(module: Module, node: ast.AST) -> bool:
     index: ast.AST = node
     above = module.parent(index)
     if isinstance(above, ast.Tuple):

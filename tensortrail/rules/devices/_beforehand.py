@@ -63,12 +63,20 @@ def _file_of(module: Module, node: ast.AST) -> ast.AST:
 
 
 def _is_example_for_the_cpu(module: Module, file: ast.AST) -> bool:
-    """An example is a whole program, and this one says nothing of devices."""
-    if not is_example(module):
+    """An example is a whole program, and so is a script that trains; this one says nothing of
+    devices."""
+    if not is_example(module) and not _is_script_that_trains(module, file):
         return False
     named = {each.attr for each in module.nodes(ast.Attribute, file)}
     named |= {each.arg for each in module.nodes(ast.keyword, file) if each.arg is not None}
     return named.isdisjoint(_OF_DEVICES)
+
+
+def _is_script_that_trains(module: Module, file: ast.AST) -> bool:
+    if not isinstance(file, ast.Module) or next(module.calls("backward"), None) is None:
+        return False
+    asked = (each.test for each in file.body if isinstance(each, ast.If))
+    return any("__name__" in module.text(each) for each in asked)
 
 
 def _is_for_the_cpu_alone(module: Module, file: ast.AST) -> bool:

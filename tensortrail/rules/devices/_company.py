@@ -10,9 +10,12 @@ from tensortrail.rules.devices._customs import MAKERS, is_factory_of_torch, name
 from tensortrail.rules.devices._lying import certainly, excluded, is_legal
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where
+from tensortrail.rules.shared.functions import called_here, parameter_names
 from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import FunctionNode, Module
 
+_DEPTH = 4
+"""Functions that arguments are handed through."""
 _FOLLOWS = frozenset({Where.OF, Where.DEVICE, Where.SELF})
 _TAKES_ANYTHING = frozenset(
     "print zip dict len isinstance log info debug warning format enumerate save tuple list set "
@@ -64,11 +67,31 @@ def _passed(
         name = module.qualified(call.func)
         if name.startswith("torch.") and not name.startswith("torch.ops."):
             continue  # what these take together is known
+        if _keeps_them_apart(module, call):
+            continue
         for other in members:
             there = _elsewhere(other) if other is not None else None
             if there is not None:
                 return call, there
     return None
+
+
+def _keeps_them_apart(module: Module, call: ast.Call, depth: int = _DEPTH) -> bool:
+    """A function of this file that takes no two of its arguments together, nor hands two on to
+    what may."""
+    callee = called_here(module, call) if depth else None
+    if callee is None or callee.args.vararg is not None or callee.args.kwarg is not None:
+        return False
+    names = parameter_names(callee)
+    for meeting in module.places(callee).meetings:
+        subjects = {each.subject for side in meeting.pairs[0] for each in side.places}
+        if len(subjects & names) > 1:
+            return False
+    return all(
+        len(names & {each.id for each in _members(inner) if isinstance(each, ast.Name)}) < 2
+        or _keeps_them_apart(module, inner, depth - 1)
+        for inner in module.nodes(ast.Call, callee)
+    )
 
 
 def is_operation(module: Module, call: ast.Call) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 
-from tensortrail.rules.shared.functions import outermost_function
+from tensortrail.rules.shared.functions import outermost_function, parameter_names
 from tensortrail.rules.view import Module
 
 _DEVICE = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)(:\d+)?")
@@ -53,3 +53,20 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
     if isinstance(above, _DISPLAYS):
         above = module.parent(above)
     return isinstance(above, _USING)
+
+
+def is_named_too(module: Module, device: ast.expr) -> bool:
+    """A parameter to which the function gives a name itself: `device = "cpu"`. Who wrote that
+    passes names around, whatever the annotation says."""
+    function = module.function_of(device)
+    if not isinstance(device, ast.Name) or function is None:
+        return False
+    return device.id in parameter_names(function) and any(
+        isinstance(target, ast.Name) and target.id == device.id and _is_a_name(stored.value)
+        for stored in module.nodes(ast.Assign, function)
+        for target in stored.targets
+    )
+
+
+def _is_a_name(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and names_a_device(value.value)

@@ -139,11 +139,26 @@ def weight(module: Module, call: ast.Call) -> Severity:
     checks less than it says then, and nothing else happens."""
     if in_tests(module):
         return Severity.NOTE
+    if _is_loaded_anyway(module, call):
+        return Severity.NOTE
     if moves_bytes(module, call):
         return Severity.WARNING if _is_made_like_another(module, call) else Severity.ERROR
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     same = method == "clone" or _is_in_order(call) or _worked_in_place(call)
     return Severity.NOTE if same else Severity.WARNING
+
+
+def _is_loaded_anyway(module: Module, call: ast.Call) -> bool:
+    """`state["weight"].to(device)` of a state that a module loads: it copies the values to where
+    its own are."""
+    subject = what_is_moved(call)
+    held = subject.value if isinstance(subject, ast.Subscript) else None
+    if not isinstance(held, ast.Name):
+        return False
+    return any(
+        any(isinstance(each, ast.Name) and each.id == held.id for each in taker.args)
+        for taker in module.calls("load_state_dict", inside=module.function_of(call))
+    )
 
 
 def _is_in_order(call: ast.Call) -> bool:

@@ -87,6 +87,16 @@ def is_legal(meeting: Meeting, odd: Held) -> bool:
     return (meeting.by_element and odd.may_be_scalar) or is_index_of_what_follows(meeting, odd)
 
 
+def is_stored_by_numbers(meeting: Meeting) -> bool:
+    """`x[rows, columns] = value`: torch brings such indices to where `x` is. Of one index alone
+    it may make a mask, which has to be there."""
+    node = meeting.node
+    if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Store):
+        return False
+    by = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+    return sum(not isinstance(each, (ast.Slice, ast.Constant)) for each in by) > 1
+
+
 def excluded(meeting: Meeting, place: Place) -> bool:
     """The meeting stands where the condition of the place does not hold."""
     return bool(place.given) and opposite(place.given) in meeting.conditions

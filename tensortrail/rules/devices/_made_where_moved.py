@@ -47,3 +47,13 @@ def _moves(module: Module, made: ast.Call) -> Iterator[ast.Call]:
         owner = receiver(move)
         if owner is not None and module.text(owner) in names:
             yield move
+
+
+def is_moved_elsewhere(module: Module, init: FunctionNode, parameter: str) -> bool:
+    """An object that the file makes of the class is moved, and not just to what it was given."""
+    cls = module.class_of(init)
+    made = list(module.calls(cls.name)) if cls is not None else []
+    return any(
+        any(_moves(module, each)) and not _goes_where_given(module, init, each, parameter)
+        for each in made
+    )

@@ -10,14 +10,21 @@ from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
 _CURRENT = "torch.cuda.current_device"
+_TRAINERS = ("train", "fit", "train_model")
 _TRAINS = frozenset({"backward", "step"})
 
 
 def follows_training(module: Module, call: ast.Call) -> bool:
-    """A loop above it in the function trains: what it loads is the best round of that training."""
+    """A loop above it in the function trains, or a call does on each path that leads here: what it
+    loads is the best round of that training."""
     function = module.function_of(call)
     if function is None:
         return False
+    known = {(each.text, each.holds) for each in module.guards_of(call)}
+    for each in module.calls(*_TRAINERS, inside=function):
+        before = each.lineno < call.lineno and len(each.args) + len(each.keywords) > 1
+        if before and known.issuperset((one.text, one.holds) for one in module.guards_of(each)):
+            return True
     return any(
         each.end_lineno is not None
         and each.end_lineno < call.lineno
@@ -63,6 +70,7 @@ def taker(module: Module, call: ast.Call) -> ast.expr | None:
     above = module.parent(with_its_key(module, call))
     if isinstance(above, ast.Call) and called(above) == "load_state_dict":
         return receiver(above)
+    above = module.statement_of(call)
     if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
         names = _made_of(module, above, above.targets[0].id)
         for taker in module.calls("load_state_dict", inside=module.function_of(call)):

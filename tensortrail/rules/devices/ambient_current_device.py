@@ -341,14 +341,13 @@ def both(x, device):
         if names_cuda(module, function):
             return
         for call in bare_calls(module, function, _NEEDS_A_GPU):
-            waits = module.text(call.func).endswith("synchronize")
             if not decided(module, call, shown, by_availability=True):
                 yield self.finding(
                     module,
                     call,
                     f"`{one_line(module, call.func)}` raises where there is no GPU, and the device "
                     f"is `{shown}`, which may be the CPU",
-                    severity=Severity.NOTE if waits else None,
+                    severity=Severity.NOTE,
                     confidence=Confidence.MEDIUM,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule, Value
-from tensortrail.rules.devices._device_names_held import may_hold_a_name, names_a_device
+from tensortrail.rules.devices._device_names_held import (
+    is_named_too,
+    may_hold_a_name,
+    names_a_device,
+)
 from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
 from tensortrail.rules.devices._only_moves import always_moves
 from tensortrail.rules.shared.imports import imports_torch
@@ -259,7 +263,7 @@ def f(device: torch.device | str):
             node,
             message,
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
-            severity=_weight(module, node, certain),
+            severity=_weight(module, node, device, certain),
             trail=[(source_of_device(module, device), f"`{shown}` comes from here")],
             fixes=[None if is_chain(node) else self._by_type(module, device, names, either)],
         )
@@ -288,8 +292,8 @@ def _is_told_a_device(module: Module, value: Value) -> bool:
     return not devices or any(each.sure for each in devices)
 
 
-def _weight(module: Module, node: ast.expr, certain: bool) -> Severity:
-    if always_moves(module, node):
+def _weight(module: Module, node: ast.expr, device: ast.expr, certain: bool) -> Severity:
+    if always_moves(module, node) or is_named_too(module, device):
         return Severity.NOTE
     return Severity.ERROR if certain else Severity.WARNING
 

@@ -239,7 +239,7 @@ def f(device: Union[str, torch.device]):
                 compare,
                 f'`{one_line(module, given)}` may be "cuda", without a number, and '
                 f"`{one_line(module, tensors)}` always has one: they are then not equal",
-                severity=Severity.NOTE if _only_moves(module, compare) else Severity.WARNING,
+                severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
             )
 
@@ -261,7 +261,7 @@ def f(device: Union[str, torch.device]):
             module,
             node,
             f"`{shown}` may be a string, which has no `.{node.attr}`",
-            severity=Severity.WARNING,
+            severity=Severity.NOTE,
             fixes=[module.fix("make it a device", Safety.UNSAFE, edit)] if can else [],
         )
 
@@ -303,6 +303,7 @@ def f(device: Union[str, torch.device]):
                 module,
                 chosen,
                 f'`{shown}` may be a string, such as "cuda:0": it is then taken for a number',
+                severity=Severity.NOTE,
             )
 
     def _number_or_name(self, module: Module, stored: ast.Assign) -> Iterator[Finding]:
@@ -372,21 +373,3 @@ def _by_type(module: Module, compare: ast.Compare, tensors: ast.expr, kind: str)
     sign = "==" if isinstance(compare.ops[0], ast.Eq) else "!="
     edit = module.replace(compare, f'{module.text(tensors)}.type {sign} "{kind}"')
     return module.fix("compare the type", Safety.UNSAFE, edit)
-
-
-def _only_moves(module: Module, compare: ast.Compare) -> bool:
-    """`if x.device != d: x = x.to(d)`, or the `else` of `==`: moves in vain, and no more."""
-    test: ast.AST = compare
-    up = module.parent(compare)
-    if isinstance(up, ast.BoolOp) and isinstance(up.op, ast.And):
-        test, up = up, module.parent(up)
-    if not isinstance(up, ast.If) or up.test is not test:
-        return False
-    differ = isinstance(compare.ops[0], ast.NotEq)
-    apart = up.body if differ else up.orelse
-    if len(apart) != 1 or (differ and bool(up.orelse)):
-        return False
-    names = [
-        module.text(each).removesuffix(".device") for each in (compare.left, *compare.comparators)
-    ]
-    return any(f"{name}.to(" in module.text(apart[0]) for name in names)

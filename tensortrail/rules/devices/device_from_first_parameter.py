@@ -32,7 +32,8 @@ class DeviceFromFirstParameter(Rule):
 
     ## What it does
     Flags four cases in which the device of one weight or component does not tell where the
-    computation is: `self.device` in a method that is given a `device`; inputs moved to the device
+    computation is: `self.device` in a method that is given a `device` (a note in a class that never
+    speaks of offloading); inputs moved to the device
     of a `diffusers` component that is then called, where `_execution_device` is at hand (a note in
     a class that never speaks of offloading); `next(module.parameters()).device` in a function that
     also asks for offloading hooks, without a test for meta; `next(self.parameters())` in a class
@@ -266,6 +267,7 @@ class Loader:
                 said,
                 f"this goes to `self.device`, and `{function.name}` is given `{shown}`: with "
                 "offloading, or components on several devices, they differ",
+                severity=None if is_made_for_offloading(module, said) else Severity.NOTE,
                 trail=[(parameter, f"`{shown}` is given here")],
                 fixes=[module.fix(f"use `{shown}`", Safety.UNSAFE, edit)],
             )

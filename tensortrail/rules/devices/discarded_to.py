@@ -54,7 +54,7 @@ class DiscardedTo(Rule):
     in place. Also flags
     `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it, `obj.to(...)` of
     what may be a tensor or a module and is then returned, and `t.data.copy(other)`, which is no
-    method of tensors.
+    method of tensors. It is a note for an entry of a state that a module loads afterwards.
 
     ## Why is this bad?
     A tensor is moved by making another. The old one stays on its device, with its graph: the

@@ -8,7 +8,14 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._callers import caller_step
 from tensortrail.rules.devices._goes_along import only_sets_up
-from tensortrail.rules.devices._lying import described, is_module, made_there, out_of_place, unless
+from tensortrail.rules.devices._lying import (
+    described,
+    is_module,
+    is_stored_by_numbers,
+    made_there,
+    out_of_place,
+    unless,
+)
 from tensortrail.rules.devices._makers import (
     FACTORIES,
     left_to_its_default,
@@ -381,6 +388,8 @@ def _weight(
     module: Module, function: FunctionNode, meeting: Meeting, there: Place
 ) -> Severity | None:
     """The code of a module that is not known may move what it is given."""
+    if is_stored_by_numbers(meeting):
+        return Severity.NOTE
     if meeting.operation != KERNEL and (
         may_be_meant(module, function, meeting, there) or not is_certain(module, function, there)
     ):

@@ -23,7 +23,8 @@ class GpuByDefaultAtACall(Rule):
     Flags a call of a function or class of the project that has `device="cuda"` or `device="auto"`
     as a default and is not given one, in a function that has a `device` of its own: a parameter, a
     variable that is no GPU by its text, or the `self.device` of its class. A branch that asks for
-    CUDA is not flagged, nor are tests.
+    CUDA is not flagged, nor are tests, nor an "auto" that the callee compares with and takes
+    another device for.
 
     ## Why is this bad?
     Whoever asks for the CPU, or for the second GPU, gets the first one at this call: it stops where
@@ -166,6 +167,23 @@ def loader(data, device="cpu"):
 def train(model, data, device):
     model.to(device)
     return loader(data)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Speaker(torch.nn.Module):
+    @property
+    def device(self):
+        return next(self.parameters()).device
+
+    def embed(self, wave, device="auto"):
+        device = self.device if device == "auto" else device
+        return wave.to(device)
+
+    def forward(self, wave):
+        return self.embed(wave)
 """
         ),
     )

@@ -11,9 +11,9 @@ from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import described, out_of_place
 from tensortrail.rules.devices._makers import makers_and_callers
 from tensortrail.rules.devices._meant import is_certain
-from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.workers import gives_tensors_of_a_device
+from tensortrail.rules.shared.workers import data_of, gives_tensors_of_a_device
 from tensortrail.rules.view import FunctionNode
 
 _ALWAYS_ON_CPU = ("from_numpy", "frombuffer", "load_file", "DataLoader", "to_tensor", "read_image")
@@ -176,6 +176,32 @@ class Painter:
             "    lengths = inputs.attention_mask.sum(1)\n    print(lengths, mask)\n"
             "    return text_encoder(inputs.input_ids.to(device), attention_mask=mask)[0]\n"
         ),
+        Good(
+            """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __getitem__(self, index):
+        return self.x[index], self.y[index]
+
+
+class Trainer:
+    def __init__(self, device):
+        self.device = device
+        self.net = nn.Linear(4, 2).to(device)
+
+    def train(self, x, y):
+        rows = Rows(x.to(self.device), y)
+        for x, y in DataLoader(rows, batch_size=8):
+            self.net(x).sum().backward()
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -190,7 +216,7 @@ class Painter:
                 found = out_of_place(module, inner, meeting, Where.HOST)
                 if found is None or found[0].by is None or found[0].by in reported:
                     continue
-                if _is_loader_of_a_device(module, found[0].by):
+                if _is_loader_of_a_device(module, function, found[0].by):
                     continue
                 reported.add(found[0].by)
                 yield self._reported(module, inner, meeting, *found)
@@ -254,8 +280,25 @@ class Painter:
         )
 
 
-def _is_loader_of_a_device(module: Module, by: ast.AST) -> bool:
-    return isinstance(by, ast.Call) and gives_tensors_of_a_device(module, by)
+def _is_loader_of_a_device(module: Module, function: FunctionNode, by: ast.AST) -> bool:
+    """Its dataset moves what it gives, or was made of tensors that are on a device already."""
+    if not isinstance(by, ast.Call):
+        return False
+    if gives_tensors_of_a_device(module, by):
+        return True
+    seen = module.places(function).seen
+    given = (seen.get(each) for each in data_of(module, by))
+    return any(each is not None and _may_be_on_a_device(each) for each in given)
+
+
+def _may_be_on_a_device(held: Held) -> bool:
+    """A tensor that was put there, or that a part of the object computed."""
+    computed = (Where.SELF, Where.LOCAL) if held.what is What.TENSOR else ()
+    return any(
+        each.where in (Where.DEVICE, *computed)
+        or (each.where is Where.LITERAL and each.subject != "cpu")
+        for each in held.places
+    )
 
 
 def _left_by_its_sibling(meeting: Meeting) -> Place | None:

@@ -261,7 +261,7 @@ def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = _is_of_this_run(call) or follows_training(module, call)
     near = near or goes_to_a_written_gpu(module, call) or is_where_a_gpu_is(module, call)
     near = near or prepares_data(module, call) or comes_with_the_project(module, call)
-    near = near or _has_fixed_name(module, call)
+    near = near or _has_fixed_name(module, call) or _is_tried_first(module, call)
     return near or is_named_by_callers(module, call)
 
 
@@ -269,6 +269,17 @@ def _is_of_this_run(call: ast.Call) -> bool:
     """`checkpoint.best_model_path` of Lightning: the same process saved the file."""
     source = call.args[0] if call.args else call.keywords[0].value
     return isinstance(source, ast.Attribute) and source.attr in _PATHS_OF_THIS_RUN
+
+
+def _is_tried_first(module: Module, call: ast.Call) -> bool:
+    """If it fails, the handler of the `try` around it loads again and says where."""
+    child: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, ast.Try) and child in up.body:
+            loads = (each for one in up.handlers for each in module.calls("torch.load", inside=one))
+            return any(_says_where(module, each) for each in loads)
+        child = up
+    return False
 
 
 def _has_fixed_name(module: Module, call: ast.Call) -> bool:

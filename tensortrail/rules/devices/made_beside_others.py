@@ -151,6 +151,22 @@ class MadeBesideOthers(Rule):
             "    noise = torch.rand(n, device=z.device)\n    if z.device.type == 'cpu':\n"
             "        z = flow(z, torch.ones(n))\n    return z, noise\n"
         ),
+        Good(
+            """\
+import torch
+
+def paused(envs, states, headings):
+    kept = [each for each in envs if not each.done]
+    return states[kept], headings[kept]
+
+def evaluate(envs, count, device: torch.device):
+    states = torch.zeros(count, 8, device=device)
+    masks = torch.zeros(count, 1, device=device)
+    headings = torch.zeros(count, 3)
+    states, headings = paused(envs, states, headings)
+    return states, masks, headings.tolist()
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

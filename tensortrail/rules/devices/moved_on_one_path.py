@@ -21,7 +21,7 @@ class MovedOnOnePath(Rule):
     ## What it does
     Reports an operation on two tensors of which one lies on a device on every path, and the other
     was moved to the same device under a condition that has nothing to do with devices. On the
-    other path it is still where it came from.
+    other path it is still where it came from. It is a note: who calls may have it there already.
 
     ## Why is this bad?
     The branch without the move works as long as everything is on one device, and fails for
@@ -37,7 +37,7 @@ class MovedOnOnePath(Rule):
     code = "DEV523"
     name = "moved-on-one-path"
     since = "0.2.0"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     needs_callers = True
     triggers = (("torch", ".to(", "if "), ("torch", ".cuda(", "if "))
     bad = (

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import devices_said
-from tensortrail.rules.devices._made_where_moved import is_moved_where_made
+from tensortrail.rules.devices._made_where_moved import is_moved_elsewhere
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder
@@ -29,9 +28,8 @@ class StaleDeviceAttribute(Rule):
     ## What it does
     Flags an `nn.Module` with weights that keeps a device given to `__init__` in an attribute and
     makes or moves tensors by it in `forward` or a method that takes tensors, where no method of
-    the class changes the attribute when the module is moved. It is a note where `__init__` has
-    no device of its own to fall back on, and where the file that has the class moves each object
-    of it to the device that it was given.
+    the class changes the attribute when the module is moved. It is a note unless the file that has
+    the class makes an object of it and moves it elsewhere than to the device that it gave.
 
     ## Why is this bad?
     After `module.to("cuda:1")` or offloading the weights are elsewhere, and the attribute still
@@ -199,21 +197,13 @@ class Split(torch.nn.Module):
 
 
 def _weight(module: Module, stored: ast.Attribute) -> Severity | None:
-    """A note where who makes the module has to say the device, or moves it to the same one."""
+    """A note, unless the file makes such a module and moves it to another device than it gave."""
     init, statement = module.function_of(stored), module.parent(stored)
     if init is None or not isinstance(statement, ast.Assign):
-        return None
+        return Severity.NOTE
     told = [each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)]
     told = [each for each in told if each in parameter_names(init)]
-    chosen = {name.arg: default for name, default in with_defaults(init.args)}
-    left_open = all(_says_nothing(chosen.get(each)) for each in told)
-    same = any(is_moved_where_made(module, init, each) for each in told)
-    return Severity.NOTE if told and (left_open or same) else None
-
-
-def _says_nothing(default: ast.expr | None) -> bool:
-    """No default, or `None`: who calls has to choose."""
-    return default is None or (isinstance(default, ast.Constant) and default.value is None)
+    return None if any(is_moved_elsewhere(module, init, each) for each in told) else Severity.NOTE
 
 
 def _said(module: Module, function: FunctionNode) -> Iterator[str]:

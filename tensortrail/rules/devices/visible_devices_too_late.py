@@ -15,7 +15,7 @@ from tensortrail.rules.shared.sentences import one_line
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _ASKS = (
     "is_available", "init", "current_device", "get_device_name", "get_device_properties",
-    "get_device_capability", "set_device", "synchronize", "mem_get_info", "memory_allocated",
+    "get_device_capability", "set_device", "synchronize", "mem_get_info",
     "is_bf16_supported",
 )  # fmt: skip
 _FOR_OTHERS = re.compile(r"subprocess|Popen|Process|os\.system|spawn|execv|launch|ray\.|restart")
@@ -140,6 +140,19 @@ def hidden(work):
 def cpu_only():
     if not torch.cuda.is_available():
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
+"""
+        ),
+        Good(
+            """\
+import os
+import torch
+
+def measured(load, count):
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(count)))
+    load()
+    return torch.cuda.memory_allocated() - before
 """
         ),
     )

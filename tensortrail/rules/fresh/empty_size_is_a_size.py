@@ -36,7 +36,7 @@ class EmptySizeIsASize(Rule):
     code = "NEW302"
     name = "empty-size-is-a-size"
     since = "0.2.0"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     triggers = ("size", "shape")
     shape = (
         re.compile(rb"if [^=]{1,120}?\belse[\s\\(]+" + _WHOLE),

@@ -42,7 +42,8 @@ class FactoryIgnoresDevice(Rule):
     Flags `torch.arange(n)`, `torch.zeros(n)`, `torch.tensor([...])`, `torch.LongTensor(...)` and
     the like without a device, where the result meets a tensor of an argument in an operation (in a
     module's method, or in a function that asks for the device of that tensor), where it is passed
-    to a module, and where a function with a `device` parameter returns it without having moved it.
+    to a module (a note), and where a function with a `device` parameter returns it without having
+    moved it.
     Flags functions that take the keyword arguments of an operation and overwrite or drop `device`.
     Notes factories that take the whole shape of a tensor and not its device, and
     `nn.Parameter(torch.Tensor(n))`. In a plain function, and while a graph is traced, it is a note:
@@ -306,7 +307,7 @@ def total(mask):
                 made,
                 f"`{one_line(module, made)}` is made on the default device and passed to a module, "
                 "whose weights may be on another",
-                severity=Severity.WARNING,
+                severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
             )
         if function.name in _BUILDING:

@@ -47,9 +47,31 @@ def left_by_move(module: Module, cls: ast.ClassDef) -> Iterator[Left]:
             if name in tensors or is_used_as_tensor(module, _file(module, cls), name):
                 yield Left(method, node, (name,), "the data")
         if not facts.is_module and moved:
-            left = sorted(tensors - _touched(module, cls, method))
+            left = sorted(tensors - _touched(module, cls, method) - _meant_for_cpu(module, cls))
             if left:
                 yield Left(method, method, tuple(left), f"`self.{moved[0]}`")
+
+
+def _meant_for_cpu(module: Module, cls: ast.ClassDef) -> set[str]:
+    """Attributes that the class makes on the CPU: `self.length = tensor(n, device="cpu")`."""
+    return {
+        target.attr
+        for statement in module.nodes(ast.Assign, cls)
+        for target in statement.targets
+        if isinstance(target, ast.Attribute)
+        and is_self(target.value)
+        and isinstance(statement.value, ast.Call)
+        and _names_the_cpu(statement.value)
+    }
+
+
+def _names_the_cpu(call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "cpu":
+        return True
+    said = [each.value for each in call.keywords if each.arg == "device"]
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
+        said += call.args
+    return any(isinstance(each, ast.Constant) and each.value == "cpu" for each in said)
 
 
 def _touched(module: Module, cls: ast.ClassDef, method: FunctionNode) -> set[str]:

@@ -36,8 +36,22 @@ def restores(module: Module, statement: ast.stmt) -> bool:
         return False
     if isinstance(statement, ast.Assign) and not stored:
         return False  # a name of this function: something is looked at, and nothing put back
+    if any(_is_counted_on(module, each) for each in stored):
+        return False
     said = " ".join(ast.unparse(each) for each in (*calls, *loops, *stored))
     return bool(_STATE.search(said))
+
+
+def _is_counted_on(module: Module, target: ast.expr) -> bool:
+    """`x.ratio = min(1, x.ratio + 0.1)`, which was not changed before: a sum goes on, and nothing
+    is put back."""
+    statement, told = module.statement_of(target), module.text(target)
+    if not isinstance(statement, ast.Assign):
+        return False
+    sums = (each for each in ast.walk(statement.value) if isinstance(each, ast.BinOp))
+    goes_on = any(told in (ast.unparse(each.left), ast.unparse(each.right)) for each in sums)
+    before = (each.targets for each in module.earlier(statement, ast.Assign))
+    return goes_on and not any(module.text(each) == told for targets in before for each in targets)
 
 
 def _calls(statement: ast.stmt) -> list[ast.Call]:

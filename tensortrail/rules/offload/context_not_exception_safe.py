@@ -237,6 +237,18 @@ def nothing(device):
     yield device
 """
         ),
+        Good(
+            """\
+from contextlib import contextmanager
+
+@contextmanager
+def recorded(self):
+    self.sizes = []
+    yield
+    if self.step % 8 == 0:
+        self.offload_ratio = min(1.0, self.offload_ratio + 0.1)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

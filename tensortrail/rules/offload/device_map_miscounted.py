@@ -157,6 +157,7 @@ def known(device_map):
                 module,
                 pick,
                 f"`{one_line(module, pick)}` is any device of the map: a set has no order",
+                severity=Severity.NOTE,
             )
         for first in only_on_gpu(module):
             yield self.finding(

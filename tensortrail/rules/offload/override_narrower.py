@@ -183,6 +183,7 @@ class Wrapper(torch.nn.Module):
                 function,
                 f"`{cls.name}.{function.name}` returns None: `x = x.{function.name}(...)` loses "
                 "the module",
+                severity=Severity.NOTE,
             )
         for name in _unread(module, function):
             if not any(unpacks(call) for call in inherited):

@@ -39,7 +39,7 @@ class TiesTakenForGranted(Rule):
 
     code = "SHD422"
     name = "ties-taken-for-granted"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     confidence = Confidence.MEDIUM
     triggers = (_KEYS,)
 

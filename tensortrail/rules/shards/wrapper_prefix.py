@@ -51,8 +51,8 @@ class WrapperPrefix(Rule):
     what accelerate's `prepare` gave, which wraps it in a run of several processes, or is an
     attribute in which the class keeps such a wrapper, and nothing renames the keys. So is a
     function of the project, also of another file, that is given the wrapper and writes its state
-    dict. It is a note if the file is only loaded into such a wrapper there, if who loads it cuts
-    the prefix off, or if the function or class goes on from another file that fits the wrapper.
+    dict. It is a note unless a load that is seen there takes the file for a model that is not
+    wrapped so: who reads it elsewhere may cut the prefix off.
 
     ## Why is this bad?
     The checkpoint can only be loaded into a module that is wrapped in the same way. With
@@ -282,7 +282,7 @@ def train(model, path):
             call,
             f"{where}every key of {which} begins with `{prefix}`: a model that is not "
             "wrapped the same way finds none of its weights",
-            severity=Severity.NOTE if fits else Severity.WARNING,
+            severity=Severity.NOTE if fits or odd is None else Severity.WARNING,
             trail=[(made, "wrapped here"), (odd, "loaded here into what is not wrapped so")],
             fixes=[] if fits else [_inner(module, owner, prefix)],
         )

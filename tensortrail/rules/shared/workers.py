@@ -72,6 +72,14 @@ def given_on_a_gpu(module: Module, function: FunctionNode) -> Iterator[ast.Call]
             yield call
 
 
+def data_of(module: Module, loader: ast.Call) -> Iterator[ast.expr]:
+    """What its dataset is made of, where the function makes it: `Rows(x, y)`."""
+    dataset = module.argument(loader, 0, "dataset")
+    made = behind(module, dataset) if dataset is not None else None
+    if isinstance(made, ast.Call):
+        yield from (*made.args, *(each.value for each in made.keywords))
+
+
 def gives_tensors_of_a_device(module: Module, loader: ast.Call) -> bool:
     """Its dataset, which the file has, moves what it gives."""
     return any(

@@ -15,7 +15,7 @@ SAVES = re.compile(
     r"save|shared|tied|dedup|shard|_storage|storage_|tensor_id|unique", re.IGNORECASE
 )
 _DROPS = re.compile(r"\bdel\b|\.pop\(|remove|resize_\(0")
-_ONE = (Severity.WARNING, "they are taken for one")
+_ONE = (Severity.NOTE, "they are taken for one")
 
 
 def consequence(module: Module, compare: ast.Compare, moved: bool) -> tuple[Severity, str] | None:

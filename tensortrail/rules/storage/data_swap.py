@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._goes_along import only_sets_up
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, keyword
 from tensortrail.rules.shared.placeholders import is_placeholder
@@ -22,11 +21,9 @@ class DataSwap(Rule):
     """`.data = ` gives a tensor memory of another device, or of a class that cannot take it.
 
     ## What it does
-    Finds `x.data = torch.zeros(...)` without a device for a tensor that comes from elsewhere; a
-    note, where an object does it to its own tensor, or to a part of it while it is set up. Gives
-    notes on code that moves the parameters of any model with `p.data = p.data.to(device)` and
-    nowhere handles tensor subclasses, and on `swap_tensors(old, new)` where nothing asks for a
-    device.
+    Notes `x.data = torch.zeros(...)` without a device for a tensor that comes from elsewhere, code
+    that moves the parameters of any model with `p.data = p.data.to(device)` and nowhere handles
+    tensor subclasses, and `swap_tensors(old, new)` where nothing asks for a device.
 
     ## Why is this bad?
     A new tensor without a device is on the CPU: `x` says so from then on, wherever it was, and the
@@ -160,7 +157,7 @@ def onload(model, device):
                     assign,
                     f"`{module.text(value)}` is on the CPU, and so is "
                     f"`{module.text(target.value)}` after this, wherever it was",
-                    severity=Severity.NOTE if _is_its_own(module, assign, target.value) else None,
+                    severity=Severity.NOTE,
                 )
             elif _moves_any_model(module, assign, target.value):
                 yield self.finding(
@@ -199,16 +196,6 @@ def _is_made_on_cpu(module: Module, value: ast.Call) -> bool:
     if is_placeholder(module, value):
         return False  # its memory is given up, and nobody computes with it
     return not any("device" in module.text(each) for each in module.contexts_of(value))
-
-
-def _is_its_own(module: Module, assign: ast.Assign, subject: ast.expr) -> bool:
-    """An object gives its own tensor a value, mostly before it is moved; or that of a part of it,
-    while it is set up."""
-    if isinstance(subject, ast.Attribute) and module.text(subject.value) == "self":
-        return True
-    function = module.function_of(assign)
-    whole = module.text(subject).startswith("self.")
-    return whole and function is not None and only_sets_up(module, function)
 
 
 def _is_from_elsewhere(module: Module, subject: ast.expr) -> bool:

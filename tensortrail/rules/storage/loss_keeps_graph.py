@@ -162,6 +162,22 @@ class LossKeepsGraph(Rule):
             "        if step % 100 == 0:\n            print(float(running))\n"
             "            running = 0\n"
         ),
+        Good(
+            """\
+from collections import defaultdict
+
+def train(model, batches, optimizer, accelerator):
+    info = defaultdict(list)
+    for x, y in batches:
+        loss = model(x, y)
+        info["loss"].append(loss)
+        accelerator.backward(loss)
+        optimizer.step()
+        if accelerator.sync_gradients:
+            accelerator.log(info)
+            info = defaultdict(list)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -298,7 +314,8 @@ def _outlives(module: Module, function: FunctionNode | None, loop: Loop, keeper:
     for assigned in module.nodes(ast.Assign, loop):
         for target in assigned.targets:
             names = target.elts if isinstance(target, ast.Tuple) else [target]
-            if keeper in map(module.text, names) and keeper not in _texts(module, assigned.value):
+            texts = _texts(module, assigned.value)
+            if any(_holds(name, keeper) and name not in texts for name in map(module.text, names)):
                 return False
     if any(
         isinstance(each.func, ast.Attribute)
@@ -311,6 +328,11 @@ def _outlives(module: Module, function: FunctionNode | None, loop: Loop, keeper:
     return not any(
         keeper in _texts(module, call) for call in module.calls("backward", inside=around)
     )
+
+
+def _holds(name: str, keeper: str) -> bool:
+    """`info` is, or holds, `info["loss"]` and `info.losses`."""
+    return keeper == name or keeper.startswith((f"{name}[", f"{name}."))
 
 
 def _texts(module: Module, node: ast.AST) -> set[str]:

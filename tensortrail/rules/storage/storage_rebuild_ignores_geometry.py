@@ -130,7 +130,7 @@ def swap(tensor, other):
                 yield self._found(module, call, f"`{module.text(subject)}`")
         for call in module.calls("torch.tensor"):
             if call.args and _is_storage(module, call.args[0]) and not _offset(module, call):
-                yield self._found(module, call, "the tensor", Severity.WARNING)
+                yield self._found(module, call, "the tensor", Severity.NOTE)
 
     def _found(
         self, module: Module, call: ast.Call, what: str, severity: Severity | None = None

@@ -36,7 +36,7 @@ class TypeRebuild(Rule):
     code = "STO208"
     name = "type-rebuild"
     since = "0.2.0"
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     confidence = Confidence.MEDIUM
     triggers = (("requires_grad", "type"), ("requires_grad", "__class__"), ("__dict__", "type"),
                 "from_local(")  # fmt: skip

@@ -467,7 +467,7 @@ class Pitch:
 
 
 @pytest.mark.parametrize(
-    ("wrapped", "expected"), [("model", Severity.NOTE), ("other", Severity.WARNING)]
+    ("wrapped", "expected"), [("model", Severity.NOTE), ("other", Severity.NOTE)]
 )
 def test_training_goes_on_from_files_of_wrapped_models(wrapped: str, expected: Severity) -> None:
     source = f"""
@@ -619,8 +619,8 @@ def picked(x, best, n, device):
             Severity.WARNING,
         ),
         ("device='cuda'", "net = Encoder(8)\n    net.to(device)", Severity.WARNING),
-        ("device='cuda'", "net = None", Severity.WARNING),
-        ("device=torch.device('cuda')", "net = None", Severity.WARNING),
+        ("device='cuda'", "net = None", Severity.NOTE),
+        ("device=torch.device('cuda')", "net = None", Severity.NOTE),
         ("device", "net = None", Severity.NOTE),
         ("device=None", "net = None", Severity.NOTE),
     ],
@@ -741,3 +741,52 @@ def score(model, loader, device):
     return (best == labels).float().mean()
 """
     assert severity("DEV540", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"), [("rows, columns", Severity.NOTE), ("columns", Severity.WARNING)]
+)
+def test_indices_of_a_store_come_to_the_tensor(index: str, expected: Severity) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+class Masked(nn.Module):
+    def forward(self, x):
+        mask = torch.ones(8, 8)
+        rows = torch.arange(8).view(-1, 1)
+        columns = x.argsort(1)
+        mask[{index}] = 0
+        return mask
+"""
+    assert severity("DEV521", source) is expected
+
+
+def test_what_fails_first_is_loaded_again_with_a_place() -> None:
+    source = """
+import torch
+
+def restored(model, path):
+    try:
+        state = torch.load(path)
+    except RuntimeError:
+        state = torch.load(path, map_location="cpu")
+    model.load_state_dict(state)
+"""
+    assert severity("DEV506", source) is Severity.NOTE
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [("net.load_state_dict(state)", Severity.NOTE), ("return state", Severity.ERROR)],
+)
+def test_a_state_that_is_loaded_need_not_be_moved(last: str, expected: Severity) -> None:
+    source = f"""
+import torch
+
+def prepared(net, table: torch.Tensor, device: torch.device):
+    state = {{"table": table.float()}}
+    state["table"].to(device)
+    {last}
+"""
+    assert severity("DEV504", source) is expected

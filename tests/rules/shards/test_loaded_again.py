@@ -80,5 +80,5 @@ def test_another_file_that_goes_into_the_wrapper_is_of_wrapped_models(tmp_path: 
 ])  # fmt: skip
 def test_other_files_and_states_say_nothing(tmp_path: Path, more: str) -> None:
     finding = found(tmp_path, more)
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is Severity.NOTE
     assert len(finding.trail) == 1

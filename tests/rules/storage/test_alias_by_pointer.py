@@ -30,7 +30,7 @@ def tied(test: str = SAME, then: str = "note()") -> str:
         ("state_dict.pop('head.weight')", Severity.ERROR),
         ("b.untyped_storage().resize_(0)", Severity.ERROR),
         ("return state_dict", Severity.ERROR),
-        ("logger.info('tied')", Severity.WARNING),
+        ("logger.info('tied')", Severity.NOTE),
     ],
 )
 def test_severity_follows_what_is_done_with_the_answer(then: str, severity: Severity) -> None:
