@@ -4,6 +4,7 @@ The lines that must be flagged carry the comment `# flagged`; all others must no
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -76,17 +77,21 @@ class Seen:
 def record(
     folder: Path, source: str, rehearse: str = "", verify: Judge | None = None
 ) -> tuple[Path, RunTimeline, BaseException | None]:
+    """A program's run in that folder, its trail and what it raised."""
     program = folder / "program.py"
     program.write_text(dedent(source), encoding="utf-8")
+    here = Path.cwd()
     code = compile(program.read_bytes(), str(program), "exec")
     error: BaseException | None = None
     spec = parse_spec(rehearse) if rehearse else None
     running = session.begin(folder / "run", rehearse=spec, verify=verify)
+    os.chdir(folder)
     try:
         exec(code, {"__name__": "program", "folder": str(folder)})
     except Exception as raised:
         error = raised
     finally:
+        os.chdir(here)
         running.stop()
     assert not running.recorder.writer.fault
     return program, open_run(folder / "run"), error
