@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import questions
-from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
+from tensortrail.analyzer.facts.project_file import KnownClass, Place, ProjectFile, Question
+from tensortrail.analyzer.syntax.tree import SCOPES
 
 A = TypeVar("A")
 _PLACES = 20
@@ -26,6 +27,7 @@ _DEEPEST = 20
 
 FileOf = Callable[[ProjectFile, str], tuple[str, str] | None]
 """The longest part of a dotted name that is a file, and what is left of the name."""
+Kinds = type[ast.AST] | tuple[type[ast.AST], ...]
 Opened = Callable[[str], ProjectFile | None]
 Noted = Callable[..., None]
 """Told the path of a file, how it answers, the question and the words of it."""
@@ -53,12 +55,17 @@ class _Answer:
 class _Contents:
     """The names that a file defines and imports."""
 
-    def __init__(self, file: ProjectFile, defined: Container[str]) -> None:
+    def __init__(self, file: ProjectFile) -> None:
         self._module, self._names = file.name, file.names
-        self._defined = defined
+        self._defined = file.tree.kinds_defined
 
     def defines(self, name: str) -> bool:
         return name in self._defined
+
+    def named(self, dotted: str, kinds: Kinds) -> str:
+        """The name in the file of what others know by a dotted name, if it is of this kind."""
+        local = dotted.removeprefix(f"{self._module}.") if self._module else dotted
+        return local if issubclass(self._defined.get(local, ast.AST), kinds) else ""
 
     def elsewhere(self, name: str) -> Iterator[str]:
         """What the name may stand for, if it is imported."""
@@ -78,7 +85,8 @@ class Definitions:
         self._contents: dict[str, _Contents | None] = {}
         self._ways: dict[tuple[Path | None, str], Way] = {}
         self._classes: OrderedDict[tuple[str, str], KnownClass] = OrderedDict()
-        self._answers: dict[tuple[Question[Any], str, str], _Answer] = {}
+        self._answers: dict[tuple[Any, ...], _Answer] = {}
+        """By the question and what it is about."""
         self._sets: dict[frozenset[str], frozenset[str]] = {}
         self._asked: set[tuple[Question[Any], str, str]] = set()
 
@@ -111,12 +119,51 @@ class Definitions:
             if answer is None:
                 return None
             if asking.path not in answer.read:
-                self._answers[key] = answer
+                self._keep_answer(key, answer)
         else:
             answer = self._answers[key]
         _rest(asking, answer.rests_on)
         found: A = answer.found
         return found
+
+    def function(self, asking: ProjectFile, dotted: str) -> Place | None:
+        """Where the function is that the name stands for."""
+        way = self._way(asking, dotted)
+        asking.needs |= way.read
+        return self.named_in(asking, way.path, way.name, SCOPES) if way.path else None
+
+    def named_in(self, asking: ProjectFile, path: str, dotted: str, kinds: Kinds) -> Place | None:
+        """What the file of that path calls by a name, if it is of this kind."""
+        contents = _Contents(asking) if path == asking.path else self._contents_of(path)
+        name = contents.named(dotted, kinds) if contents is not None else ""
+        return Place(path, name) if name else None
+
+    def at(
+        self, asking: ProjectFile, place: Place, question: Callable[..., A], *words: str
+    ) -> A | None:
+        """What the definition at that place says; its file is not read again for it."""
+        key = question, place, words, asking.project.depth
+        answer = self._answers.get(key)
+        if answer is None or asking.path in answer.read:
+            file = self._opened(place.path)
+            node = file.definition_named(place.name) if file is not None else None
+            if file is None or node is None:
+                return None
+            knows_all, before = not file.running, frozenset(file.needs)
+            found = question(file, node, *words)
+            self._noted(place.path, lambda: found, question, place.name, *words)
+            read = frozenset({place.path, *(file.needs - before)})
+            answer = _Answer(found, read, self._shared(frozenset({place.path, *file.needs})))
+            if knows_all and asking.path not in read:
+                self._keep_answer(key, answer)
+        _rest(asking, answer.rests_on)
+        told: A = answer.found
+        return told
+
+    def _keep_answer(self, key: tuple[Any, ...], answer: _Answer) -> None:
+        if len(self._answers) >= _MOST_ANSWERS:
+            self._answers.clear()
+        self._answers[key] = answer
 
     def _asked_now(
         self, asking: ProjectFile, dotted: str, question: Question[Any], way: Way
@@ -127,8 +174,6 @@ class Definitions:
         defined = self.of(asking, dotted)
         if defined is None:
             return None
-        if len(self._answers) >= _MOST_ANSWERS:
-            self._answers.clear()
         before = frozenset(defined[0].needs)
         self._asked.add(key)
         try:
@@ -192,7 +237,7 @@ class Definitions:
                 continue
             seen.add(found)
             path, rest = found
-            contents = self._contents_of(path) if path != asking.path else _own(asking)
+            contents = self._contents_of(path) if path != asking.path else _Contents(asking)
             if contents is not None and contents.defines(rest):
                 return Way(path, rest, frozenset(path for path, _ in seen))
             if len(seen) >= _PLACES:
@@ -203,7 +248,7 @@ class Definitions:
     def _contents_of(self, path: str) -> _Contents | None:
         if path not in self._contents:
             module = self._opened(path)
-            self._contents[path] = _lasting(module) if module is not None else None
+            self._contents[path] = _Contents(module) if module is not None else None
             self._noted(
                 path,
                 lambda: module and questions.outline(module, module.tree.root),
@@ -217,15 +262,6 @@ def _rest(asking: ProjectFile, read: frozenset[str]) -> None:
     if read not in asking.rested_on:
         asking.rested_on.add(read)
         asking.needs |= read
-
-
-def _own(file: ProjectFile) -> _Contents:
-    return _Contents(file, file.tree.definitions)
-
-
-def _lasting(file: ProjectFile) -> _Contents:
-    """Without the nodes, which would keep the tree."""
-    return _Contents(file, frozenset(file.tree.definitions))
 
 
 def _all_of(todo: list[Iterable[str]]) -> Iterator[str]:

@@ -12,7 +12,12 @@ from tensortrail.analyzer.facts import questions
 from tensortrail.analyzer.facts.answers import Answers, text_of
 from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
-from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
+from tensortrail.analyzer.facts.project_file import (
+    KnownClass,
+    Place,
+    ProjectFile,
+    Question,
+)
 from tensortrail.analyzer.facts.saves import Saves
 from tensortrail.analyzer.facts.texts_below import TextsOnce
 from tensortrail.analyzer.facts.uses import Uses, top_above
@@ -98,6 +103,29 @@ class Project:
     def about(self, asking: ProjectFile, dotted: str, question: Question[A]) -> A | None:
         """What can be said of that class or function; its file is not read again for it."""
         return self._definitions.about(asking, dotted, question)
+
+    def function(self, asking: ProjectFile, dotted: str) -> Place | None:
+        """Where the function is defined that a dotted name stands for."""
+        return self._definitions.function(asking, dotted)
+
+    def named_in(
+        self,
+        asking: ProjectFile,
+        path: str,
+        dotted: str,
+        kinds: type[ast.AST] | tuple[type[ast.AST], ...],
+    ) -> Place | None:
+        """Where a file defines what others know by the dotted name, if it is of this kind."""
+        return self._definitions.named_in(asking, path, dotted, kinds)
+
+    def asked_at(
+        self, asking: ProjectFile, place: Place, question: Callable[..., A], *words: str
+    ) -> A | None:
+        """What a definition of this file, or another one, says; None where there is none."""
+        if place.path != asking.path:
+            return self._definitions.at(asking, place, question, *words)
+        node = asking.definition_named(place.name)
+        return question(asking, node, *words) if node is not None else None
 
     def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
         """The same of a class, with its facts; its file is not read again for them."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Source
@@ -83,6 +83,13 @@ class KnownClass:
     read: frozenset[str]
 
 
+class Place(NamedTuple):
+    """Where a class or function is defined: the file, and its name there."""
+
+    path: str
+    name: str
+
+
 class OtherFiles(Protocol):
     """The files around one file."""
 
@@ -102,6 +109,17 @@ class OtherFiles(Protocol):
     ) -> tuple[ProjectFile, ast.AST] | None: ...
     def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None: ...
     def about(self, asking: ProjectFile, dotted: str, question: Question[A]) -> A | None: ...
+    def function(self, asking: ProjectFile, dotted: str) -> Place | None: ...
+    def named_in(
+        self,
+        asking: ProjectFile,
+        path: str,
+        dotted: str,
+        kinds: type[ast.AST] | tuple[type[ast.AST], ...],
+    ) -> Place | None: ...
+    def asked_at(
+        self, asking: ProjectFile, place: Place, question: Callable[..., A], *words: str
+    ) -> A | None: ...
     def noted(
         self, path: str, answer: Callable[[], object], question: Callable[..., Any], *words: str
     ) -> None: ...
@@ -131,6 +149,8 @@ class ProjectFile(Protocol):
     root: Path | None
     needs: set[str]
     rested_on: set[frozenset[str]]
+    running: int
+    """How many of its functions are being run: what they ask for is half known."""
     names: Names
     source: Source
     tree: Tree
