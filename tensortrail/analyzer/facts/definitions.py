@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import questions
-from tensortrail.analyzer.facts.project_file import KnownClass, Place, ProjectFile, Question
-from tensortrail.analyzer.syntax.tree import SCOPES
+from tensortrail.analyzer.facts.project_file import (
+    Kinds,
+    KnownClass,
+    Place,
+    ProjectFile,
+    Question,
+)
 
 A = TypeVar("A")
 _PLACES = 20
@@ -27,7 +32,6 @@ _DEEPEST = 20
 
 FileOf = Callable[[ProjectFile, str], tuple[str, str] | None]
 """The longest part of a dotted name that is a file, and what is left of the name."""
-Kinds = type[ast.AST] | tuple[type[ast.AST], ...]
 Opened = Callable[[str], ProjectFile | None]
 Noted = Callable[..., None]
 """Told the path of a file, how it answers, the question and the words of it."""
@@ -87,6 +91,8 @@ class Definitions:
         self._classes: OrderedDict[tuple[str, str], KnownClass] = OrderedDict()
         self._answers: dict[tuple[Any, ...], _Answer] = {}
         """By the question and what it is about."""
+        self._half_known = 0
+        """Answers that rest on what was being run, and are not kept."""
         self._sets: dict[frozenset[str], frozenset[str]] = {}
         self._asked: set[tuple[Question[Any], str, str]] = set()
 
@@ -126,11 +132,11 @@ class Definitions:
         found: A = answer.found
         return found
 
-    def function(self, asking: ProjectFile, dotted: str) -> Place | None:
-        """Where the function is that the name stands for."""
+    def defined(self, asking: ProjectFile, dotted: str, kinds: Kinds) -> Place | None:
+        """Where the class or function is that the name stands for."""
         way = self._way(asking, dotted)
         asking.needs |= way.read
-        return self.named_in(asking, way.path, way.name, SCOPES) if way.path else None
+        return self.named_in(asking, way.path, way.name, kinds) if way.path else None
 
     def named_in(self, asking: ProjectFile, path: str, dotted: str, kinds: Kinds) -> Place | None:
         """What the file of that path calls by a name, if it is of this kind."""
@@ -149,16 +155,23 @@ class Definitions:
             node = file.definition_named(place.name) if file is not None else None
             if file is None or node is None:
                 return None
-            knows_all, before = not file.running, frozenset(file.needs)
+            half_known, before = self._half_known_of(file), frozenset(file.needs)
             found = question(file, node, *words)
             self._noted(place.path, lambda: found, question, place.name, *words)
             read = frozenset({place.path, *(file.needs - before)})
             answer = _Answer(found, read, self._shared(frozenset({place.path, *file.needs})))
-            if knows_all and asking.path not in read:
-                self._keep_answer(key, answer)
+            if not file.running and half_known == self._half_known_of(file):
+                if asking.path not in read:
+                    self._keep_answer(key, answer)
+            else:
+                self._half_known += 1
         _rest(asking, answer.rests_on)
         told: A = answer.found
         return told
+
+    def _half_known_of(self, file: ProjectFile) -> tuple[int, int]:
+        """Goes up when an answer does not say all: something was asked while it was being run."""
+        return file.asked_early, self._half_known
 
     def _keep_answer(self, key: tuple[Any, ...], answer: _Answer) -> None:
         if len(self._answers) >= _MOST_ANSWERS:

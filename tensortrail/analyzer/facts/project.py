@@ -13,6 +13,7 @@ from tensortrail.analyzer.facts.answers import Answers, text_of
 from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
 from tensortrail.analyzer.facts.project_file import (
+    Kinds,
     KnownClass,
     Place,
     ProjectFile,
@@ -104,17 +105,11 @@ class Project:
         """What can be said of that class or function; its file is not read again for it."""
         return self._definitions.about(asking, dotted, question)
 
-    def function(self, asking: ProjectFile, dotted: str) -> Place | None:
-        """Where the function is defined that a dotted name stands for."""
-        return self._definitions.function(asking, dotted)
+    def defined(self, asking: ProjectFile, dotted: str, kinds: Kinds) -> Place | None:
+        """Where the class or function is defined that a dotted name stands for."""
+        return self._definitions.defined(asking, dotted, kinds)
 
-    def named_in(
-        self,
-        asking: ProjectFile,
-        path: str,
-        dotted: str,
-        kinds: type[ast.AST] | tuple[type[ast.AST], ...],
-    ) -> Place | None:
+    def named_in(self, asking: ProjectFile, path: str, dotted: str, kinds: Kinds) -> Place | None:
         """Where a file defines what others know by the dotted name, if it is of this kind."""
         return self._definitions.named_in(asking, path, dotted, kinds)
 

@@ -29,6 +29,15 @@ from tensortrail.rules.words import (
 )
 
 A = TypeVar("A")
+Kinds = type[ast.AST] | tuple[type[ast.AST], ...]
+"""Of a definition: classes, functions, or both."""
+
+
+class Place(NamedTuple):
+    """Where a class or function is defined: the file, and its name there."""
+
+    path: str
+    name: str
 
 
 class KeptPlaces(Protocol):
@@ -36,10 +45,10 @@ class KeptPlaces(Protocol):
 
     def places(self, function: FunctionNode) -> FunctionPlaces: ...
     def attribute(self, cls: ast.ClassDef, name: str) -> Held: ...
-    def runs(self, call: ast.Call) -> tuple[ProjectFile, FunctionNode] | None: ...
+    def runs(self, call: ast.Call) -> FunctionNode | Place | None: ...
     def method(
         self, cls: ast.ClassDef, name: str, depth: int = 0
-    ) -> tuple[ProjectFile, FunctionNode] | None: ...
+    ) -> FunctionNode | Place | None: ...
 
 
 class KeptUses(Protocol):
@@ -83,13 +92,6 @@ class KnownClass:
     read: frozenset[str]
 
 
-class Place(NamedTuple):
-    """Where a class or function is defined: the file, and its name there."""
-
-    path: str
-    name: str
-
-
 class OtherFiles(Protocol):
     """The files around one file."""
 
@@ -109,13 +111,9 @@ class OtherFiles(Protocol):
     ) -> tuple[ProjectFile, ast.AST] | None: ...
     def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None: ...
     def about(self, asking: ProjectFile, dotted: str, question: Question[A]) -> A | None: ...
-    def function(self, asking: ProjectFile, dotted: str) -> Place | None: ...
+    def defined(self, asking: ProjectFile, dotted: str, kinds: Kinds) -> Place | None: ...
     def named_in(
-        self,
-        asking: ProjectFile,
-        path: str,
-        dotted: str,
-        kinds: type[ast.AST] | tuple[type[ast.AST], ...],
+        self, asking: ProjectFile, path: str, dotted: str, kinds: Kinds
     ) -> Place | None: ...
     def asked_at(
         self, asking: ProjectFile, place: Place, question: Callable[..., A], *words: str
@@ -150,7 +148,9 @@ class ProjectFile(Protocol):
     needs: set[str]
     rested_on: set[frozenset[str]]
     running: int
-    """How many of its functions are being run: what they ask for is half known."""
+    """How many of its functions are being run: until then, what they say is half known."""
+    asked_early: int
+    """How often a function was asked that was being run."""
     names: Names
     source: Source
     tree: Tree

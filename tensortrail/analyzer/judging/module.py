@@ -74,7 +74,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
         """Other files whose facts were consulted."""
         self.rested_on: set[frozenset[str]] = set()
         """Sets of files that are in `needs` already."""
-        self.running = 0
+        self.running = self.asked_early = 0
         self.source = Source(path, data)
         self.kept = kept(data, project.words, project.limit)
         """What is judged of the file: all of it, unless it is very large."""
@@ -259,7 +259,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
             return self.facts_of_function(node)
         if not _is_worth(dotted, known.FUNCTION_WORTH_READING):
             return None
-        place = self.project.function(self, dotted)
+        place = self.project.defined(self, dotted, SCOPES)
         return self.project.asked_at(self, place, questions.facts_of_function) if place else None
 
     def _about_callee(
