@@ -17,6 +17,7 @@ from tensortrail.analyzer.facts.project_file import (
     ProjectFile,
     Question,
 )
+from tensortrail.analyzer.syntax.tree import Tree
 
 A = TypeVar("A")
 _PLACES = 20
@@ -61,7 +62,7 @@ class _Contents:
 
     def __init__(self, file: ProjectFile) -> None:
         self._module, self._names = file.name, file.names
-        self._defined = file.tree.kinds_defined
+        self._defined = file.tree.once(_kinds_defined, file.tree.root)
 
     def defines(self, name: str) -> bool:
         return name in self._defined
@@ -109,7 +110,6 @@ class Definitions:
     def of(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
         """The file and the class or function the name stands for."""
         way = self._way(asking, dotted)
-        asking.needs |= way.read
         module = asking if way.path == asking.path else self._opened(way.path) if way.path else None
         node = module.definition_named(way.name) if module is not None else None
         return (module, node) if module is not None and node is not None else None
@@ -118,7 +118,6 @@ class Definitions:
         """The answer to the question about the class or function the name stands for; None if it
         stands for neither, or asks about itself."""
         way = self._way(asking, dotted)
-        asking.needs |= way.read
         key = question, way.path, way.name
         if key not in self._answers or asking.path in self._answers[key].read:
             answer = self._asked_now(asking, dotted, question, way)
@@ -135,13 +134,13 @@ class Definitions:
     def defined(self, asking: ProjectFile, dotted: str, kinds: Kinds) -> Place | None:
         """Where the class or function is that the name stands for."""
         way = self._way(asking, dotted)
-        asking.needs |= way.read
         return self.named_in(asking, way.path, way.name, kinds) if way.path else None
 
     def named_in(self, asking: ProjectFile, path: str, dotted: str, kinds: Kinds) -> Place | None:
         """What the file of that path calls by a name, if it is of this kind."""
         contents = _Contents(asking) if path == asking.path else self._contents_of(path)
         name = contents.named(dotted, kinds) if contents is not None else ""
+        asking.needs.add(path)
         return Place(path, name) if name else None
 
     def at(
@@ -200,7 +199,6 @@ class Definitions:
     def of_class(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
         """What is known of the class the name stands for; None if it stands for no class."""
         way = self._way(asking, dotted)
-        asking.needs |= way.read
         key = way.path, way.name
         known = self._classes.get(key)
         if known is not None and asking.path not in known.read:
@@ -231,14 +229,16 @@ class Definitions:
             self._classes.popitem(last=False)
 
     def _way(self, asking: ProjectFile, dotted: str) -> Way:
-        """Kept for others if it does not lead through the file that asks, whose text may be
-        another than the disk's."""
+        """Where the name is defined; who asks rests on all files that were looked into. Kept for
+        others if it does not lead through the file that asks, whose text may be another than the
+        disk's."""
         key = asking.root, dotted
         way = self._ways.get(key)
         if way is None or asking.path in way.read:
             way = self._gone(asking, dotted)
             if asking.path not in way.read:
                 self._ways[key] = way
+        asking.needs |= way.read
         return way
 
     def _gone(self, asking: ProjectFile, dotted: str) -> Way:
@@ -269,6 +269,11 @@ class Definitions:
                 "",
             )
         return self._contents[path]
+
+
+def _kinds_defined(tree: Tree, root: ast.AST) -> dict[str, type[ast.AST]]:
+    """Without the nodes, which would keep the tree."""
+    return {name: type(node) for name, node in tree.definitions.items()}
 
 
 def _rest(asking: ProjectFile, read: frozenset[str]) -> None:

@@ -30,8 +30,7 @@ def callers_elsewhere(file: ProjectFile, function: FunctionNode, parameter: str)
     paths = file.project.customs.files_calling(folder, function.name, owner, bool(cls))
     others = [each for each in paths if each != file.path]
     del others[_MOST_FILES:]
-    file.needs.update(others)
-    file.project.noted_whole(others)
+    file.project.rest_on_all_of(file, others)
     return list(islice(_callers(file, others, function, parameter), _MOST_CALLS))
 
 

@@ -72,11 +72,6 @@ class Tree:
         return found
 
     @cached_property
-    def kinds_defined(self) -> dict[str, type[ast.AST]]:
-        """The same without the nodes, which would keep the tree."""
-        return {name: type(node) for name, node in self.definitions.items()}
-
-    @cached_property
     def top(self) -> FunctionNode:
         """What runs when the file itself does, as if it were the body of a function."""
         body = [each for each in self.root.body if not isinstance(each, (*SCOPES, ast.ClassDef))]
@@ -276,8 +271,6 @@ class Tree:
 
     def qualname_of(self, node: ast.AST) -> str:
         """The "Class.method" of a definition, or of the definition around a node."""
-        if node in self._qualnames:
-            return self._qualnames[node]
         number = self._number.get(node)  # None for a condition that a `case` stands for
         around = self._definitions_around[number] if number is not None else None
         return self._qualnames[around] if around is not None else ""
