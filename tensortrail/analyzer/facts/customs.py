@@ -37,6 +37,8 @@ _IN_WORDS = re.compile(rb"#|>>>|`$|\.\.\. ")
 """What stands before a call on its line in a comment or a docstring."""
 _PLAIN = (b"staticmethod", b"classmethod", b"no_grad()", b"inference_mode()", b"abstractmethod")
 """How decorators end that pass no argument of their own."""
+_DEF = re.compile(rb"[ \t]*(?:async[ \t]+)?def[ \t]+")
+"""What stands before the name of a function on its line."""
 _NAME = re.compile(rb"\w+$")
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
@@ -245,11 +247,14 @@ def namesakes_in(path: str, text: bytes, name: str) -> Iterator[Namesake]:
     word = name.encode()
     if b"def " + word not in text:
         return
-    for match in re.finditer(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+%s\(" % word, text, re.MULTILINE):
-        header = _header(text, match.end() - 1)
+    at = -1
+    while (at := text.find(word + b"(", at + 1)) >= 0:
+        start = text.rfind(b"\n", 0, at) + 1
+        is_defined = _DEF.fullmatch(text, start, at)
+        header = _header(text, at + len(word)) if is_defined else None
         if header is not None:
-            line = text.count(b"\n", 0, match.start()) + 1
-            above = text[: match.start()].rstrip().rpartition(b"\n")[2].strip()
+            line = text.count(b"\n", 0, start) + 1
+            above = text[:start].rstrip().rpartition(b"\n")[2].strip()
             plain = not above.startswith((b"@", b")")) or above.endswith(_PLAIN)
             yield _as_namesake(path, line, header.args, plain)
 

@@ -24,6 +24,7 @@ from tensortrail.analyzer.facts.texts_below import TextsOnce
 from tensortrail.analyzer.facts.uses import Uses, top_above
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
+from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.analyzer.syntax.trees import Trees
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
@@ -43,12 +44,14 @@ class Project:
 
     One Project lives as long as a check (or the editor's server); it keeps what it has read."""
 
-    def __init__(self, open_file: Opener, words: Collection[bytes] = (b"",)) -> None:
+    def __init__(
+        self, open_file: Opener, words: Collection[bytes] = (b"",), texts: Texts | None = None
+    ) -> None:
         self._open_file = open_file
         self.words = words
         """What of very large files is read: the statements that hold one of these."""
         self.trees = Trees()
-        self._texts = TextsOnce()
+        self._texts = TextsOnce(texts)
         self.customs = Customs(self._texts)
         self.uses = Uses(self._texts)
         self.saves = Saves()

@@ -22,6 +22,7 @@ from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.reading.limits import TooMuch
 from tensortrail.analyzer.reading.parsing import kept
 from tensortrail.analyzer.reading.source import Source
+from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.analyzer.syntax.call_index import CallIndex
 from tensortrail.analyzer.syntax.guards import Guards
 from tensortrail.analyzer.syntax.names import Names, module_name
@@ -386,6 +387,6 @@ def _is_worth(dotted: str, worth: re.Pattern[str] | None) -> bool:
     return worth is None or bool(worth.search(last))
 
 
-def open_project(words: Collection[bytes] = (b"",)) -> Project:
-    """The files around those that are judged, none of them read yet."""
-    return Project(PythonModule, words)
+def open_project(words: Collection[bytes] = (b"",), texts: Texts | None = None) -> Project:
+    """The files around those that are judged; of none more than its text is read yet."""
+    return Project(PythonModule, words, texts)
