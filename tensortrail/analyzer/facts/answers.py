@@ -85,7 +85,8 @@ def _shown(answer: Any, lines: list[str]) -> Iterator[str]:
         lines.append(f"{getattr(answer, 'lineno', 0)}:{getattr(answer, 'col_offset', 0)}")
     elif is_dataclass(answer):
         yield type(answer).__name__
-        for name in _names_of_fields(type(answer)):
+        kind: Any = type(answer)
+        for name in _names_of_fields(kind):
             value = getattr(answer, name)
             if name == _LINE:
                 lines.append(str(value))
