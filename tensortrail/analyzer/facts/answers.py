@@ -4,9 +4,10 @@ nobody who asked it be judged again."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from hashlib import blake2b
 from typing import Any
 
@@ -16,6 +17,7 @@ WHOLE = "whole"
 """The question after the text itself: any change is another answer."""
 _SEPARATOR = "\t"
 _AND_LINES = "@"
+_PLAIN = frozenset({str, int, bool, float, bytes, type(None)})
 _LINE = "line"
 """The field that says where something stands."""
 
@@ -76,14 +78,17 @@ def _hash(texts: Iterable[str], size: int) -> str:
 
 def _shown(answer: Any, lines: list[str]) -> Iterator[str]:
     """Everything that an answer says, in an order that is the same in every run."""
-    if isinstance(answer, ast.AST):
+    if answer.__class__ in _PLAIN:
+        yield repr(answer)
+    elif isinstance(answer, ast.AST):
         yield ast.dump(answer)
         lines.append(f"{getattr(answer, 'lineno', 0)}:{getattr(answer, 'col_offset', 0)}")
     elif is_dataclass(answer):
         yield type(answer).__name__
-        for each in fields(answer):
-            value = getattr(answer, each.name)
-            if each.name == _LINE:
+        kind: Any = type(answer)
+        for name in _names_of_fields(kind):
+            value = getattr(answer, name)
+            if name == _LINE:
                 lines.append(str(value))
             else:
                 yield from _shown(value, lines)
@@ -104,6 +109,11 @@ def _shown(answer: Any, lines: list[str]) -> Iterator[str]:
             yield from _shown(each, lines)
     else:
         yield repr(answer)
+
+
+@cache
+def _names_of_fields(kind: Any) -> Sequence[str]:
+    return [each.name for each in fields(kind)]
 
 
 def _apart(answer: Any) -> tuple[list[str], list[str]]:

@@ -37,6 +37,8 @@ _IN_WORDS = re.compile(rb"#|>>>|`$|\.\.\. ")
 """What stands before a call on its line in a comment or a docstring."""
 _PLAIN = (b"staticmethod", b"classmethod", b"no_grad()", b"inference_mode()", b"abstractmethod")
 """How decorators end that pass no argument of their own."""
+_DEF = re.compile(rb"[ \t]*(?:async[ \t]+)?def[ \t]+")
+"""What stands before the name of a function on its line."""
 _NAME = re.compile(rb"\w+$")
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
@@ -52,9 +54,9 @@ class Customs:
         self._passed_in: dict[tuple[Path, str], Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
         self._defaults: dict[Path, tuple[str, int] | None] = {}
-        self._on_current_gpu: dict[Path, bool] = {}
-        self._builds_on_device: dict[Path, bool] = {}
-        self._written: dict[tuple[Path, re.Pattern[bytes]], bool] = {}
+        self._on_current_gpu: dict[Path, Sequence[str]] = {}
+        self._builds_on_device: dict[Path, str | None] = {}
+        self._written: dict[tuple[Path, re.Pattern[bytes]], str | None] = {}
         self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
         self._times_called: dict[tuple[Path, str], int] = {}
         self._callers: dict[tuple[Path, str], Sequence[str]] = {}
@@ -116,29 +118,33 @@ class Customs:
                     break
         return self._defaults[folder]
 
-    def is_for_current_gpu(self, folder: Path) -> bool:
-        """Files below the folder, several of them, write `.cuda()` nearly as often as a device."""
+    def for_current_gpu(self, folder: Path) -> Sequence[str]:
+        """Files below the folder that write `.cuda()`, if they are several, and it is written
+        nearly as often as a device; else none."""
         if folder not in self._on_current_gpu:
-            texts = list(self._texts_of(folder).values())
-            bare = [found for each in texts if (found := len(_ON_CURRENT_GPU.findall(each)))]
-            named = sum(len(_ON_A_DEVICE.findall(each)) for each in texts) if bare[1:] else 0
-            self._on_current_gpu[folder] = len(bare) > 1 and named <= _OFTEN * sum(bare)
+            texts = self._texts_of(folder)
+            bare = {path: found for path, text in texts.items() if (found := on_current_gpu(text))}
+            devices = map(_ON_A_DEVICE.findall, texts.values()) if len(bare) > 1 else ()
+            named = sum(map(len, devices))
+            is_usual = len(bare) > 1 and named <= _OFTEN * sum(bare.values())
+            self._on_current_gpu[folder] = [*bare] if is_usual else []
         return self._on_current_gpu[folder]
 
-    def builds_on_device(self, folder: Path) -> bool:
-        """A file below the folder has a `with torch.device(device):`."""
+    def builds_on_device(self, folder: Path) -> str | None:
+        """A file below the folder that has a `with torch.device(device):`."""
         if folder not in self._builds_on_device:
-            texts = self._texts_of(folder).values()
-            found = (b"with " in each and _BUILDS_ON_DEVICE.search(each) for each in texts)
-            self._builds_on_device[folder] = any(found)
+            texts = self._texts_of(folder).items()
+            found = (path for path, text in texts if builds_on_device(text))
+            self._builds_on_device[folder] = next(found, None)
         return self._builds_on_device[folder]
 
-    def is_written(self, folder: Path, word: str, how: re.Pattern[bytes]) -> bool:
-        """A file below the folder has the word in a place that the pattern tells."""
+    def is_written(self, folder: Path, word: str, how: re.Pattern[bytes]) -> str | None:
+        """A file below the folder that has the word in a place that the pattern tells."""
         key = folder, how
         if key not in self._written:
-            raw, texts = word.encode(), self._texts_of(folder).values()
-            self._written[key] = any(raw in text and how.search(text) for text in texts)
+            raw, texts = word.encode(), self._texts_of(folder).items()
+            found = (path for path, text in texts if raw in text and how.search(text))
+            self._written[key] = next(found, None)
         return self._written[key]
 
     def namesakes(self, folder: Path, name: str) -> Sequence[Namesake]:
@@ -208,6 +214,15 @@ def gives_value(attribute: str) -> re.Pattern[bytes]:
     return re.compile(rb"%s|%s|['\"]%s['\"]" % (assigned, unpacked, name))
 
 
+def builds_on_device(text: bytes) -> bool:
+    return b"with " in text and _BUILDS_ON_DEVICE.search(text) is not None
+
+
+def on_current_gpu(text: bytes) -> int:
+    """How often it writes `.cuda()`."""
+    return len(_ON_CURRENT_GPU.findall(text))
+
+
 def makes_default(text: bytes) -> bool:
     """It makes a GPU the default device."""
     return b"set_default_" in text and _MAKES_GPU_DEFAULT.search(text) is not None
@@ -232,11 +247,14 @@ def namesakes_in(path: str, text: bytes, name: str) -> Iterator[Namesake]:
     word = name.encode()
     if b"def " + word not in text:
         return
-    for match in re.finditer(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+%s\(" % word, text, re.MULTILINE):
-        header = _header(text, match.end() - 1)
+    at = -1
+    while (at := text.find(word + b"(", at + 1)) >= 0:
+        start = text.rfind(b"\n", 0, at) + 1
+        is_defined = _DEF.fullmatch(text, start, at)
+        header = _header(text, at + len(word)) if is_defined else None
         if header is not None:
-            line = text.count(b"\n", 0, match.start()) + 1
-            above = text[: match.start()].rstrip().rpartition(b"\n")[2].strip()
+            line = text.count(b"\n", 0, start) + 1
+            above = text[:start].rstrip().rpartition(b"\n")[2].strip()
             plain = not above.startswith((b"@", b")")) or above.endswith(_PLAIN)
             yield _as_namesake(path, line, header.args, plain)
 

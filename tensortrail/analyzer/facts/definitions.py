@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import questions
-from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
+from tensortrail.analyzer.facts.project_file import (
+    Kinds,
+    KnownClass,
+    Place,
+    ProjectFile,
+    Question,
+)
+from tensortrail.analyzer.syntax.tree import Tree
 
 A = TypeVar("A")
 _PLACES = 20
@@ -53,12 +60,17 @@ class _Answer:
 class _Contents:
     """The names that a file defines and imports."""
 
-    def __init__(self, file: ProjectFile, defined: Container[str]) -> None:
+    def __init__(self, file: ProjectFile) -> None:
         self._module, self._names = file.name, file.names
-        self._defined = defined
+        self._defined = file.tree.once(_kinds_defined, file.tree.root)
 
     def defines(self, name: str) -> bool:
         return name in self._defined
+
+    def named(self, dotted: str, kinds: Kinds) -> str:
+        """The name in the file of what others know by a dotted name, if it is of this kind."""
+        local = dotted.removeprefix(f"{self._module}.") if self._module else dotted
+        return local if issubclass(self._defined.get(local, ast.AST), kinds) else ""
 
     def elsewhere(self, name: str) -> Iterator[str]:
         """What the name may stand for, if it is imported."""
@@ -78,7 +90,10 @@ class Definitions:
         self._contents: dict[str, _Contents | None] = {}
         self._ways: dict[tuple[Path | None, str], Way] = {}
         self._classes: OrderedDict[tuple[str, str], KnownClass] = OrderedDict()
-        self._answers: dict[tuple[Question[Any], str, str], _Answer] = {}
+        self._answers: dict[tuple[Any, ...], _Answer] = {}
+        """By the question and what it is about."""
+        self._half_known = 0
+        """Answers that rest on what was being run, and are not kept."""
         self._sets: dict[frozenset[str], frozenset[str]] = {}
         self._asked: set[tuple[Question[Any], str, str]] = set()
 
@@ -95,7 +110,6 @@ class Definitions:
     def of(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
         """The file and the class or function the name stands for."""
         way = self._way(asking, dotted)
-        asking.needs |= way.read
         module = asking if way.path == asking.path else self._opened(way.path) if way.path else None
         node = module.definition_named(way.name) if module is not None else None
         return (module, node) if module is not None and node is not None else None
@@ -104,19 +118,64 @@ class Definitions:
         """The answer to the question about the class or function the name stands for; None if it
         stands for neither, or asks about itself."""
         way = self._way(asking, dotted)
-        asking.needs |= way.read
         key = question, way.path, way.name
         if key not in self._answers or asking.path in self._answers[key].read:
             answer = self._asked_now(asking, dotted, question, way)
             if answer is None:
                 return None
             if asking.path not in answer.read:
-                self._answers[key] = answer
+                self._keep_answer(key, answer)
         else:
             answer = self._answers[key]
         _rest(asking, answer.rests_on)
         found: A = answer.found
         return found
+
+    def defined(self, asking: ProjectFile, dotted: str, kinds: Kinds) -> Place | None:
+        """Where the class or function is that the name stands for."""
+        way = self._way(asking, dotted)
+        return self.named_in(asking, way.path, way.name, kinds) if way.path else None
+
+    def named_in(self, asking: ProjectFile, path: str, dotted: str, kinds: Kinds) -> Place | None:
+        """What the file of that path calls by a name, if it is of this kind."""
+        contents = _Contents(asking) if path == asking.path else self._contents_of(path)
+        name = contents.named(dotted, kinds) if contents is not None else ""
+        asking.needs.add(path)
+        return Place(path, name) if name else None
+
+    def at(
+        self, asking: ProjectFile, place: Place, question: Callable[..., A], *words: str
+    ) -> A | None:
+        """What the definition at that place says; its file is not read again for it."""
+        key = question, place, words, asking.project.depth
+        answer = self._answers.get(key)
+        if answer is None or asking.path in answer.read:
+            file = self._opened(place.path)
+            node = file.definition_named(place.name) if file is not None else None
+            if file is None or node is None:
+                return None
+            half_known, before = self._half_known_of(file), frozenset(file.needs)
+            found = question(file, node, *words)
+            self._noted(place.path, lambda: found, question, place.name, *words)
+            read = frozenset({place.path, *(file.needs - before)})
+            answer = _Answer(found, read, self._shared(frozenset({place.path, *file.needs})))
+            if not file.running and half_known == self._half_known_of(file):
+                if asking.path not in read:
+                    self._keep_answer(key, answer)
+            else:
+                self._half_known += 1
+        _rest(asking, answer.rests_on)
+        told: A = answer.found
+        return told
+
+    def _half_known_of(self, file: ProjectFile) -> tuple[int, int]:
+        """Goes up when an answer does not say all: something was asked while it was being run."""
+        return file.asked_early, self._half_known
+
+    def _keep_answer(self, key: tuple[Any, ...], answer: _Answer) -> None:
+        if len(self._answers) >= _MOST_ANSWERS:
+            self._answers.clear()
+        self._answers[key] = answer
 
     def _asked_now(
         self, asking: ProjectFile, dotted: str, question: Question[Any], way: Way
@@ -127,8 +186,6 @@ class Definitions:
         defined = self.of(asking, dotted)
         if defined is None:
             return None
-        if len(self._answers) >= _MOST_ANSWERS:
-            self._answers.clear()
         before = frozenset(defined[0].needs)
         self._asked.add(key)
         try:
@@ -142,7 +199,6 @@ class Definitions:
     def of_class(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
         """What is known of the class the name stands for; None if it stands for no class."""
         way = self._way(asking, dotted)
-        asking.needs |= way.read
         key = way.path, way.name
         known = self._classes.get(key)
         if known is not None and asking.path not in known.read:
@@ -173,14 +229,16 @@ class Definitions:
             self._classes.popitem(last=False)
 
     def _way(self, asking: ProjectFile, dotted: str) -> Way:
-        """Kept for others if it does not lead through the file that asks, whose text may be
-        another than the disk's."""
+        """Where the name is defined; who asks rests on all files that were looked into. Kept for
+        others if it does not lead through the file that asks, whose text may be another than the
+        disk's."""
         key = asking.root, dotted
         way = self._ways.get(key)
         if way is None or asking.path in way.read:
             way = self._gone(asking, dotted)
             if asking.path not in way.read:
                 self._ways[key] = way
+        asking.needs |= way.read
         return way
 
     def _gone(self, asking: ProjectFile, dotted: str) -> Way:
@@ -192,7 +250,7 @@ class Definitions:
                 continue
             seen.add(found)
             path, rest = found
-            contents = self._contents_of(path) if path != asking.path else _own(asking)
+            contents = self._contents_of(path) if path != asking.path else _Contents(asking)
             if contents is not None and contents.defines(rest):
                 return Way(path, rest, frozenset(path for path, _ in seen))
             if len(seen) >= _PLACES:
@@ -203,7 +261,7 @@ class Definitions:
     def _contents_of(self, path: str) -> _Contents | None:
         if path not in self._contents:
             module = self._opened(path)
-            self._contents[path] = _lasting(module) if module is not None else None
+            self._contents[path] = _Contents(module) if module is not None else None
             self._noted(
                 path,
                 lambda: module and questions.outline(module, module.tree.root),
@@ -213,19 +271,15 @@ class Definitions:
         return self._contents[path]
 
 
+def _kinds_defined(tree: Tree, root: ast.AST) -> dict[str, type[ast.AST]]:
+    """Without the nodes, which would keep the tree."""
+    return {name: type(node) for name, node in tree.definitions.items()}
+
+
 def _rest(asking: ProjectFile, read: frozenset[str]) -> None:
     if read not in asking.rested_on:
         asking.rested_on.add(read)
         asking.needs |= read
-
-
-def _own(file: ProjectFile) -> _Contents:
-    return _Contents(file, file.tree.definitions)
-
-
-def _lasting(file: ProjectFile) -> _Contents:
-    """Without the nodes, which would keep the tree."""
-    return _Contents(file, frozenset(file.tree.definitions))
 
 
 def _all_of(todo: list[Iterable[str]]) -> Iterator[str]:

@@ -12,12 +12,19 @@ from tensortrail.analyzer.facts import questions
 from tensortrail.analyzer.facts.answers import Answers, text_of
 from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
-from tensortrail.analyzer.facts.project_file import KnownClass, ProjectFile, Question
+from tensortrail.analyzer.facts.project_file import (
+    Kinds,
+    KnownClass,
+    Place,
+    ProjectFile,
+    Question,
+)
 from tensortrail.analyzer.facts.saves import Saves
 from tensortrail.analyzer.facts.texts_below import TextsOnce
 from tensortrail.analyzer.facts.uses import Uses, top_above
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
+from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.analyzer.syntax.trees import Trees
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
@@ -37,17 +44,19 @@ class Project:
 
     One Project lives as long as a check (or the editor's server); it keeps what it has read."""
 
-    def __init__(self, open_file: Opener, words: Collection[bytes] = (b"",)) -> None:
+    def __init__(
+        self, open_file: Opener, words: Collection[bytes] = (b"",), texts: Texts | None = None
+    ) -> None:
         self._open_file = open_file
         self.words = words
         """What of very large files is read: the statements that hold one of these."""
         self.trees = Trees()
-        self._texts = TextsOnce()
+        self._texts = TextsOnce(texts)
         self.customs = Customs(self._texts)
         self.uses = Uses(self._texts)
         self.saves = Saves()
         self._modules: dict[str, ProjectFile | None] = {}
-        self._definitions = Definitions(self._file_of, self.module_at, self.noted)
+        self._definitions = Definitions(self._file_of, self.module_at, self._note)
         self.answers = Answers()
         self._files: dict[tuple[Path, str], str] = {}
         self._first_parts: dict[tuple[Path, str], bool] = {}
@@ -91,13 +100,26 @@ class Project:
         except (OSError, Unreadable, RecursionError, MemoryError):
             return None
 
-    def definition(self, asking: ProjectFile, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
-        """The file and the class or function a dotted name stands for, re-exports followed."""
-        return self._definitions.of(asking, dotted)
-
     def about(self, asking: ProjectFile, dotted: str, question: Question[A]) -> A | None:
         """What can be said of that class or function; its file is not read again for it."""
         return self._definitions.about(asking, dotted, question)
+
+    def defined(self, asking: ProjectFile, dotted: str, kinds: Kinds) -> Place | None:
+        """Where the class or function is defined that a dotted name stands for."""
+        return self._definitions.defined(asking, dotted, kinds)
+
+    def named_in(self, asking: ProjectFile, path: str, dotted: str, kinds: Kinds) -> Place | None:
+        """Where a file defines what others know by the dotted name, if it is of this kind."""
+        return self._definitions.named_in(asking, path, dotted, kinds)
+
+    def asked_at(
+        self, asking: ProjectFile, place: Place, question: Callable[..., A], *words: str
+    ) -> A | None:
+        """What a definition of this file, or another one, says; None where there is none."""
+        if place.path != asking.path:
+            return self._definitions.at(asking, place, question, *words)
+        node = asking.definition_named(place.name)
+        return question(asking, node, *words) if node is not None else None
 
     def class_named(self, asking: ProjectFile, dotted: str) -> KnownClass | None:
         """The same of a class, with its facts; its file is not read again for them."""
@@ -110,53 +132,36 @@ class Project:
         if found is None or module is None or module is asking or "." in found[1]:
             return UNKNOWN_VALUE
         value = questions.global_value(module, module.tree.root, found[1])
-        asking.needs.update((found[0], *module.needs))
-        self.noted(found[0], lambda: value, questions.global_value, "", found[1])
+        self.rest_on(asking, found[0], lambda: value, questions.global_value, "", found[1])
+        asking.needs |= module.needs
         return value
 
-    def asked(
+    def rest_on(
         self,
         asking: ProjectFile,
-        about: tuple[ProjectFile, N],
-        question: Callable[..., A],
-        *words: str,
-    ) -> A:
-        """What a file, or another one, says of a definition of its own."""
-        file, node = about
-        answer = question(file, node, *words)
-        if file is not asking:
-            asking.needs.update((file.path, *file.needs))
-            self.noted_of(file, node, lambda: answer, question, *words)
-        return answer
-
-    def noted(
-        self, path: str, answer: Callable[[], object], question: Callable[..., Any], *words: str
-    ) -> None:
-        """The file answered a question about the definition that the first word names, or about
-        all of it. The other words were given too."""
-        if self.answers.wanted:
-            self.answers.note(path, text_of(question, self.depth, *words), answer)
-
-    def noted_of(
-        self,
-        file: ProjectFile,
-        node: ast.AST,
+        path: str,
         answer: Callable[[], object],
         question: Callable[..., Any],
         *words: str,
     ) -> None:
-        """The same of a definition; of two that have one name only the first can be asked again."""
-        if self.answers.wanted:
-            name = file.tree.qualname_of(node)
-            if file.definition_named(name) is node:
-                self.noted(file.path, answer, question, name, *words)
-            else:
-                self.answers.note_whole(file.path)
+        """What is found in the file that asks rests on this answer of another one: it is judged
+        again when that says something else. The question is about the definition that the first
+        word names, or about all of the file; the other words were given too."""
+        asking.needs.add(path)
+        self._note(path, answer, question, *words)
 
-    def noted_whole(self, paths: Iterable[str]) -> None:
-        """These files were asked what their texts say."""
-        for path in paths if self.answers.wanted else ():
-            self.answers.note_whole(path)
+    def rest_on_all_of(self, asking: ProjectFile, paths: Iterable[str]) -> None:
+        """The same of files that were asked in a way that nobody can repeat: any change counts."""
+        for path in paths:
+            asking.needs.add(path)
+            if self.answers.wanted:
+                self.answers.note_whole(path)
+
+    def _note(
+        self, path: str, answer: Callable[[], object], question: Callable[..., Any], *words: str
+    ) -> None:
+        if self.answers.wanted:
+            self.answers.note(path, text_of(question, self.depth, *words), answer)
 
     def _file_of(self, asking: ProjectFile, dotted: str) -> tuple[str, str] | None:
         """The longest part of the name that is a file, and what is left of the name."""

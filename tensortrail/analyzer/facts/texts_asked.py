@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from tensortrail.analyzer.facts import customs
 from tensortrail.analyzer.facts.customs import called_in, defined_in, namesakes_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.uses import is_named
@@ -26,6 +27,29 @@ def defined(file: ProjectFile, root: ast.AST, dotted: str) -> int:
 
 def moves(file: ProjectFile, root: ast.AST, key: str) -> Sequence[GuardedStatement]:
     return [each for found, each in moves_in(file.path, file.source.data) if found == key]
+
+
+def builds_on_device(file: ProjectFile, root: ast.AST) -> bool:
+    return customs.builds_on_device(file.source.data)
+
+
+def on_current_gpu(file: ProjectFile, root: ast.AST) -> bool:
+    """It writes `.cuda()`."""
+    return customs.on_current_gpu(file.source.data) > 0
+
+
+def makes_default(file: ProjectFile, root: ast.AST, name: str) -> bool:
+    """It has the name, and makes a GPU the default device."""
+    text = file.source.data
+    return name.encode() in text and customs.makes_default(text)
+
+
+def gives_value(file: ProjectFile, root: ast.AST, attribute: str) -> bool:
+    return customs.gives_value(attribute).search(file.source.data) is not None
+
+
+def makes_property(file: ProjectFile, root: ast.AST, name: str) -> bool:
+    return customs.makes_property(name).search(file.source.data) is not None
 
 
 def has_name(file: ProjectFile, root: ast.AST, name: str) -> bool:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 
+from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.files import read
 
 APART = frozenset("test tests testing venv env node_modules site-packages build dist".split())
@@ -32,7 +33,9 @@ def top_of_project(folder: Path) -> Path:
 class TextsOnce:
     """The texts of files, each read and kept once, whoever searches it."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_check: Texts | None = None) -> None:
+        """`of_check` has some of them already; they are not kept twice."""
+        self._of_check = of_check
         self._known: dict[str, bytes] = {}
 
     def forget(self, path: str) -> None:
@@ -44,7 +47,8 @@ class TextsOnce:
         if path in self._known:
             known = self._known[path]
             return known if len(known) <= largest else b""
-        text = text_of(path, largest)
+        kept = self._of_check.known(path) if self._of_check is not None else None
+        text = text_of(path, largest) if kept is None or len(kept) > largest else kept
         if text:
             self._known[path] = text
         return text

@@ -43,10 +43,10 @@ class Uses:
             self._found[key] = "" if texts is None else _first(texts, name, apart_from)
         return self._found[key]
 
-    def named_beside(self, package: Path, name: str, how: Callable[[bytes], bool]) -> bool:
-        """A file around the package that has the word does this as well."""
+    def named_beside(self, package: Path, name: str, how: Callable[[bytes], bool]) -> str | None:
+        """A file around the package that has the word and does this as well."""
         texts, raw = self._texts_around(package) or {}, name.encode()
-        return any(how(text) for text in texts.values() if raw in text)
+        return next((path for path, text in texts.items() if raw in text and how(text)), None)
 
     def _texts_around(self, package: Path) -> dict[str, bytes] | None:
         if package not in self._texts:

@@ -75,7 +75,7 @@ def _of_method(file: ProjectFile, cls: str, name: str) -> Signature:
     found = returned.method_of(file, cls, name) if cls and name else None
     if found is None:
         return signatures.UNKNOWN
-    return file.project.asked(file, found, signatures.signature_of)
+    return file.project.asked_at(file, found, signatures.signature_of) or signatures.UNKNOWN
 
 
 def _asked(file: ProjectFile, call: ast.Call) -> tuple[str, str]:

@@ -27,9 +27,9 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
     if found.missing:
         return CheckResult(missing=tuple(found.missing), problems=tuple(found.problems))
     files = _only(request, found.files)
-    judge = functools.cache(functools.partial(_judge, request))
-    cache = Cache(request.cache_dir, request.root, _fingerprint(request), lambda: judge().project)
     texts = Texts()
+    judge = functools.cache(functools.partial(_judge, request, texts))
+    cache = Cache(request.cache_dir, request.root, _fingerprint(request), lambda: judge().project)
     results = _results(request, files, cache, progress, texts, judge)
     new, known = _split(request, [each for result in results for each in result.findings])
     try:
@@ -153,11 +153,11 @@ def _with_siblings(
     return tuple(told)
 
 
-def _judge(request: CheckRequest) -> Judge:
+def _judge(request: CheckRequest, texts: Texts) -> Judge:
     """Imported where a file has to be judged: most checks of a few files find none that has."""
     from tensortrail.analyzer.judging.judge import Judge
 
-    return Judge(request)
+    return Judge(request, texts)
 
 
 def _split(

@@ -25,6 +25,7 @@ from tensortrail.analyzer.reading.limits import MOST_SECONDS, TooMuch
 from tensortrail.analyzer.reading.parsing import parsed
 from tensortrail.analyzer.reading.python_files import is_notebook
 from tensortrail.analyzer.reading.source import Unreadable
+from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.findings import Finding, Severity, Site
 from tensortrail.rules import Rule
 from tensortrail.rules.explained import without_explained
@@ -37,14 +38,15 @@ OnCrash = Callable[[Rule, Exception], Finding]
 class Judge:
     """Judges files one after another, keeping what it learned of the project."""
 
-    def __init__(self, request: CheckRequest) -> None:
+    def __init__(self, request: CheckRequest, texts: Texts | None = None) -> None:
+        """`texts` are those of a check in which no file changes."""
         rules = listed()
         self._request = request
         self._wants_notes = request.wants_notes
         self.chosen = Chosen(request)
         self._codes = rules.keys() | OWN.keys()
         self._of_runs = {code for code, rule in rules.items() if rule.watches_runs}
-        self.project = open_project(self.chosen.words)
+        self.project = open_project(self.chosen.words, texts)
         self.project.answers.wanted = request.cache_dir is not None
 
     def forget(self, path: str) -> None:

@@ -12,7 +12,7 @@ from tensortrail.analyzer.facts import hints, known, questions
 from tensortrail.analyzer.facts.class_lookup import Classes
 from tensortrail.analyzer.facts.offload_switches import OffloadSettings
 from tensortrail.analyzer.facts.project import Project
-from tensortrail.analyzer.facts.project_file import ProjectFile, Question
+from tensortrail.analyzer.facts.project_file import Question
 from tensortrail.analyzer.fixing import edits
 from tensortrail.analyzer.fixing.still_parses import Checker
 from tensortrail.analyzer.judging.callee_signatures import AsksForSignatures
@@ -22,6 +22,7 @@ from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.reading.limits import TooMuch
 from tensortrail.analyzer.reading.parsing import kept
 from tensortrail.analyzer.reading.source import Source
+from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.analyzer.syntax.call_index import CallIndex
 from tensortrail.analyzer.syntax.guards import Guards
 from tensortrail.analyzer.syntax.names import Names, module_name
@@ -74,6 +75,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
         """Other files whose facts were consulted."""
         self.rested_on: set[frozenset[str]] = set()
         """Sets of files that are in `needs` already."""
+        self.running = self.asked_early = 0
         self.source = Source(path, data)
         self.kept = kept(data, project.words, project.limit)
         """What is judged of the file: all of it, unless it is very large."""
@@ -197,6 +199,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
         self._flows[scope] = flow
         flow.scope = scope
         self.project.depth += 1
+        self.running += 1
         try:
             if isinstance(scope, ast.Module):
                 flow.run_top(scope.body)
@@ -212,6 +215,7 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
             del self._flows[scope]
             raise
         finally:
+            self.running -= 1
             self.project.depth -= 1
 
     def _class_name(self, cls: ast.ClassDef) -> str:
@@ -251,20 +255,13 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
         named = functions.known_function(dotted, call) if dotted else None
         if named is not None:
             return named
-        found = self._callee(call, dotted, known.FUNCTION_WORTH_READING)
-        return self.project.asked(self, found, questions.facts_of_function) if found else None
-
-    def _callee(
-        self, call: ast.Call, dotted: str, worth: re.Pattern[str]
-    ) -> tuple[ProjectFile, FunctionNode] | None:
-        """The definition of the called function; other files only if its name is worth it."""
         node = self._local_callee(call, dotted)
         if node is not None:
-            return self, node
-        found = self.project.definition(self, dotted) if _is_worth(dotted, worth) else None
-        if found is not None and isinstance(found[1], SCOPES):
-            return found[0], found[1]
-        return None
+            return self.facts_of_function(node)
+        if not _is_worth(dotted, known.FUNCTION_WORTH_READING):
+            return None
+        place = self.project.defined(self, dotted, SCOPES)
+        return self.project.asked_at(self, place, questions.facts_of_function) if place else None
 
     def _about_callee(
         self, call: ast.Call, question: Question[A], worth: re.Pattern[str] | None = None
@@ -320,10 +317,13 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
         """By the name of what is called, or as that method of that class."""
         node = self._local_callee(call, self.qualified(call.func))
         by_class = cls and method and node is None
-        found = returned.method_of(self, cls, method) if by_class else (self, node)
-        if found is None or found[1] is None or (found[0] is not self and self.project.depth > 1):
+        if not by_class:
+            return self.result_of_function(node) if node is not None else UNKNOWN_VALUE
+        found = returned.method_of(self, cls, method)
+        if found is None or (found.path != self.path and self.project.depth > 1):
             return UNKNOWN_VALUE  # only what is judged makes other files run their functions
-        return self.project.asked(self, (found[0], found[1]), questions.result_of_function)
+        told = self.project.asked_at(self, found, questions.result_of_function)
+        return told or UNKNOWN_VALUE
 
     def result_of_function(self, node: FunctionNode) -> Value:
         if node not in self._results:
@@ -387,6 +387,6 @@ def _is_worth(dotted: str, worth: re.Pattern[str] | None) -> bool:
     return worth is None or bool(worth.search(last))
 
 
-def open_project(words: Collection[bytes] = (b"",)) -> Project:
-    """The files around those that are judged, none of them read yet."""
-    return Project(PythonModule, words)
+def open_project(words: Collection[bytes] = (b"",), texts: Texts | None = None) -> Project:
+    """The files around those that are judged; of none more than its text is read yet."""
+    return Project(PythonModule, words, texts)

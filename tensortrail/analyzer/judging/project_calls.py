@@ -30,6 +30,8 @@ from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
 _Found: TypeAlias = ProjectCall | Namesake | GuardedStatement
+_MOST_FOR_A_CUSTOM = 8
+"""Files on which it rests that something is usual in a project."""
 _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -67,38 +69,56 @@ class AsksForProjectCalls:
             return None
         found = file.project.customs.gpu_made_default(folder)
         if found is not None:
-            file.needs.add(found[0])
-            file.project.noted_whole([found[0]])
+            file.project.rest_on_all_of(file, [found[0]])
         return found
 
     def is_for_current_gpu(self) -> bool:
         file = cast("ProjectFile", self)
         folder = _around(file)
-        return folder is not None and file.project.customs.is_for_current_gpu(folder)
+        found = file.project.customs.for_current_gpu(folder) if folder is not None else ()
+        for path in found[:_MOST_FOR_A_CUSTOM]:
+            self._is_so_in(path, texts_asked.on_current_gpu)
+        return bool(found)
 
     def default_set_for(self, name: str) -> bool:
         file = cast("ProjectFile", self)
-        folder = _package(file)
-        return folder is not None and file.project.uses.named_beside(folder, name, makes_default)
+        folder, uses = _package(file), file.project.uses
+        found = uses.named_beside(folder, name, makes_default) if folder is not None else None
+        return self._is_so_in(found, texts_asked.makes_default, name)
 
     def builds_on_device(self) -> bool:
         file = cast("ProjectFile", self)
         folder = _around(file)
-        return folder is not None and file.project.customs.builds_on_device(folder)
+        found = file.project.customs.builds_on_device(folder) if folder is not None else None
+        return self._is_so_in(found, texts_asked.builds_on_device)
 
     def is_set_in_project(self, attribute: str) -> bool:
-        return self._is_written(attribute, gives_value(attribute))
+        return self._is_written(attribute, gives_value(attribute), texts_asked.gives_value)
 
     def is_property_in_project(self, name: str) -> bool:
-        return self._is_written(name, makes_property(name))
+        return self._is_written(name, makes_property(name), texts_asked.makes_property)
 
-    def _is_written(self, word: str, how: re.Pattern[bytes]) -> bool:
+    def _is_written(
+        self, word: str, how: re.Pattern[bytes], question: Callable[..., object]
+    ) -> bool:
         """This file, or another of the package, has the word in such a place."""
         file = cast("ProjectFile", self)
         if how.search(file.source.data):
             return True
-        folder = _package(file)
-        return folder is not None and file.project.customs.is_written(folder, word, how)
+        folder, customs = _package(file), file.project.customs
+        found = customs.is_written(folder, word, how) if folder is not None else None
+        return self._is_so_in(found, question, word)
+
+    def _is_so_in(self, path: str | None, question: Callable[..., object], *words: str) -> bool:
+        """Whether there is such a file, on which what is found here rests then."""
+        file = cast("ProjectFile", self)
+        if path is None or path == file.path:
+            return path is not None
+        if path.endswith(".py"):
+            file.project.rest_on(file, path, lambda: True, question, "", *words)
+        else:
+            file.project.rest_on_all_of(file, [path])
+        return True
 
     @cached_property
     def _passed_here(self) -> Counter[tuple[bytes, bytes]]:
@@ -156,14 +176,7 @@ class AsksForProjectCalls:
         if is_named(text[:start], outer.name) or is_named(text[end:], outer.name):
             return True
         found = file.project.uses.named_in(folder, outer.name, file.path)
-        if found:
-            file.needs.add(found)
-            if found.endswith(".py"):
-                name = outer.name
-                file.project.noted(found, lambda: True, texts_asked.has_name, "", name)
-            else:
-                file.project.noted_whole([found])
-        return found is not None
+        return self._is_so_in(found, texts_asked.has_name, outer.name) if found else found == ""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)
@@ -179,7 +192,7 @@ class AsksForProjectCalls:
         self._rest_on(found, texts_asked.calls, dotted)
         for path in {each.path for each in found}:
             defined = partial(customs.defined, folder, path, dotted)
-            file.project.noted(path, defined, texts_asked.defined, "", dotted)
+            file.project.rest_on(file, path, defined, texts_asked.defined, "", dotted)
         others = [each for each in found if each.path != file.path]
         return [*own, *others] if found else ()
 
@@ -216,9 +229,8 @@ class AsksForProjectCalls:
         by_path: dict[str, list[_Found]] = {}
         for each in found:
             by_path.setdefault(each.path, []).append(each)
-        file.needs.update(by_path)
         for path, said in by_path.items():
-            file.project.noted(path, partial(list, said), question, "", word)
+            file.project.rest_on(file, path, partial(list, said), question, "", word)
 
     @cached_property
     def _rested_on(self) -> set[tuple[Callable[..., object], str]]:

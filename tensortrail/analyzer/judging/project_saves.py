@@ -30,9 +30,7 @@ class AsksForSaves:
             return here
         others = file.project.saves.around(file, saves_of)
         there = [each for each in others if _ends_alike(each.end, end)]
-        paths = {each.path for each in there}
-        file.needs |= paths
-        file.project.noted_whole(paths)
+        file.project.rest_on_all_of(file, {each.path for each in there})
         return [*here, *there]
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import cast
 
-from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.project_file import Place, ProjectFile
 from tensortrail.analyzer.facts.uses import folder_of_project
 from tensortrail.analyzer.places.arguments import argument_of
 from tensortrail.rules.places import UNKNOWN_HELD
@@ -30,8 +30,7 @@ def callers_elsewhere(file: ProjectFile, function: FunctionNode, parameter: str)
     paths = file.project.customs.files_calling(folder, function.name, owner, bool(cls))
     others = [each for each in paths if each != file.path]
     del others[_MOST_FILES:]
-    file.needs.update(others)
-    file.project.noted_whole(others)
+    file.project.rest_on_all_of(file, others)
     return list(islice(_callers(file, others, function, parameter), _MOST_CALLS))
 
 
@@ -52,10 +51,7 @@ def _callers(
 
 def _runs(other: ProjectFile, call: ast.Call, file: ProjectFile, function: FunctionNode) -> bool:
     """The call runs this function. The file may be open as it is on the disk, too: nodes differ."""
-    found = other.places_of_file.runs(call)
-    if found is None or found[0].path != file.path or found[1].name != function.name:
-        return False
-    return _class_name(found[0], found[1]) == _class_name(file, function)
+    return other.places_of_file.runs(call) == Place(file.path, file.tree.qualname_of(function))
 
 
 def _class_name(file: ProjectFile, function: FunctionNode) -> str:

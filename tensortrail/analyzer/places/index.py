@@ -5,22 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.project_file import Kinds, ProjectFile
+from tensortrail.analyzer.facts.project_file import Place as InProject
 from tensortrail.analyzer.places import outside
 from tensortrail.analyzer.places.arguments import argument_of
 from tensortrail.analyzer.places.attributes import class_kept, own_attribute
 from tensortrail.analyzer.places.components import is_of_library, may_be_model
 from tensortrail.analyzer.places.globals import Globals
-from tensortrail.analyzer.places.parameters import is_static
-from tensortrail.analyzer.places.results import Callee
+from tensortrail.analyzer.places.results import CalledAs, Callee
 from tensortrail.analyzer.places.statements import Inference
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import ClassFacts
 
+A = TypeVar("A")
 _DEEPEST = 6
 """Functions that are inferred because others asked about them, one inside the other."""
 _SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
@@ -37,9 +38,9 @@ class PlacesOfFile:
         self._early: dict[FunctionNode, bool] = {}
         """Functions that asked about one which was not through; whether they were run again."""
         self._attributes: dict[tuple[ast.ClassDef, str], Held] = {}
+        self._how: dict[FunctionNode, CalledAs] = {}
         self._globals = Globals()
         self._asked_as_modules: frozenset[str] | None = None
-        self._needs_of: dict[str, int] = {}
         self.sets_default_device = any(
             name in module.source.data.decode("utf-8", "replace") for name in _SETS_DEFAULT
         )
@@ -56,6 +57,7 @@ class PlacesOfFile:
                 del self._functions[outer]
                 return FunctionPlaces()
             self._module.project.depth += 1
+            self._module.running += 1
             self._running.append(outer)
             try:
                 self._functions[outer] = self._inferred(outer)
@@ -67,6 +69,7 @@ class PlacesOfFile:
                 self._module.project.limit.notes.append(f"the places in {where}")
             finally:
                 self._running.pop()
+                self._module.running -= 1
                 self._module.project.depth -= 1
         known = self._functions[outer]
         if self._early and not self._running:
@@ -75,6 +78,7 @@ class PlacesOfFile:
 
     def _note_early(self, asked: FunctionNode) -> None:
         """`__init__` asks for what `start` gives, and `start` for what `__init__` stores."""
+        self._module.asked_early += 1
         for each in self._running[self._running.index(asked) + 1 :]:
             self._early.setdefault(each, False)
 
@@ -101,7 +105,7 @@ class PlacesOfFile:
         found: list[tuple[FunctionNode, Held]] = []
         for call in self._module.calls(function.name):
             caller = self.tree.outermost_function_of(call)
-            if caller is None or self.runs(call) != (self._module, function):
+            if caller is None or self.runs(call) is not function:
                 continue
             given = argument_of(self.tree, function, call, parameter)
             if given is not None:
@@ -145,17 +149,19 @@ class PlacesOfFile:
         key = (cls, name)
         if key not in self._attributes:
             self._attributes[key] = UNKNOWN_HELD  # an attribute defined by itself ends here
-            found = own_attribute(self, cls, name)
-            self._attributes[key] = found if found is not None else self._inherited(cls, name)
+            self._module.running += 1
+            try:
+                found = own_attribute(self, cls, name)
+                self._attributes[key] = found if found is not None else self._inherited(cls, name)
+            finally:
+                self._module.running -= 1
         return self._attributes[key]
 
     def _inherited(self, cls: ast.ClassDef, name: str) -> Held:
         for base in cls.bases:
-            found = self._definition(self.qualified(base))
-            if found is not None and isinstance(found[1], ast.ClassDef):
-                held = self._attribute_in(found[0], found[1], name)
-                if held is not None:
-                    return held
+            held = self._attribute_in(self._place(self.qualified(base), ast.ClassDef), name)
+            if held is not None:
+                return held
             if self.qualified(base).startswith("torch.nn.") and name in ("weight", "bias"):
                 place = Place(Where.SELF, "parameter")
                 return Held(What.TENSOR, frozenset({place}), path=f"self.{name}")
@@ -164,8 +170,7 @@ class PlacesOfFile:
     def is_kernel(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call) and node.args:  # `wrap_triton(kernel)[grid](...)`
             node = node.args[0]
-        found = self._definition(self.qualified(node))
-        return found is not None and isinstance(found[1], SCOPES) and _is_compiled(found[1])
+        return bool(self._ask(self._place(self.qualified(node), SCOPES), outside.is_compiled))
 
     def callee(self, call: ast.Call) -> Callee | None:
         if any(isinstance(each, ast.Starred) for each in call.args):
@@ -173,34 +178,25 @@ class PlacesOfFile:
         return self._as_callee(self.runs(call))
 
     def callee_of(self, cls: str, method: str) -> Callee | None:
-        found = self._definition(cls)
-        if found is None or not isinstance(found[1], ast.ClassDef):
-            return None
-        return self._as_callee(self._method_in(found[0], found[1], method))
+        return self._as_callee(self._method_in(self._place(cls, ast.ClassDef), method))
 
-    def _as_callee(self, found: tuple[ProjectFile, FunctionNode] | None) -> Callee | None:
+    def _as_callee(self, found: FunctionNode | InProject | None) -> Callee | None:
         if found is None:
             return None
-        module, function = found
-        called_as = partial(outside.called_as, module, function)
-        self._took(module, function, called_as, outside.called_as)
-        return Callee(
-            function,
-            partial(self._places_in, module, function),
-            is_method=isinstance(module.tree.parent(function), ast.ClassDef)
-            and not is_static(function),
-            foreign=module is not self._module,
-            gives_back=_is_plain(function) and module.tree.once(outside.returns, function),
-        )
+        if not isinstance(found, InProject):
+            if found not in self._how:
+                self._how[found] = outside.called_as(self._module, found)
+            return Callee(self._how[found], partial(self.places, found), foreign=False)
+        said = self._ask(found, outside.called_as)
+        inferred = partial(self._places_in, found)
+        return Callee(said, inferred, foreign=True) if said is not None else None
 
     def attribute_of(self, cls: str, name: str) -> Held:
-        found = self._definition(cls)
-        if found is None or not isinstance(found[1], ast.ClassDef):
-            return UNKNOWN_HELD
-        return self._attribute_in(found[0], found[1], name) or UNKNOWN_HELD
+        return self._attribute_in(self._place(cls, ast.ClassDef), name) or UNKNOWN_HELD
 
-    def runs(self, call: ast.Call) -> tuple[ProjectFile, FunctionNode] | None:
-        """The function of the project that the call runs, and its file, if it is known."""
+    def runs(self, call: ast.Call) -> FunctionNode | InProject | None:
+        """The function of the project that the call runs, if it is known: of this file, or where
+        it is in another one."""
         dotted = self.qualified(call.func)
         first, _, rest = dotted.partition(".")
         if first == "self" and rest:
@@ -208,90 +204,77 @@ class PlacesOfFile:
             return self._method_of_self(cls, rest) if cls is not None else None
         if not dotted or first in ("torch", "numpy", "math", "os", "self", "cls"):
             return None
-        found = self._definition(dotted)
-        if found is not None and isinstance(found[1], SCOPES):
-            return found[0], found[1]
-        return None
+        place = self._place(dotted, SCOPES)
+        found: FunctionNode | InProject | None = self._own_or_place(place)
+        return found
 
-    def _method_of_self(
-        self, cls: ast.ClassDef, name: str
-    ) -> tuple[ProjectFile, FunctionNode] | None:
+    def _method_of_self(self, cls: ast.ClassDef, name: str) -> FunctionNode | InProject | None:
         """`self.step()`, and `self.detect.step()` of an object that the class makes."""
         kept, _, of_kept = name.partition(".")
         if not of_kept:
             return self.method(cls, name)
         maker = class_kept(self.tree, cls, kept) if "." not in of_kept else None
-        found = self._definition(self.qualified(maker)) if maker is not None else None
-        if found is None or not isinstance(found[1], ast.ClassDef):
-            return None
-        return self._method_in(found[0], found[1], of_kept)
+        place = self._place(self.qualified(maker), ast.ClassDef) if maker is not None else None
+        return self._method_in(place, of_kept)
 
     def method(
         self, cls: ast.ClassDef, name: str, depth: int = 0
-    ) -> tuple[ProjectFile, FunctionNode] | None:
+    ) -> FunctionNode | InProject | None:
         """The method of the class or of a base of it."""
         for statement in cls.body:
             if isinstance(statement, SCOPES) and statement.name == name:
-                return self._module, statement
+                return statement
         for base in cls.bases if depth < _DEEPEST else ():
-            found = self._definition(self.qualified(base))
-            if found is not None and isinstance(found[1], ast.ClassDef):
-                method = self._method_in(found[0], found[1], name, depth + 1)
-                if method is not None:
-                    return method
+            place = self._place(self.qualified(base), ast.ClassDef)
+            method = self._method_in(place, name, depth + 1)
+            if method is not None:
+                return method
         return None
 
     # --- what it asks of other files -----------------------------------------------------
-    def _attribute_in(self, file: ProjectFile, cls: ast.ClassDef, name: str) -> Held | None:
+    def _attribute_in(self, cls: InProject | None, name: str) -> Held | None:
         """None where nothing is known."""
-        held = file.places_of_file.attribute(cls, name)
-        if file is self._module:
+        own = self._own_or_place(cls)
+        if isinstance(own, ast.ClassDef):
+            held = self.attribute(own, name)
             return held if held != UNKNOWN_HELD else None
-        seen = outside.foreign(held)
-        self._took(file, cls, lambda: seen, outside.attribute_of, name)
-        return seen if held != UNKNOWN_HELD else None
+        return self._ask(cls, outside.attribute_of, name)
 
-    def _places_in(self, file: ProjectFile, function: FunctionNode) -> FunctionPlaces:
-        places = file.places_of_file.places(function)
-        self._took(file, function, lambda: outside.seen_outside(places), outside.places_of)
-        return places
+    def _places_in(self, function: InProject) -> FunctionPlaces:
+        return self._ask(function, outside.places_of) or FunctionPlaces()
 
     def _method_in(
-        self, file: ProjectFile, cls: ast.ClassDef, name: str, depth: int = 0
-    ) -> tuple[ProjectFile, FunctionNode] | None:
-        """Which one it is, the outlines of files say."""
-        found = file.places_of_file.method(cls, name, depth)
-        self._rest_on(file)
+        self, cls: InProject | None, name: str, depth: int = 0
+    ) -> FunctionNode | InProject | None:
+        own = self._own_or_place(cls)
+        if isinstance(own, ast.ClassDef):
+            return self.method(own, name, depth)
+        place = self._ask(cls, outside.method_of, name, str(depth))
+        found: FunctionNode | InProject | None = self._own_or_place(place)
         return found
 
-    def _took(
-        self,
-        file: ProjectFile,
-        node: ast.AST,
-        answer: Callable[[], object],
-        question: Callable[..., Any],
-        *words: str,
-    ) -> None:
-        if file is not self._module:
-            self._module.project.noted_of(file, node, answer, question, *words)
-            self._rest_on(file)
+    def _own_or_place(self, place: InProject | None) -> Any:
+        """The definition itself, if it is one of this file."""
+        if place is None or place.path != self._module.path:
+            return place
+        return self._module.definition_named(place.name)
 
-    def _rest_on(self, file: ProjectFile) -> None:
-        """The other file may have asked others meanwhile."""
-        if file is not self._module and self._needs_of.get(file.path) != len(file.needs):
-            self._needs_of[file.path] = len(file.needs)
-            self._module.needs.update((file.path, *file.needs))
+    def _ask(self, place: InProject | None, question: Callable[..., A], *words: str) -> A | None:
+        if place is None:
+            return None
+        return self._module.project.asked_at(self._module, place, question, *words)
 
-    def _definition(self, dotted: str) -> tuple[ProjectFile, ast.AST] | None:
+    def _place(self, dotted: str, kinds: Kinds) -> InProject | None:
+        """Where the class or function is that the name stands for."""
         if not dotted:
             return None
         local = dotted.removeprefix(f"{self._module.name}.") if self._module.name else dotted
         node = self._module.definition_named(local)
         if node is not None:
-            return self._module, node
+            return InProject(self._module.path, local) if isinstance(node, kinds) else None
         if "." not in dotted or dotted.startswith(("torch.", "numpy.")):
             return None
-        return self._module.project.definition(self._module, dotted)
+        return self._module.project.defined(self._module, dotted, kinds)
 
     def made(self, call: ast.Call, dotted: str) -> Held | None:
         last = dotted.rpartition(".")[2]
@@ -310,41 +293,22 @@ class PlacesOfFile:
 
     def _object(self, call: ast.Call, facts: ClassFacts) -> Held | None:
         """An object of a plain class of the project, all of whose bases are known."""
-        if not facts.complete or facts.is_wrapper or self._definition(facts.name) is None:
+        if not facts.complete or facts.is_wrapper or self._place(facts.name, ast.AST) is None:
             return None
         made = None if self.sets_default_device else call
         return Held(What.OBJECT, cls=facts.name, made=made)
 
     def _puts_itself(self, dotted: str) -> bool:
         """The class asks for a device, or moves something, while an object is set up."""
-        found = self._definition(dotted)
-        if found is None or not isinstance(found[1], ast.ClassDef):
+        cls = self._place(dotted, ast.ClassDef)
+        if cls is None:
             return True
-        init = self._method_in(found[0], found[1], "__init__")
-        if init is None:
-            return False
-        puts = outside.puts_something(*init)
-        self._took(*init, lambda: puts, outside.puts_something)
-        return puts
+        init = self._method_in(cls, "__init__")
+        if isinstance(init, SCOPES):
+            return outside.puts_something(self._module, init)
+        return bool(self._ask(init, outside.puts_something))
 
 
 _ONLY_MODULES = (
     "eval", "train", "parameters", "named_parameters", "zero_grad", "state_dict", "load_state_dict",
 )  # fmt: skip
-
-
-def _is_compiled(function: FunctionNode) -> bool:
-    """`@triton.jit`, `@cuda.jit(...)`, and Triton's `autotune` and `heuristics` above it."""
-    return any(_name_of(each) == "jit" for each in function.decorator_list)
-
-
-def _name_of(decorator: ast.expr) -> str:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-
-
-def _is_plain(function: FunctionNode) -> bool:
-    """Its decorators leave what it returns alone."""
-    harmless = {"staticmethod", "classmethod", "no_grad", "inference_mode", "property", "cache",
-                "lru_cache", "autocast", "cached_property", "override"}  # fmt: skip
-    return all(_name_of(each) in harmless for each in function.decorator_list)

@@ -19,7 +19,6 @@ from tensortrail.rules.places import (
     What,
     Where,
 )
-from tensortrail.rules.view import FunctionNode
 
 _ELSEWHERE = "a condition in the function called holds"
 _NOWHERE_ELSE = frozenset({"None", "'cpu'", "torch.device('cpu')"})
@@ -28,25 +27,34 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Callee:
-    """A function of the project that a call runs."""
+class CalledAs:
+    """How a function is called, and whether it answers."""
 
-    function: FunctionNode
-    inferred: Callable[[], FunctionPlaces]
-    """Asked only where it matters: the most work of all is running what is called."""
+    parameters: ast.arguments
     is_method: bool
-    foreign: bool
-    """It stands in another file: its nodes are replaced by the call."""
     gives_back: bool
     """What it returns is what the caller gets: no generator, no unknown decorator, and some
     `return` has a value."""
+    chooses_a_device: bool
+    """`if device is None: device = ...`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function of the project that a call runs."""
+
+    how: CalledAs
+    inferred: Callable[[], FunctionPlaces]
+    """Asked only where it matters: the most work of all is running what is called."""
+    foreign: bool
+    """It stands in another file: its nodes are replaced by the call."""
 
 
 def result_of(
     callee: Callee, call: ast.Call, given: Sequence[Held], named: dict[str, Held]
 ) -> Held | None:
     """What the call gives back; None if that is not known."""
-    returns = callee.inferred().returns if callee.gives_back else None
+    returns = callee.inferred().returns if callee.how.gives_back else None
     if returns is None:
         return None
     arguments = _arguments(callee, given, named)
@@ -77,9 +85,9 @@ def demands_of(
 
 
 def _arguments(callee: Callee, given: Sequence[Held], named: dict[str, Held]) -> dict[str, Held]:
-    function = callee.function
-    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    return dict(zip(names[1:] if callee.is_method else names, given, strict=False)) | named
+    parameters = callee.how.parameters
+    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    return dict(zip(names[1:] if callee.how.is_method else names, given, strict=False)) | named
 
 
 def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dict[str, Held]:
@@ -89,19 +97,11 @@ def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dic
         return {}
     left_out = any(
         each.arg == "device" and ast.unparse(default) in _NOWHERE_ELSE
-        for each, default in with_defaults(callee.function.args)
+        for each, default in with_defaults(callee.how.parameters)
     )
-    if not left_out or chooses_a_device(callee.function):
+    if not left_out or callee.how.chooses_a_device:
         return {}
     return {"device": Held(What.DEVICE, frozenset({Place(Where.DEFAULT, by=call)}))}
-
-
-def chooses_a_device(function: FunctionNode) -> bool:
-    """`if device is None: device = ...`"""
-    return any(
-        isinstance(each, ast.Name) and each.id == "device" and isinstance(each.ctx, ast.Store)
-        for each in ast.walk(function)
-    )
 
 
 def _stays_behind(held: Held) -> bool:
@@ -213,7 +213,7 @@ def _translate(
 
 
 def _is_parameter(callee: Callee, name: str) -> bool:
-    given = callee.function.args
+    given = callee.how.parameters
     every = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
     return any(each is not None and each.arg == name for each in every)
 

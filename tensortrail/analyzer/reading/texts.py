@@ -13,6 +13,10 @@ class Texts:
         self._known: dict[str, bytes] = {}
         self._room = _KEPT
 
+    def known(self, path: str) -> bytes | None:
+        """The text, if it is kept here."""
+        return self._known.get(path)
+
     def of(self, path: str) -> bytes:
         """Raises OSError where there is no regular file that can be read."""
         known = self._known.get(path)

@@ -67,18 +67,13 @@ class Attributes:
     def _own(self, facts: ClassFacts, name: str) -> Value:
         if not facts.file:
             return UNKNOWN_VALUE
-        here = facts.file == self._file.path
-        owner = self._file if here else self._file.project.module_at(facts.file)
-        if owner is None:
+        here, project = facts.file == self._file.path, self._file.project
+        place = project.named_in(self._file, facts.file, facts.name, ast.ClassDef)
+        if place is None:
             return UNKNOWN_VALUE
-        local = facts.name.removeprefix(f"{owner.name}.") if owner.name else facts.name
-        node = owner.definition_named(local)
-        if not isinstance(node, ast.ClassDef):
+        found = project.asked_at(self._file, place, questions.assigned, name)
+        if found is None or found is UNKNOWN_VALUE:
             return UNKNOWN_VALUE
-        project = self._file.project
-        found = project.asked(self._file, (owner, node), questions.assigned, name)
-        if found is UNKNOWN_VALUE:
-            return found
         return found.called("", origins=found.origins if here else ())
 
     def assigned(self, cls: ast.ClassDef, name: str) -> Value:

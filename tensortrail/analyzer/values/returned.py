@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.analyzer.facts import hints
-from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.project_file import Place, ProjectFile
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.attributes import joined
 from tensortrail.analyzer.values.containers import contents_of, holding
@@ -60,21 +60,16 @@ def _keeps_the_result(file: ProjectFile, function: FunctionNode) -> bool:
     )
 
 
-def method_of(file: ProjectFile, cls: str, name: str) -> tuple[ProjectFile, FunctionNode] | None:
-    """The method of that name of a class, own or inherited, and the file it stands in."""
+def method_of(file: ProjectFile, cls: str, name: str) -> Place | None:
+    """The method of that name of a class, own or inherited."""
     facts = file.class_facts(cls)
     if facts is None or name not in facts.methods:
         return None
     for each in (cls, *facts.bases[:_ANCESTORS]):
         own = file.class_facts(each)
-        owner = _owner(file, own.file) if own is not None and own.file else None
-        if own is None or owner is None:
+        if own is None or not own.file:
             continue
-        node = owner.definition_named(owner.local_name(f"{own.name}.{name}"))
-        if isinstance(node, SCOPES):
-            return owner, node
+        place = file.project.named_in(file, own.file, f"{own.name}.{name}", SCOPES)
+        if place is not None:
+            return place
     return None
-
-
-def _owner(file: ProjectFile, path: str) -> ProjectFile | None:
-    return file if path == file.path else file.project.module_at(path)
