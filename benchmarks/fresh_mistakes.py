@@ -1,13 +1,18 @@
 """Fresh mistakes: one thing about devices taken out of right code; which of them the lint finds.
 
 python benchmarks/fresh_mistakes.py TREE... [--each 40] [--seed 0] [--list KIND]
+    [--rehearse N] [--beside FOLDER...]
 
 A mistake counts as found if the changed file has a finding that the file did not have. Two shares
 are printed: of all rules, and of what is reported by default (errors and warnings of rules that
 are on). What changes nothing by its form alone is not made: `zeros_like(x, device=x.device)` gives
 the same without it. What is proven by the text around it to change nothing is made and left out of
-the count (`fresh_equivalents.py` says what counts as a proof; `--all` counts it too). Many others
-change nothing either, such as code that only runs on the CPU, so no share can reach 100 %.
+the count (`fresh_equivalents.py` says what counts as a proof; `--all` counts it too). With
+`--rehearse` as many mistakes as that, of every tree as many, are tried on a simulated GPU, beside
+the right code (`rehearsed_mistakes.py` says how). This imports the trees; what they need beyond
+this environment is in the folders. What changes nothing in these runs is left out as well, and of
+what fails in them the shares are printed once more: there alone it is known that they are bugs.
+Others change nothing either, such as code that only runs on the CPU, so no share can reach 100 %.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from itertools import islice
 from pathlib import Path
 
 from fresh_equivalents import Text, place_of, reason
+from mistakes_tally import Reported, Tally
 
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import open_project
@@ -32,8 +38,6 @@ from tensortrail.findings import Severity
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.devices._makers import FACTORIES
 
-Reported = tuple[str, bool]
-"""The code of a finding, and whether it is reported by default."""
 LEFT_OUT = set("tests test testing test_utils stubs examples scripts benchmarks docs".split())
 WITH_CONDITION_HELP = "with its condition, if a line stands alone under one"
 CODES = ("DEV5", "NEW3", "OFF1")
@@ -58,38 +62,50 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help=WITH_CONDITION_HELP)
     parser.add_argument("--all", action="store_true", help="count what changes nothing, too")
     parser.add_argument("--list-equivalent", action="store_true", help="print what is left out")
+    parser.add_argument("--rehearse", type=int, default=0, help="how many are tried in runs")
+    parser.add_argument("--beside", nargs="*", default=[], help="folders of more packages")
     options = parser.parse_args()
     global WITH_CONDITION
     WITH_CONDITION = options.whole
+    sys.path[1:1] = options.beside
     rules = [rule() for code, rule in all_rules().items() if code.startswith(CODES)]
-    found: Counter[str] = Counter()
-    by_default: Counter[str] = Counter()
-    made: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
-    for tree in options.trees:
+    tally, left = Tally(KINDS), options.rehearse
+    for nth, tree in enumerate(options.trees):
         lint = Lint(rules)
-        for mistake in sample(tree, options.each, options.seed):
-            why = "" if options.all else changes_nothing(mistake)
-            if why:
-                left_out[why] += 1
-                if options.list_equivalent:
-                    print(f"{mistake.path}:{mistake.line} left out: {why}", flush=True)
-                continue
-            made[mistake.kind] += 1
+        made = list(counted(tree, options, tally))
+        share = left // (len(options.trees) - nth)
+        tried = {
+            id(each) for each in random.Random(options.seed).sample(made, min(share, len(made)))
+        }
+        left -= len(tried)
+        for mistake in made:
+            ran = rehearsed(tree, mistake) if id(mistake) in tried else ""
             new = lint.new(mistake)
-            found[mistake.kind] += bool(new)
-            by_default[mistake.kind] += any(shown for _, shown in new)
+            tally.add(mistake.kind, ran, new)
             if mistake.kind == options.list:
                 codes = " ".join(sorted(code for code, _ in new)) or "missed"
-                print(f"{mistake.path}:{mistake.line} {codes}", flush=True)
-        print(f"after {tree.name}: {found.total()} of {made.total()}", file=sys.stderr, flush=True)
-    for kind in KINDS:
-        shares = " ".join(
-            f"{100 * each[kind] / max(made[kind], 1):5.1f} %" for each in (found, by_default)
-        )
-        print(f"{kind:24} {found[kind]:4} of {made[kind]:4}  {shares} by default")
-    whys = ", ".join(f"{count} {why}" for why, count in left_out.most_common())
-    print(f"{left_out.total()} left out as equivalent" + (f": {whys}" if whys else ""))
+                print(f"{mistake.path}:{mistake.line} {codes} {ran}".rstrip(), flush=True)
+        print(f"after {tree.name}: {tally.so_far}", file=sys.stderr, flush=True)
+    tally.show()
+
+
+def counted(tree: Path, options: argparse.Namespace, tally: Tally) -> Iterator[Mistake]:
+    """The mistakes of a tree that are not proven to change nothing."""
+    for mistake in sample(tree, options.each, options.seed):
+        why = "" if options.all else changes_nothing(mistake)
+        if not why:
+            yield mistake
+            continue
+        tally.proven[why] += 1
+        if options.list_equivalent:
+            print(f"{mistake.path}:{mistake.line} left out: {why}", flush=True)
+
+
+def rehearsed(tree: Path, mistake: Mistake) -> str:
+    from rehearsed_mistakes import verdict  # it imports torch
+
+    found = verdict(tree, mistake.path, mistake.line, mistake.data)
+    return f"{found.word}: {found.said}" if found.said else found.word
 
 
 def changes_nothing(mistake: Mistake) -> str:
