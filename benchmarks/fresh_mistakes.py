@@ -1,7 +1,7 @@
 """Fresh mistakes: one thing about devices taken out of right code; which of them the lint finds.
 
 python benchmarks/fresh_mistakes.py TREE... [--each 40] [--seed 0] [--list KIND]
-    [--rehearse N] [--beside FOLDER...]
+    [--rehearse N] [--kept FILE] [--beside FOLDER...]
 
 A mistake counts as found if the changed file has a finding that the file did not have. Two shares
 are printed: of all rules, and of what is reported by default (errors and warnings of rules that
@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
+import json
 import random
 import re
 import sys
@@ -63,23 +65,22 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="count what changes nothing, too")
     parser.add_argument("--list-equivalent", action="store_true", help="print what is left out")
     parser.add_argument("--rehearse", type=int, default=0, help="how many are tried in runs")
+    parser.add_argument("--kept", type=Path, help="what the runs said, read and written")
     parser.add_argument("--beside", nargs="*", default=[], help="folders of more packages")
     options = parser.parse_args()
     global WITH_CONDITION
     WITH_CONDITION = options.whole
     sys.path[1:1] = options.beside
     rules = [rule() for code, rule in all_rules().items() if code.startswith(CODES)]
-    tally, left = Tally(KINDS), options.rehearse
+    tally, rehearsals, left = Tally(KINDS), Rehearsals(options.kept), options.rehearse
     for nth, tree in enumerate(options.trees):
         lint = Lint(rules)
         made = list(counted(tree, options, tally))
         share = left // (len(options.trees) - nth)
-        tried = {
-            id(each) for each in random.Random(options.seed).sample(made, min(share, len(made)))
-        }
+        tried = set(random.Random(options.seed).sample(range(len(made)), min(share, len(made))))
         left -= len(tried)
-        for mistake in made:
-            ran = rehearsed(tree, mistake) if id(mistake) in tried else ""
+        for at, mistake in enumerate(made):
+            ran = rehearsals.of(tree, mistake) if at in tried else ""
             new = lint.new(mistake)
             tally.add(mistake.kind, ran, new)
             if mistake.kind == options.list:
@@ -101,11 +102,25 @@ def counted(tree: Path, options: argparse.Namespace, tally: Tally) -> Iterator[M
             print(f"{mistake.path}:{mistake.line} left out: {why}", flush=True)
 
 
-def rehearsed(tree: Path, mistake: Mistake) -> str:
-    from rehearsed_mistakes import verdict  # it imports torch
+class Rehearsals:
+    """What runs say of mistakes, read from a file where they are kept, and written there."""
 
-    found = verdict(tree, mistake.path, mistake.line, mistake.data)
-    return f"{found.word}: {found.said}" if found.said else found.word
+    def __init__(self, kept: Path | None) -> None:
+        self._file = kept
+        lines = kept.read_text(encoding="utf-8").splitlines() if kept and kept.exists() else []
+        self._known: dict[str, str] = dict(json.loads(line) for line in lines)
+
+    def of(self, tree: Path, mistake: Mistake) -> str:
+        known = f"{mistake.path}:{mistake.line} {hashlib.sha256(mistake.data).hexdigest()[:16]}"
+        if known not in self._known:
+            from rehearsed_mistakes import verdict  # it imports torch
+
+            found = verdict(tree, mistake.path, mistake.line, mistake.data)
+            self._known[known] = f"{found.word}: {found.said}" if found.said else found.word
+            if self._file is not None:
+                with self._file.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps((known, self._known[known])) + "\n")
+        return self._known[known]
 
 
 def changes_nothing(mistake: Mistake) -> str:

@@ -25,6 +25,13 @@ _INDEX = re.compile(r"(^|_)(ids?|idx|indices|index|labels?|targets?|lengths?|len
                     r"|batch|tokens?|src|dst|classes|segment)($|_)")  # fmt: skip
 _TEXTS = ("mean", "relu", "none", "same", "linear", "sum")
 _FEW_LAYERS = re.compile(r"layers?$|depth|blocks?$")
+_NUMBERS = (
+    (_FEW_LAYERS, (1,)),
+    (re.compile(r"im(a?)g(e?)_?size|resolution|width|height"), (32, 16)),
+    (re.compile(r"patch|head"), (8, 4)),
+    (re.compile(r"channel|in_ch"), (3, 3, 4, 8)),
+    (re.compile(r"kernel|stride|dilation|groups"), (1, 3)),
+)
 _DEPTH = 3
 
 
@@ -107,6 +114,8 @@ class Guess:
             return torch.device(self.device)
         if hint is not inspect.Parameter.empty and text not in ("Any", "None"):
             return self._of_hint(name, hint, text)
+        if name in ("shape", "size", "dtype"):
+            return torch.float32 if name == "dtype" else self.shape
         if name in ("args", "cfg", "config", "configs", "opt", "opts", "hparams", "params"):
             return AnySetting(self.size, self.device)
         if _SHARE.search(name):
@@ -156,8 +165,9 @@ class Guess:
             self.depth -= 1
 
     def _number(self, name: str) -> int:
-        if _FEW_LAYERS.search(name):
-            return 1
+        for word, numbers in _NUMBERS:
+            if word.search(name) and self.chance.random() < 0.8:
+                return self.chance.choice(numbers)
         return self.size if self.chance.random() < 0.8 else self.chance.choice((1, 2, 3, 4))
 
     def tensor(self, name: str) -> torch.Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import sys
 from collections.abc import Sequence
 from types import FunctionType, ModuleType
@@ -69,8 +70,22 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """There is nothing to run."""
 
 
+def _every_package_has_a_version() -> None:
+    """Also the one that is imported from its sources."""
+    known = importlib.metadata.version
+
+    def version(name: str) -> str:
+        try:
+            return known(name)
+        except importlib.metadata.PackageNotFoundError:
+            return "0.0.0"
+
+    importlib.metadata.version = version
+
+
 def import_with_stand_ins(name: str) -> ModuleType:
     """The module, with what it needs and is not installed stood in for."""
+    _every_package_has_a_version()
     finder = _Finder()
     sys.meta_path.append(finder)
     for _ in range(MOST):
