@@ -77,7 +77,8 @@ def main() -> None:
         lint = Lint(rules)
         made = list(counted(tree, options, tally))
         share = left // (len(options.trees) - nth)
-        tried = set(random.Random(options.seed).sample(range(len(made)), min(share, len(made))))
+        order = random.Random(options.seed).sample(range(len(made)), len(made))
+        tried = order[:share]  # of more, these are the first
         left -= len(tried)
         for at, mistake in enumerate(made):
             ran = rehearsals.of(tree, mistake) if at in tried else ""

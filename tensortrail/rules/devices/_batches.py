@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
@@ -17,9 +18,6 @@ _LEAVES = frozenset(
 )
 """Methods whose result is not on the device."""
 _NO_TENSOR = frozenset("shape device dtype ndim requires_grad grad_fn layout names".split())
-_OF_MODULES = frozenset(
-    "eval train parameters zero_grad state_dict load_state_dict named_parameters".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +199,7 @@ def is_a_module(module: Module, func: ast.expr) -> bool:
     if any(module.qualified(each).startswith("torch.nn.") for each in origins):
         return True
     *_, file = module.ancestors(func)
-    return module.text(func) in module.once(_modules_of_file, file)
+    return ast.unparse(func) in module.once(_modules_of_file, file)
 
 
 def _is_own_call(module: Module, func: ast.expr) -> bool:
@@ -212,8 +210,4 @@ def _is_own_call(module: Module, func: ast.expr) -> bool:
 
 
 def _modules_of_file(module: Module, file: ast.AST) -> frozenset[str]:
-    return frozenset(
-        module.text(call.func.value)
-        for call in module.calls(*_OF_MODULES, "to", "cuda")
-        if isinstance(call.func, ast.Attribute)
-    )
+    return asked_as_modules(module, "to", "cuda")
