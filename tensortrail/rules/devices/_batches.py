@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.tensor_origin import SAME_DEVICE
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -45,13 +46,37 @@ def batches(module: Module) -> Iterator[Batch]:
     for scope, names in _bound_together(module):
         moves: dict[str, ast.Call] = {}
         for call in module.calls("to", "cuda", inside=scope):
-            owner = receiver(call)
-            if isinstance(owner, ast.Name) and owner.id in names and is_to_a_device(module, call):
-                moves.setdefault(owner.id, call)
+            name = _moved_part(module, call) if is_to_a_device(module, call) else ""
+            if name in names:
+                moves.setdefault(name, call)
         kept = [each for each in names if each in moves or not _is_bound_again(module, scope, each)]
         found = Batch(scope, kept, moves)
         if moves and found.left:
             yield found
+
+
+def _moved_part(module: Module, call: ast.Call) -> str:
+    """`x` of `x.to(d)` and `x.float().to(d)`, and of `x = [each.to(d) for each in x]`."""
+    owner = root_of_chain(receiver(call))
+    if not isinstance(owner, ast.Name):
+        return ""
+    statement = module.statement_of(call)
+    bound = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    loops = [
+        each.iter
+        for up in module.ancestors(call)
+        if isinstance(up, (ast.ListComp, ast.GeneratorExp, ast.DictComp))
+        for each in up.generators
+    ]
+    over = next((each.id for each in reversed(loops) if isinstance(each, ast.Name)), "")
+    return over if isinstance(bound, ast.Name) and bound.id == over else owner.id
+
+
+def root_of_chain(node: ast.expr | None) -> ast.expr | None:
+    """`x` of `x.float().view(-1)`, whose result is where it is."""
+    while isinstance(node, ast.Call) and called(node) in SAME_DEVICE:
+        node = receiver(node)
+    return node
 
 
 def _bound_together(module: Module) -> Iterator[tuple[ast.AST, Sequence[str]]]:
@@ -107,8 +132,11 @@ def _is_bound_again(module: Module, scope: ast.AST, name: str) -> bool:
 
 
 def _is_itself(module: Module, target: ast.Name) -> bool:
-    """`y` of `x, y = x.to(d), y`."""
+    """`y` of `x, y = x.to(d), y`, and of `y = y.float()`."""
     around = module.parent(target)
+    if isinstance(around, ast.Assign):
+        root = root_of_chain(around.value)
+        return root is not around.value and isinstance(root, ast.Name) and root.id == target.id
     statement = module.parent(around) if isinstance(around, ast.Tuple) else None
     value = statement.value if isinstance(statement, ast.Assign) else None
     if not isinstance(around, ast.Tuple) or not isinstance(value, ast.Tuple):
@@ -168,6 +196,8 @@ class OnDevice:
             return self.holds(node.left) or any(map(self.holds, node.comparators))
         if isinstance(node, ast.DictComp):
             return self.holds(node.value)
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return self.holds(node.elt)
         return isinstance(node, ast.Call) and self._is_given(node)
 
     def _is_given(self, call: ast.Call) -> bool:
