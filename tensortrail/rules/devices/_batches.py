@@ -46,7 +46,7 @@ def batches(module: Module) -> Iterator[Batch]:
     for scope, names in _bound_together(module):
         moves: dict[str, ast.Call] = {}
         for call in module.calls("to", "cuda", inside=scope):
-            name = _moved_part(module, call) if is_to_a_device(module, call) else ""
+            name = moved_part(module, call) if is_to_a_device(module, call) else ""
             if name in names:
                 moves.setdefault(name, call)
         kept = [each for each in names if each in moves or not _is_bound_again(module, scope, each)]
@@ -55,7 +55,7 @@ def batches(module: Module) -> Iterator[Batch]:
             yield found
 
 
-def _moved_part(module: Module, call: ast.Call) -> str:
+def moved_part(module: Module, call: ast.Call) -> str:
     """`x` of `x.to(d)` and `x.float().to(d)`, and of `x = [each.to(d) for each in x]`."""
     owner = root_of_chain(receiver(call))
     if not isinstance(owner, ast.Name):
