@@ -1,7 +1,7 @@
 """Modules in the place of those that are not installed: they can be imported, and no more.
 
 What is taken from one is a base class, or leaves alone what it decorates. Whoever calls it
-otherwise gets an exception, so that no run goes through it.
+otherwise gets an exception once the import is over, so that no run goes through it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from types import FunctionType, ModuleType
 from typing import Any
@@ -20,6 +21,10 @@ MOST = 30
 
 class NotInstalled(Exception):
     """Something was called of a module that is not there."""
+
+
+class _State:
+    importing = True
 
 
 class _Anything(type):
@@ -33,10 +38,16 @@ class _Anything(type):
             return super().__call__(*args, **kwargs)
         if len(args) == 1 and not kwargs and isinstance(args[0], (type, FunctionType)):
             return args[0]
+        return cls._answer()
+
+    def _answer(cls, *others: object) -> Any:
+        if _State.importing:
+            return cls
         raise NotInstalled(cls.__name__)
 
-    def __getitem__(cls, key: object) -> Any:
-        return cls
+    __getitem__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _answer
+    __add__ = __radd__ = __sub__ = __rsub__ = __pow__ = __neg__ = __float__ = _answer
+    __enter__ = __exit__ = _answer
 
 
 def _named(name: str) -> Any:
@@ -81,6 +92,7 @@ def _every_package_has_a_version() -> None:
             return "0.0.0"
 
     importlib.metadata.version = version
+    importlib.metadata.metadata = lambda name: defaultdict(str)  # type: ignore[assignment]
 
 
 def import_with_stand_ins(name: str) -> ModuleType:
@@ -90,7 +102,9 @@ def import_with_stand_ins(name: str) -> ModuleType:
     sys.meta_path.append(finder)
     for _ in range(MOST):
         try:
-            return importlib.import_module(name)
+            module = importlib.import_module(name)
+            _State.importing = False
+            return module
         except ModuleNotFoundError as error:
             missing = (error.name or "").partition(".")[0]
             if not missing or missing in finder.names or missing == name.partition(".")[0]:
