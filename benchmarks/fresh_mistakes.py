@@ -31,7 +31,7 @@ from itertools import islice
 from pathlib import Path
 
 from fresh_equivalents import Text, place_of, reason
-from mistakes_tally import Reported, Tally
+from mistakes_tally import NOT_RUN, Reported, Tally
 
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import open_project
@@ -42,7 +42,7 @@ from tensortrail.rules.devices._makers import FACTORIES
 
 LEFT_OUT = set("tests test testing test_utils stubs examples scripts benchmarks docs".split())
 WITH_CONDITION_HELP = "with its condition, if a line stands alone under one"
-CODES = ("DEV5", "NEW3", "OFF1")
+CODES = ("DEV", "NEW3", "OFF1")
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="count what changes nothing, too")
     parser.add_argument("--list-equivalent", action="store_true", help="print what is left out")
     parser.add_argument("--rehearse", type=int, default=0, help="how many are tried in runs")
+    parser.add_argument("--only-rehearsed", action="store_true", help="count only what could run")
     parser.add_argument("--kept", type=Path, help="what the runs said, read and written")
     parser.add_argument("--beside", nargs="*", default=[], help="folders of more packages")
     options = parser.parse_args()
@@ -82,6 +83,9 @@ def main() -> None:
         left -= len(tried)
         for at, mistake in enumerate(made):
             ran = rehearsals.of(tree, mistake) if at in tried else ""
+            if options.only_rehearsed and (not ran or ran.startswith(NOT_RUN)):
+                tally.left_aside(ran)
+                continue
             new = lint.new(mistake)
             tally.add(mistake.kind, ran, new)
             if mistake.kind == options.list:

@@ -30,6 +30,11 @@ class Tally:
         if word == NOT_RUN:
             self._not_run[why.partition(":")[0]] += 1
 
+    def left_aside(self, ran: str) -> None:
+        """One that is in none of the counts, but told of if its rehearsal could not run."""
+        if ran:
+            self._not_run[ran.partition(": ")[2].partition(":")[0]] += 1
+
     @property
     def so_far(self) -> str:
         return f"{self._found.total()} of {self._made.total()}"
