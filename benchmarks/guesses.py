@@ -153,9 +153,9 @@ class Guess:
         if cls is torch.nn.Module:
             return torch.nn.Linear(self.size, self.size).to(self.device)
         if hasattr(cls, "model_type") and hasattr(cls, "to_dict"):
-            from tiny_models import small
+            from tiny_models import shrunk
 
-            return small(cls())
+            return shrunk(cls())
         if self.depth >= _DEPTH:
             raise Cannot(cls.__name__)
         self.depth += 1

@@ -283,7 +283,7 @@ def _of_transformers() -> Iterator[Subject]:
 def _transformer(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
     from transformers import AutoConfig, AutoModel
 
-    config = small(AutoConfig.for_model(name))
+    config = shrunk(AutoConfig.for_model(name))
     with torch.device("meta"):
         count = sum(each.numel() for each in AutoModel.from_config(config).parameters())
     if count > MOST_PARAMETERS:
@@ -292,7 +292,7 @@ def _transformer(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
     return model, _inputs_of(model)
 
 
-def small(config: Any) -> Any:
+def shrunk(config: Any) -> Any:
     """The configuration made again with small numbers, those inside of it too."""
     known = inspect.signature(type(config).__init__).parameters
     fields = config.to_dict()
@@ -300,7 +300,7 @@ def small(config: Any) -> Any:
     for key in fields:
         inner = getattr(config, key, None)
         if hasattr(inner, "to_dict") and hasattr(inner, "model_type"):
-            small[key] = small(inner).to_dict()
+            small[key] = shrunk(inner).to_dict()
     return type(config)(**small)
 
 
