@@ -56,12 +56,11 @@ def batches(module: Module) -> Iterator[Batch]:
 
 
 def moved_part(module: Module, call: ast.Call) -> str:
-    """`x` of `x.to(d)` and `x.float().to(d)`, and of `x = [each.to(d) for each in x]`."""
-    owner = root_of_chain(receiver(call))
-    if not isinstance(owner, ast.Name):
-        return ""
+    """`x` of `x.to(d)` and `x = x.float().to(d)`, and of `x = [each.to(d) for each in x]`."""
+    owner = receiver(call)
     statement = module.statement_of(call)
-    bound = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    bound = target.id if isinstance(target, ast.Name) else ""
     loops = [
         each.iter
         for up in module.ancestors(call)
@@ -69,7 +68,11 @@ def moved_part(module: Module, call: ast.Call) -> str:
         for each in up.generators
     ]
     over = next((each.id for each in reversed(loops) if isinstance(each, ast.Name)), "")
-    return over if isinstance(bound, ast.Name) and bound.id == over else owner.id
+    if bound and bound == over:
+        return over
+    root = root_of_chain(owner)
+    itself = root is owner or (isinstance(root, ast.Name) and root.id == bound)
+    return root.id if isinstance(root, ast.Name) and itself else ""
 
 
 def root_of_chain(node: ast.expr | None) -> ast.expr | None:
