@@ -25,8 +25,10 @@ from sources import Sources
 
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.analyzer.judging.engine import check
+from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import all_rules
+from tensortrail.rules.places import FunctionPlaces
 
 HERE = Path(__file__).parent
 NEAR = 3
@@ -36,6 +38,8 @@ Case = dict[str, Any]
 
 def main() -> None:
     options = arguments()
+    if options.without_places:
+        AsksForPlaces.places = lambda self, function: FunctionPlaces()  # type: ignore[method-assign]
     sources = Sources(options.work, options.mirrors)
     cases = [each for each in read(options.cases) if wanted(each, options)]
     judge = partial(judge_case, sources, every_rule=options.all)
@@ -61,6 +65,7 @@ def arguments() -> argparse.Namespace:
     add("--id", help="one case only")
     add("--part", choices=("tuning", "aside"), help="cases of this part only, of a file that tells")
     add("--all", action="store_true", help="with rules that are off by default")
+    add("--without-places", action="store_true", help="nothing is inferred of places")
     add("--only-bugs", action="store_true", help="without the look-alikes")
     add("--jobs", type=int, default=1)
     add("--json", type=Path, help="write every result there")
@@ -177,7 +182,9 @@ def print_cases(results: list[Case]) -> None:
         by_class[result["class"]].append(result)
     for kind, cases in sorted(by_class.items(), key=lambda each: -len(each[1])):
         flagged = sum(each["verdict"] == "flagged" for each in cases)
-        print(f"\n{kind}: {flagged} of {len(cases)}")
+        visible = [each for each in cases if each["detectable"] == "yes"]
+        of_these = sum(each["verdict"] == "flagged" for each in visible)
+        print(f"\n{kind}: {flagged} of {len(cases)}; of yes {of_these} of {len(visible)}")
         for each in cases:
             print(f"  {each['verdict']:<11} {each['id']} ({each['detectable']}) {note(each)}")
     print(f"\n{len(results)} cases: {dict(Counter(each['verdict'] for each in results))}")

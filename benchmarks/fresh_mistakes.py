@@ -1,19 +1,26 @@
 """Fresh mistakes: one thing about devices taken out of right code; which of them the lint finds.
 
 python benchmarks/fresh_mistakes.py TREE... [--each 40] [--seed 0] [--list KIND]
+    [--rehearse N] [--kept FILE] [--beside FOLDER...]
 
 A mistake counts as found if the changed file has a finding that the file did not have. Two shares
 are printed: of all rules, and of what is reported by default (errors and warnings of rules that
 are on). What changes nothing by its form alone is not made: `zeros_like(x, device=x.device)` gives
 the same without it. What is proven by the text around it to change nothing is made and left out of
-the count (`fresh_equivalents.py` says what counts as a proof; `--all` counts it too). Many others
-change nothing either, such as code that only runs on the CPU, so no share can reach 100 %.
+the count (`fresh_equivalents.py` says what counts as a proof; `--all` counts it too). With
+`--rehearse` as many mistakes as that, of every tree as many, are tried on a simulated GPU, beside
+the right code (`rehearsed_mistakes.py` says how). This imports the trees; what they need beyond
+this environment is in the folders. What changes nothing in these runs is left out as well, and of
+what fails in them the shares are printed once more: there alone it is known that they are bugs.
+Others change nothing either, such as code that only runs on the CPU, so no share can reach 100 %.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
+import json
 import random
 import re
 import sys
@@ -24,6 +31,7 @@ from itertools import islice
 from pathlib import Path
 
 from fresh_equivalents import Text, place_of, reason
+from mistakes_tally import NOT_RUN, Reported, Tally
 
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import open_project
@@ -32,11 +40,9 @@ from tensortrail.findings import Severity
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.devices._makers import FACTORIES
 
-Reported = tuple[str, bool]
-"""The code of a finding, and whether it is reported by default."""
 LEFT_OUT = set("tests test testing test_utils stubs examples scripts benchmarks docs".split())
 WITH_CONDITION_HELP = "with its condition, if a line stands alone under one"
-CODES = ("DEV5", "NEW3", "OFF1")
+CODES = ("DEV", "NEW3", "OFF1")
 
 
 @dataclass(frozen=True)
@@ -58,38 +64,68 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help=WITH_CONDITION_HELP)
     parser.add_argument("--all", action="store_true", help="count what changes nothing, too")
     parser.add_argument("--list-equivalent", action="store_true", help="print what is left out")
+    parser.add_argument("--rehearse", type=int, default=0, help="how many are tried in runs")
+    parser.add_argument("--only-rehearsed", action="store_true", help="count only what could run")
+    parser.add_argument("--kept", type=Path, help="what the runs said, read and written")
+    parser.add_argument("--beside", nargs="*", default=[], help="folders of more packages")
     options = parser.parse_args()
     global WITH_CONDITION
     WITH_CONDITION = options.whole
+    sys.path[1:1] = options.beside
     rules = [rule() for code, rule in all_rules().items() if code.startswith(CODES)]
-    found: Counter[str] = Counter()
-    by_default: Counter[str] = Counter()
-    made: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
-    for tree in options.trees:
+    tally, rehearsals, left = Tally(KINDS), Rehearsals(options.kept), options.rehearse
+    for nth, tree in enumerate(options.trees):
         lint = Lint(rules)
-        for mistake in sample(tree, options.each, options.seed):
-            why = "" if options.all else changes_nothing(mistake)
-            if why:
-                left_out[why] += 1
-                if options.list_equivalent:
-                    print(f"{mistake.path}:{mistake.line} left out: {why}", flush=True)
+        made = list(counted(tree, options, tally))
+        share = left // (len(options.trees) - nth)
+        order = random.Random(options.seed).sample(range(len(made)), len(made))
+        tried = order[:share]  # of more, these are the first
+        left -= len(tried)
+        for at, mistake in enumerate(made):
+            ran = rehearsals.of(tree, mistake) if at in tried else ""
+            if options.only_rehearsed and (not ran or ran.startswith(NOT_RUN)):
+                tally.left_aside(ran)
                 continue
-            made[mistake.kind] += 1
             new = lint.new(mistake)
-            found[mistake.kind] += bool(new)
-            by_default[mistake.kind] += any(shown for _, shown in new)
+            tally.add(mistake.kind, ran, new)
             if mistake.kind == options.list:
                 codes = " ".join(sorted(code for code, _ in new)) or "missed"
-                print(f"{mistake.path}:{mistake.line} {codes}", flush=True)
-        print(f"after {tree.name}: {found.total()} of {made.total()}", file=sys.stderr, flush=True)
-    for kind in KINDS:
-        shares = " ".join(
-            f"{100 * each[kind] / max(made[kind], 1):5.1f} %" for each in (found, by_default)
-        )
-        print(f"{kind:24} {found[kind]:4} of {made[kind]:4}  {shares} by default")
-    whys = ", ".join(f"{count} {why}" for why, count in left_out.most_common())
-    print(f"{left_out.total()} left out as equivalent" + (f": {whys}" if whys else ""))
+                print(f"{mistake.path}:{mistake.line} {codes} {ran}".rstrip(), flush=True)
+        print(f"after {tree.name}: {tally.so_far}", file=sys.stderr, flush=True)
+    tally.show()
+
+
+def counted(tree: Path, options: argparse.Namespace, tally: Tally) -> Iterator[Mistake]:
+    """The mistakes of a tree that are not proven to change nothing."""
+    for mistake in sample(tree, options.each, options.seed):
+        why = "" if options.all else changes_nothing(mistake)
+        if not why:
+            yield mistake
+            continue
+        tally.proven[why] += 1
+        if options.list_equivalent:
+            print(f"{mistake.path}:{mistake.line} left out: {why}", flush=True)
+
+
+class Rehearsals:
+    """What runs say of mistakes, read from a file where they are kept, and written there."""
+
+    def __init__(self, kept: Path | None) -> None:
+        self._file = kept
+        lines = kept.read_text(encoding="utf-8").splitlines() if kept and kept.exists() else []
+        self._known: dict[str, str] = dict(json.loads(line) for line in lines)
+
+    def of(self, tree: Path, mistake: Mistake) -> str:
+        known = f"{mistake.path}:{mistake.line} {hashlib.sha256(mistake.data).hexdigest()[:16]}"
+        if known not in self._known:
+            from rehearsed_mistakes import verdict  # it imports torch
+
+            found = verdict(tree, mistake.path, mistake.line, mistake.data)
+            self._known[known] = f"{found.word}: {found.said}" if found.said else found.word
+            if self._file is not None:
+                with self._file.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps((known, self._known[known])) + "\n")
+        return self._known[known]
 
 
 def changes_nothing(mistake: Mistake) -> str:

@@ -15,29 +15,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import pickle
 import random
-import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import torch
 from fresh_mistakes import CODES, KINDS, Lint, Mistake, mistakes
-from tiny_models import Subject, arguments, chosen_subjects, on_a_simulated_gpu
+from in_child import in_child
+from tiny_models import Subject, arguments, chosen_subjects, lines_run, run
 
 from tensortrail.rules import all_rules
 
-PARTS = ("/transformers/models/", "/transformers/masking_utils", "/transformers/modeling_rope",
-         "/diffusers/models/", "/timm/", "/torch/nn/modules/")  # fmt: skip
-"""Mistakes are made in files whose path holds one of these."""
 SECONDS = 20
 """For one run."""
 
@@ -149,21 +142,6 @@ def report(rows: Iterable[Decided], listed: bool) -> None:
         )
 
 
-def lines_run(subject: Subject) -> set[tuple[str, int]]:
-    """Lines of the files of interest that ran from the building of the model to its answer."""
-    ran: set[tuple[str, int]] = set()
-
-    def traced(frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
-        path = frame.f_code.co_filename
-        if not any(part in path for part in PARTS):
-            return None
-        ran.add((path, frame.f_lineno))
-        return traced
-
-    run(subject, traced)
-    return ran
-
-
 def outcome(subject: Subject, mistake: Mistake) -> str:
     name = module_of(mistake.path)
     __import__(name)
@@ -188,36 +166,6 @@ def path_of(module: str) -> Path:
     places = [Path(each) / inside for each in sys.path if each]
     found = (path for each in places for path in (each.with_suffix(".py"), each / "__init__.py"))
     return next(path for path in found if path.exists())
-
-
-def run(subject: Subject, traced: Callable[..., Any] | None) -> None:
-    with on_a_simulated_gpu():
-        sys.settrace(traced)
-        try:
-            model, inputs = subject.on_gpu()
-            model(**inputs)
-        finally:
-            sys.settrace(None)
-
-
-def in_child(work: Callable[[], Any], seconds: int) -> Any:
-    """What the work gives in a process of its own; None if it raises or takes too long."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(read)
-        signal.alarm(seconds)
-        with os.fdopen(write, "wb") as pipe:
-            try:
-                pipe.write(pickle.dumps(work()))
-            except Exception:
-                pipe.write(pickle.dumps(None))
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        data = pipe.read()
-    os.waitpid(child, 0)
-    return pickle.loads(data) if data else None
 
 
 if __name__ == "__main__":

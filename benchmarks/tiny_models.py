@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import torch
@@ -33,6 +34,11 @@ TINY = {
     "q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8,
     "v_head_dim": 8, "eos_token_id": 1, "bos_token_id": 2, "num_encoder_layers": 2,
 }  # fmt: skip
+
+
+PARTS = ("/transformers/models/", "/transformers/masking_utils", "/transformers/modeling_rope",
+         "/diffusers/models/", "/timm/", "/torch/nn/modules/")  # fmt: skip
+"""Of interest are files whose path holds one of these."""
 
 
 class TooLarge(Exception):
@@ -68,6 +74,31 @@ def on_a_simulated_gpu() -> Iterator[None]:
     torch.manual_seed(0)
     with Rehearsal(parse_spec("cuda")), torch.no_grad():
         yield
+
+
+def lines_run(subject: Subject) -> set[tuple[str, int]]:
+    """Lines of the files of interest that ran from the building of the model to its answer."""
+    ran: set[tuple[str, int]] = set()
+
+    def traced(frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
+        path = frame.f_code.co_filename
+        if not any(part in path for part in PARTS):
+            return None
+        ran.add((path, frame.f_lineno))
+        return traced
+
+    run(subject, traced)
+    return ran
+
+
+def run(subject: Subject, traced: Callable[..., Any] | None) -> None:
+    with on_a_simulated_gpu():
+        sys.settrace(traced)
+        try:
+            model, inputs = subject.on_gpu()
+            model(**inputs)
+        finally:
+            sys.settrace(None)
 
 
 def subjects() -> Iterator[Subject]:
@@ -252,7 +283,7 @@ def _of_transformers() -> Iterator[Subject]:
 def _transformer(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
     from transformers import AutoConfig, AutoModel
 
-    config = _small(AutoConfig.for_model(name))
+    config = shrunk(AutoConfig.for_model(name))
     with torch.device("meta"):
         count = sum(each.numel() for each in AutoModel.from_config(config).parameters())
     if count > MOST_PARAMETERS:
@@ -261,7 +292,7 @@ def _transformer(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
     return model, _inputs_of(model)
 
 
-def _small(config: Any) -> Any:
+def shrunk(config: Any) -> Any:
     """The configuration made again with small numbers, those inside of it too."""
     known = inspect.signature(type(config).__init__).parameters
     fields = config.to_dict()
@@ -269,7 +300,7 @@ def _small(config: Any) -> Any:
     for key in fields:
         inner = getattr(config, key, None)
         if hasattr(inner, "to_dict") and hasattr(inner, "model_type"):
-            small[key] = _small(inner).to_dict()
+            small[key] = shrunk(inner).to_dict()
     return type(config)(**small)
 
 

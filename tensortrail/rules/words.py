@@ -261,6 +261,8 @@ class SavedFile:
     shown: str
     """Its name as an expression."""
     content: Content
+    keys: frozenset[str] | None
+    """Of a mapping that is written out; None where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)

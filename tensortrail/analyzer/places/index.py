@@ -18,6 +18,7 @@ from tensortrail.analyzer.places.results import CalledAs, Callee
 from tensortrail.analyzer.places.statements import Inference
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
+from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import ClassFacts
 
@@ -135,9 +136,7 @@ class PlacesOfFile:
         if not isinstance(node, (ast.Name, ast.Attribute)):
             return False
         if self._asked_as_modules is None:
-            called = (each.func for each in self._module.calls(*_ONLY_MODULES))
-            owners = (each.value for each in called if isinstance(each, ast.Attribute))
-            self._asked_as_modules = frozenset(map(ast.unparse, owners))
+            self._asked_as_modules = asked_as_modules(self._module)
         return ast.unparse(node) in self._asked_as_modules
 
     def is_called(self, node: ast.expr) -> bool:
@@ -307,8 +306,3 @@ class PlacesOfFile:
         if isinstance(init, SCOPES):
             return outside.puts_something(self._module, init)
         return bool(self._ask(init, outside.puts_something))
-
-
-_ONLY_MODULES = (
-    "eval", "train", "parameters", "named_parameters", "zero_grad", "state_dict", "load_state_dict",
-)  # fmt: skip

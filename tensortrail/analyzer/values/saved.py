@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.values.file_names import end_of_path
+from tensortrail.analyzer.values.saved_keys import keys_of
 from tensortrail.rules.places import What, Where
 from tensortrail.rules.words import Content, Kind, SavedFile
 
@@ -45,6 +46,7 @@ def saves_of(file: ProjectFile) -> list[SavedFile]:
                     cls.name if cls is not None else "",
                     ast.unparse(where),
                     _of_a_file(file, what),
+                    keys_of(file, what),
                 )
             )
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from tensortrail.rules.devices._batches import Batch, OnDevice, keeps_device
-from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.findings import Fix, Safety
+from tensortrail.rules.devices._batches import Batch, OnDevice, is_a_module, keeps_device
+from tensortrail.rules.shared.objects import called, given, receiver, root_of
 from tensortrail.rules.view import Module
 
 _OF_TENSORS = frozenset(
@@ -34,7 +35,32 @@ def meetings(
             yield use, around
 
 
-def is_used_as_tensor(module: Module, use: ast.Name) -> bool:
+def first_meeting(module: Module, batch: Batch, there: OnDevice, name: str) -> ast.expr | None:
+    uses = _uses(module, batch, name)
+    is_tensor = any(_is_used_as_tensor(module, each) for each in uses) or (
+        not _is_one_sample(module, batch) and any(_is_counted(module, each) for each in uses)
+    )
+    found = next(meetings(module, uses, there, is_tensor), None)
+    return found[1] if found is not None else None
+
+
+def passed_beside(module: Module, batch: Batch, there: OnDevice, name: str) -> ast.expr | None:
+    """`model(x, moved)`, where nothing says that `x` is a tensor."""
+    for use in _uses(module, batch, name):
+        call = module.parent(use)
+        first = isinstance(call, ast.Call) and call.args[:1] == [use]
+        if not isinstance(call, ast.Call) or not first or not is_a_module(module, call.func):
+            continue
+        if any(there.holds(each) for each in given(call)):
+            return call
+    return None
+
+
+def _uses(module: Module, batch: Batch, name: str) -> list[ast.Name]:
+    return [each for each in module.nodes(ast.Name, batch.scope) if each.id == name]
+
+
+def _is_used_as_tensor(module: Module, use: ast.Name) -> bool:
     """`y.view(-1)`, `y.shape`, or `labels.append(y)` of what `torch.cat` takes."""
     up = module.parent(use)
     if isinstance(up, ast.Call) and called(up) == "append":
@@ -49,14 +75,14 @@ def is_used_as_tensor(module: Module, use: ast.Name) -> bool:
     return up.attr == "shape" or (is_call and up.attr in _OF_TENSORS)
 
 
-def is_counted(module: Module, use: ast.Name) -> bool:
+def _is_counted(module: Module, use: ast.Name) -> bool:
     """`(best == y).sum()`: compared element by element."""
     compared = module.parent(use)
     counted = module.parent(compared) if isinstance(compared, ast.Compare) else None
     return isinstance(counted, ast.Attribute) and counted.attr in _COUNTS
 
 
-def is_one_sample(module: Module, batch: Batch) -> bool:
+def _is_one_sample(module: Module, batch: Batch) -> bool:
     """`x[None]`, `x.unsqueeze(0)`: what the loop gets is no batch, and `y` may be a number."""
     unsqueezed = any(
         isinstance(each, ast.Constant) and each.value == 0
@@ -120,3 +146,16 @@ def _is_loss(module: Module, call: ast.Call) -> bool:
         names += [module.qualified(each) for each in module.value_of(call.func).origins]
     last = [each.rpartition(".")[2] for each in names if each.startswith("torch.nn.")]
     return any(each.endswith(("Loss", "_loss", "cross_entropy", "_div")) for each in last)
+
+
+def moved_too(module: Module, name: str, moved: str, call: ast.Call) -> Fix | None:
+    """The same move, in the line after the one that binds the moved part again."""
+    statement = module.statement_of(call)
+    if not isinstance(statement, ast.Assign) or statement.value is not call:
+        return None
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name) or root_of(call) is not call.func.value:  # type: ignore[attr-defined]
+        return None
+    how = module.text(call)[len(moved) :]
+    line = f"\n{' ' * statement.col_offset}{name} = {name}{how}"
+    return module.fix("move it too", Safety.UNSAFE, module.insert_after(statement, line))

@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.tensor_origin import SAME_DEVICE
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -17,9 +19,6 @@ _LEAVES = frozenset(
 )
 """Methods whose result is not on the device."""
 _NO_TENSOR = frozenset("shape device dtype ndim requires_grad grad_fn layout names".split())
-_OF_MODULES = frozenset(
-    "eval train parameters zero_grad state_dict load_state_dict named_parameters".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +46,40 @@ def batches(module: Module) -> Iterator[Batch]:
     for scope, names in _bound_together(module):
         moves: dict[str, ast.Call] = {}
         for call in module.calls("to", "cuda", inside=scope):
-            owner = receiver(call)
-            if isinstance(owner, ast.Name) and owner.id in names and is_to_a_device(module, call):
-                moves.setdefault(owner.id, call)
+            name = moved_part(module, call) if is_to_a_device(module, call) else ""
+            if name in names:
+                moves.setdefault(name, call)
         kept = [each for each in names if each in moves or not _is_bound_again(module, scope, each)]
         found = Batch(scope, kept, moves)
         if moves and found.left:
             yield found
+
+
+def moved_part(module: Module, call: ast.Call) -> str:
+    """`x` of `x.to(d)` and `x = x.float().to(d)`, and of `x = [each.to(d) for each in x]`."""
+    owner = receiver(call)
+    statement = module.statement_of(call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    bound = target.id if isinstance(target, ast.Name) else ""
+    loops = [
+        each.iter
+        for up in module.ancestors(call)
+        if isinstance(up, (ast.ListComp, ast.GeneratorExp, ast.DictComp))
+        for each in up.generators
+    ]
+    over = next((each.id for each in reversed(loops) if isinstance(each, ast.Name)), "")
+    if bound and bound == over:
+        return over
+    root = root_of_chain(owner)
+    itself = root is owner or (isinstance(root, ast.Name) and root.id == bound)
+    return root.id if isinstance(root, ast.Name) and itself else ""
+
+
+def root_of_chain(node: ast.expr | None) -> ast.expr | None:
+    """`x` of `x.float().view(-1)`, whose result is where it is."""
+    while isinstance(node, ast.Call) and called(node) in SAME_DEVICE:
+        node = receiver(node)
+    return node
 
 
 def _bound_together(module: Module) -> Iterator[tuple[ast.AST, Sequence[str]]]:
@@ -109,8 +135,11 @@ def _is_bound_again(module: Module, scope: ast.AST, name: str) -> bool:
 
 
 def _is_itself(module: Module, target: ast.Name) -> bool:
-    """`y` of `x, y = x.to(d), y`."""
+    """`y` of `x, y = x.to(d), y`, and of `y = y.float()`."""
     around = module.parent(target)
+    if isinstance(around, ast.Assign):
+        root = root_of_chain(around.value)
+        return root is not around.value and isinstance(root, ast.Name) and root.id == target.id
     statement = module.parent(around) if isinstance(around, ast.Tuple) else None
     value = statement.value if isinstance(statement, ast.Assign) else None
     if not isinstance(around, ast.Tuple) or not isinstance(value, ast.Tuple):
@@ -170,6 +199,8 @@ class OnDevice:
             return self.holds(node.left) or any(map(self.holds, node.comparators))
         if isinstance(node, ast.DictComp):
             return self.holds(node.value)
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return self.holds(node.elt)
         return isinstance(node, ast.Call) and self._is_given(node)
 
     def _is_given(self, call: ast.Call) -> bool:
@@ -201,7 +232,7 @@ def is_a_module(module: Module, func: ast.expr) -> bool:
     if any(module.qualified(each).startswith("torch.nn.") for each in origins):
         return True
     *_, file = module.ancestors(func)
-    return module.text(func) in module.once(_modules_of_file, file)
+    return ast.unparse(func) in module.once(_modules_of_file, file)
 
 
 def _is_own_call(module: Module, func: ast.expr) -> bool:
@@ -212,8 +243,4 @@ def _is_own_call(module: Module, func: ast.expr) -> bool:
 
 
 def _modules_of_file(module: Module, file: ast.AST) -> frozenset[str]:
-    return frozenset(
-        module.text(call.func.value)
-        for call in module.calls(*_OF_MODULES, "to", "cuda")
-        if isinstance(call.func, ast.Attribute)
-    )
+    return asked_as_modules(module, "to", "cuda")

@@ -15,12 +15,10 @@ from tensortrail.rules.devices._left_beside_model import (
     scope_of,
 )
 from tensortrail.rules.devices._told import told_device
+from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
-
-_OF_MODELS = ("parameters", "named_parameters", "state_dict", "load_state_dict", "eval", "train")
-"""Methods that only what has parameters is asked for."""
 
 
 class Unmoved(NamedTuple):
@@ -110,10 +108,7 @@ def _is_made_unmoved(module: Module, assign: ast.Assign) -> bool:
 
 
 def _is_model(module: Module, scope: ast.AST, name: str) -> bool:
-    asked = any(
-        (owner := receiver(each)) is not None and module.text(owner) == name
-        for each in module.calls(*_OF_MODELS, inside=scope)
-    )
+    asked = name in asked_as_modules(module, inside=scope)
     last = name.rpartition(".")[2]
     used = [each for each in module.calls(last, inside=scope) if module.text(each.func) == name]
     known = any(module.kind_of(each.func) is Kind.MODULE for each in used[:1])

@@ -126,12 +126,12 @@ def _has_parameters(module: Module, call: ast.Call) -> bool:
     if module.kind_of(call) is not Kind.MODULE:
         return False
     own = [each for each in module.nodes(ast.ClassDef) if each.name == name or each.name == owner]
-    return len(own) == 1 and _makes_layers(module, own[0])
+    return len(own) == 1 and makes_layers(module, own[0])
 
 
-def _makes_layers(module: Module, cls: ast.ClassDef) -> bool:
+def makes_layers(module: Module, cls: ast.AST) -> bool:
     """Its constructor makes layers, and asks nothing where they shall be."""
-    for each in cls.body:
+    for each in cls.body if isinstance(cls, ast.ClassDef) else ():
         if isinstance(each, ast.FunctionDef) and each.name == "__init__":
             text = module.text(each)
             if "device" in text or ".to(" in text or ".cuda(" in text or "_like(" in text:

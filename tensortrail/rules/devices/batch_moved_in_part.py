@@ -3,19 +3,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batch_meetings import (
-    is_counted,
-    is_one_sample,
-    is_used_as_tensor,
+    first_meeting,
     meetings,
+    moved_too,
+    passed_beside,
 )
 from tensortrail.rules.devices._batches import Batch, OnDevice, batches
 from tensortrail.rules.devices._batches_by_key import Member, members_left
 from tensortrail.rules.devices._collected import meeting_of_lists
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, root_of
+from tensortrail.rules.shared.objects import called
 
 
 class BatchMovedInPart(Rule):
@@ -27,12 +27,13 @@ class BatchMovedInPart(Rule):
     takes the part that was not moved together with what was computed from a moved one, also after
     the loop, where both were collected in lists and joined by `torch.cat`. The same of
     a mapping that a comprehension moves, `{k: v.to(device) for k, v in batch.items()}`, and a
-    member that is taken out of it before, or of the mapping as it was.
+    member that is taken out of it before, or of the mapping as it was. A part may be a list whose
+    members a comprehension moves: `targets = [each.to(device) for each in targets]`.
 
-    Parts of sequences of their own (`for x, y in zip(rows, others)`) are a note. Nothing is
-    reported if the part is bound again in the loop, if the result was brought to the CPU
-    before, if nothing says that the part is a tensor, or if the file prepares its loaders with
-    accelerate, which moves all parts itself.
+    Parts of sequences of their own (`for x, y in zip(rows, others)`) are a note, and so is the
+    first argument of a module of which nothing says that it is a tensor. Nothing is reported if
+    the part is bound again in the loop, if the result was brought to the CPU before, or if the
+    file prepares its loaders with accelerate, which moves all parts itself.
 
     ## Why is this bad?
     On the CPU nothing is wrong. The first batch on a GPU stops with "Expected all tensors to be on
@@ -222,6 +223,27 @@ def accuracy(net, loader, device):
     return (torch.cat(found) == wanted).float().mean()
 """,
         ),
+        Bad(
+            """\
+def train(model, loader, device):
+    model.train()
+    for images, targets in loader:
+        targets = [{k: v.to(device) for k, v in each.items()} for each in targets]
+        sum(model(images, targets).values()).backward()
+""",
+            lines=(5,),
+        ),
+        Bad(
+            """\
+def evaluate(model, criterion, loader, device):
+    for x, y, marks in loader:
+        x = x.float()
+        y = y.float().to(device)
+        marks = marks.float().to(device)
+        criterion(model(x, marks, y), y).item()
+""",
+            lines=(6,),
+        ),
     )
     good = (
         Good(
@@ -335,10 +357,11 @@ def train(model, loader):
         for batch in batches(module):
             there = OnDevice(module, batch.scope)
             for name in batch.left:
-                meeting = _first_meeting(module, batch, there, name)
-                meeting = meeting or meeting_of_lists(module, batch, there, name)
+                sure = first_meeting(module, batch, there, name)
+                sure = sure or meeting_of_lists(module, batch, there, name)
+                meeting = sure or passed_beside(module, batch, there, name)
                 if meeting is not None:
-                    yield self._reported(module, batch, name, meeting)
+                    yield self._reported(module, batch, name, meeting, sure is not None)
         for member in members_left(module):
             there = OnDevice(module, member.scope)
             found = next(meetings(module, member.uses, there, True), None)
@@ -360,7 +383,9 @@ def train(model, loader):
             fixes=(module.fix("move it too", Safety.UNSAFE, edit),),
         )
 
-    def _reported(self, module: Module, batch: Batch, name: str, meeting: ast.expr) -> Finding:
+    def _reported(
+        self, module: Module, batch: Batch, name: str, meeting: ast.expr, sure: bool
+    ) -> Finding:
         moved, call = min(batch.moves.items(), key=lambda each: each[1].lineno)
         return self.finding(
             module,
@@ -368,28 +393,6 @@ def train(model, loader):
             f"`{name}` is not moved, and what it meets here was computed from `{moved}`, which "
             f"line {call.lineno} moves to a device",
             trail=((call, f"`{moved}` is moved, and `{name}` of the same batch is not"),),
-            severity=Severity.NOTE if batch.is_zipped else None,
-            fixes=(_fix(module, name, moved, call),),
+            severity=None if sure and not batch.is_zipped else Severity.NOTE,
+            fixes=(moved_too(module, name, moved, call),),
         )
-
-
-def _first_meeting(module: Module, batch: Batch, there: OnDevice, name: str) -> ast.expr | None:
-    uses = [each for each in module.nodes(ast.Name, batch.scope) if each.id == name]
-    is_tensor = any(is_used_as_tensor(module, each) for each in uses) or (
-        not is_one_sample(module, batch) and any(is_counted(module, each) for each in uses)
-    )
-    found = next(meetings(module, uses, there, is_tensor), None)
-    return found[1] if found is not None else None
-
-
-def _fix(module: Module, name: str, moved: str, call: ast.Call) -> Fix | None:
-    """The same move, in the line after the one that binds the moved part again."""
-    statement = module.statement_of(call)
-    if not isinstance(statement, ast.Assign) or statement.value is not call:
-        return None
-    target = statement.targets[0]
-    if not isinstance(target, ast.Name) or root_of(call) is not call.func.value:  # type: ignore[attr-defined]
-        return None
-    how = module.text(call)[len(moved) :]
-    line = f"\n{' ' * statement.col_offset}{name} = {name}{how}"
-    return module.fix("move it too", Safety.UNSAFE, module.insert_after(statement, line))

@@ -7,7 +7,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._replaced_after_move import is_new_on_default
+from tensortrail.rules.devices._replaced_after_move import is_new_on_default, makes_layers
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import is_self, receiver
@@ -62,6 +62,18 @@ class LayersAfterOwnMove(Rule):
             "    def forward(self, x):\n        for layer in self.layers:\n"
             "            x = layer(x)\n        return x\n",
             lines=(8,),
+        ),
+        Bad(
+            "import torch.nn as N\n\n\nclass Head(N.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.out = N.Linear(n, 2)\n\n"
+            "    def forward(self, x):\n        return self.out(x)\n\n\n"
+            "class Net(N.Module):\n"
+            "    def __init__(self, n, device):\n        super().__init__()\n"
+            "        self.inner = N.Linear(n, n)\n        self.to(device)\n"
+            "        self.head = Head(n)\n\n"
+            "    def forward(self, x):\n        return self.head(self.inner(x))\n",
+            lines=(17,),
         ),
     )
     good = (
@@ -137,17 +149,7 @@ def _is_layer(module: Module, made: ast.Call) -> bool:
         return False
     facts = module.class_facts(module.qualified(made.func))
     own = facts is not None and facts.is_module and module.is_of_project(made)
-    return own and bool(module.about(module.qualified(made.func), _makes_layers_of_torch))
-
-
-def _makes_layers_of_torch(module: Module, node: ast.AST) -> bool:
-    """Its constructor makes them, and asks nothing where they shall be."""
-    methods = node.body if isinstance(node, ast.ClassDef) else ()
-    for each in methods:
-        if isinstance(each, ast.FunctionDef) and each.name == "__init__":
-            text = module.text(each)
-            return "nn." in text and "device" not in text and "cuda" not in text
-    return False
+    return own and bool(module.about(module.qualified(made.func), makes_layers))
 
 
 def _is_moved_later(module: Module, made: ast.Assign) -> bool:

@@ -9,6 +9,7 @@ from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._moved_alike import left_of_its_kind
 from tensortrail.rules.devices._moved_beside import LeftAlone, left_beside, moved_to
 from tensortrail.rules.devices._moved_elsewhere import left_unlike_elsewhere
+from tensortrail.rules.devices._moved_in_other_loops import left_in_one_loop
 from tensortrail.rules.shared.in_tests import in_tests
 
 _ENOUGH = 3
@@ -23,8 +24,8 @@ class MovedExceptOne(Rule):
     that were bound together, if it is left where it was and the others of its form beside it are
     moved to one device. Also notes the one result of a function of torch that is not moved, where
     the others in the same function are; and what other functions of the file move before they use
-    it, a member such as `batch["image"]` or the result of a function of the project, if one
-    function alone does not.
+    it, a member such as `batch["image"]`, the result of a function of the project or what a loop
+    gets and passes to a model, if one function alone does not.
 
     It is a warning if three others or more are moved to one device, and all are what one method
     gives of several tensors (`x.reshape(-1).to(device)`), or layers of torch; other code than an
@@ -102,6 +103,13 @@ def batches(batch, device):
             "        u = self.u.to(device)\n        v = self.v.to(device)\n"
             "        return Parts(u, v)\n",
         ),
+        Bad(
+            "def train(model, loader, device):\n    model.train()\n    for batch in loader:\n"
+            "        batch.to(device)\n        model(batch).backward()\n\n\n"
+            "def evaluate(model, loader, device):\n    model.eval()\n    for batch in loader:\n"
+            "        print(model(batch).item())\n",
+            lines=(11,),
+        ),
     )
     good = (
         Good(
@@ -111,6 +119,12 @@ def batches(batch, device):
         Good(
             "def batches(batch, device):\n    ids = batch['ids'].to(device)\n"
             "    names = list(batch)\n    return ids, names\n"
+        ),
+        Good(
+            "def train(model, loader, device):\n    model.train()\n    for batch in loader:\n"
+            "        batch.to(device)\n        model(batch).backward()\n\n\n"
+            "def evaluate(model, loader, moved):\n    model.eval()\n    for batch in loader:\n"
+            "        batch = moved(batch)\n        print(model(batch).item())\n"
         ),
     )
 
@@ -123,6 +137,7 @@ def batches(batch, device):
             *left_beside(module, moves),
             *left_of_its_kind(module, moves),
             *left_unlike_elsewhere(module, moves),
+            *left_in_one_loop(module, moves),
         ):
             if each.node not in reported:
                 reported.add(each.node)

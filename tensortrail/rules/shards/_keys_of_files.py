@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
+from tensortrail.rules.words import SavedFile
 
 
 class Saved(NamedTuple):
@@ -34,11 +35,19 @@ def saved_mappings(module: Module) -> list[Saved] | None:
             return None
         if _is_state_dict(module, what):
             continue
-        keys = _keys(module, what)
+        own = (each for each in module.saves_in_project(path) if each.path == module.path)
+        keys = next((each.keys for each in own if each.line == call.lineno), None)
         if keys is None:
             return None
         found.append(Saved(call, module.text(path), keys))
     return found
+
+
+def saved_elsewhere(module: Module, load: ast.Call) -> list[SavedFile]:
+    """What other files of the project write under the name that is loaded."""
+    path = module.argument(load, 0, "f")
+    found = module.saves_in_project(path) if path is not None else ()
+    return [each for each in found if each.path != module.path]
 
 
 def keys_read(module: Module) -> Iterator[Read]:
@@ -76,42 +85,3 @@ def _is_state_dict(module: Module, what: ast.expr) -> bool:
     return bool(parts) and all(
         isinstance(each, ast.Call) and called(each) == "state_dict" for each in parts
     )
-
-
-def _keys(module: Module, what: ast.expr) -> frozenset[str] | None:
-    """The keys of `{"model": ...}`, of `dict(model=...)`, and of a variable that holds one and is
-    added to in the same function."""
-    if isinstance(what, ast.Name):
-        origins = module.value_of(what).origins
-        made = origins[0] if len(origins) == 1 else None
-        keys = _keys(module, made) if isinstance(made, (ast.Dict, ast.Call)) else None
-        added = _added(module, what) if keys is not None else None
-        return keys | added if keys is not None and added is not None else None
-    if isinstance(what, ast.Dict):
-        given = [each.value if isinstance(each, ast.Constant) else None for each in what.keys]
-        texts = frozenset(each for each in given if isinstance(each, str))
-        return texts if len(texts) == len(given) else None
-    if isinstance(what, ast.Call) and called(what) == "dict" and not what.args:
-        names = [each.arg for each in what.keywords]
-        return None if None in names else frozenset(each for each in names if each)
-    return None
-
-
-def _added(module: Module, name: ast.Name) -> frozenset[str] | None:
-    """Keys that are stored into the variable; None if any may be."""
-    found: set[str] = set()
-    function = module.function_of(name)
-    for item in module.nodes(ast.Subscript, function):
-        if isinstance(item.ctx, ast.Store) and module.text(item.value) == name.id:
-            if not isinstance(item.slice, ast.Constant):
-                return None
-            found.add(str(item.slice.value))
-    for call in module.nodes(ast.Call, function):
-        owner = receiver(call)
-        changes = called(call) in ("update", "setdefault") and owner is not None
-        passed = any(isinstance(each, ast.Name) and each.id == name.id for each in call.args)
-        if (changes and owner is not None and module.text(owner) == name.id) or (
-            passed and module.qualified(call.func) != "torch.save" and called(call) != "print"
-        ):
-            return None
-    return frozenset(found)

@@ -1,14 +1,38 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shards._keys_of_files import Read, Saved, keys_read, saved_mappings
+from tensortrail.rules.shards._keys_of_files import (
+    Read,
+    Saved,
+    keys_read,
+    saved_elsewhere,
+    saved_mappings,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.sentences import first_of, one_line
+from tensortrail.rules.words import SavedFile
+
+_TRAIN = """\
+import torch
+
+def train(net, folder, epochs):
+    for epoch in range(epochs):
+        torch.save({"net": net.state_dict(), "epoch": epoch}, folder + "/last_epoch.pt")
+"""
+_NET = """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.out = nn.Linear(width, 2)
+"""
 
 
 class KeyNeverSaved(Rule):
@@ -18,7 +42,9 @@ class KeyNeverSaved(Rule):
     Compares the keys of every `torch.save({"model": ...}, path)` of a file with the keys that it
     reads of what `torch.load(path)` gave. Flags `state["scaler"]` if no save of the file has this
     key, and one of them shares keys with what is read: it writes the same path, or is made by a
-    method of the same class of the same attributes.
+    method of the same class of the same attributes. A file that saves nothing is compared with the
+    saves of the project whose files have that name, if all of them share keys with what is read;
+    a key that one of these has is never flagged.
 
     Nothing is reported if the keys of any save in the file are not known, if a condition names the
     key (`if "scaler" in state:`), or if an error is caught.
@@ -39,7 +65,7 @@ class KeyNeverSaved(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.HIGH
-    triggers = (("torch", "save(", "load("),)
+    triggers = (("torch", "load("),)
     bad = (
         Bad(
             """\
@@ -85,6 +111,20 @@ class Trainer:
 """,
             lines=(9,),
         ),
+        Bad(
+            """\
+import torch
+from net import Net
+
+def evaluate(folder):
+    state = torch.load(folder + "/last_epoch.pt", map_location="cpu")
+    net = Net(state["width"])
+    net.load_state_dict(state["net"])
+    return net
+""",
+            lines=(6,),
+            files={"train.py": _TRAIN, "net.py": _NET},
+        ),
     )
     good = (
         Good(
@@ -127,21 +167,48 @@ def pretrained(model, url):
     return state["args"]
 """
         ),
+        Good(
+            """\
+import torch
+
+def keep(model, folder):
+    torch.save({"net": model.state_dict()}, folder + "/best_epoch.pt")
+
+def resume(model, folder):
+    state = torch.load(folder + "/last_epoch.pt", map_location="cpu")
+    model.load_state_dict(state["net"])
+    return state["epoch"]
+""",
+            files={"train.py": _TRAIN},
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if in_tests(module):
-            return
-        saved = saved_mappings(module)
-        if not saved:
+        reads = list(keys_read(module)) if not in_tests(module) else []
+        saved = saved_mappings(module) if reads else None
+        if saved is None:
             return
         known = frozenset().union(*(each.keys for each in saved))
-        reads = list(keys_read(module))
         shared = {each.load for each in reads if each.key in known}
         for read in reads:
+            others = saved_elsewhere(module, read.load)
+            if any(each.keys is None or read.key in each.keys for each in others):
+                continue
             of_same = next((each for each in saved if _is_of(module, read, each)), None)
             if read.key not in known and read.load in shared and of_same is not None:
                 yield self._reported(module, read, of_same)
+            elif not saved and others and _share_keys(others, read, reads):
+                yield self._of_another(module, read, others[0])
+
+    def _of_another(self, module: Module, read: Read, saved: SavedFile) -> Finding:
+        has = first_of([f'"{each}"' for each in sorted(saved.keys or ())], 8)
+        return self.finding(
+            module,
+            read.node,
+            f"no save of this file has the key `{one_line(module, read.node.slice)}`: line "
+            f"{saved.line} of {os.path.basename(saved.path)} writes {has}",
+            trail=[(read.load, "loaded here")],
+        )
 
     def _reported(self, module: Module, read: Read, saved: Saved) -> Finding:
         has = first_of([f'"{each}"' for each in sorted(saved.keys)], 8)
@@ -152,6 +219,12 @@ def pretrained(model, url):
             f"{saved.call.lineno} writes {has}",
             trail=[(saved.call, "written here"), (read.load, "and loaded here")],
         )
+
+
+def _share_keys(saved: list[SavedFile], read: Read, reads: list[Read]) -> bool:
+    """Every save has another key that is read of the same load."""
+    keys = {each.key for each in reads if each.load is read.load}
+    return all(keys & (each.keys or frozenset()) for each in saved)
 
 
 def _is_of(module: Module, read: Read, saved: Saved) -> bool:
