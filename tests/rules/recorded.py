@@ -65,9 +65,9 @@ class Seen:
 
     @property
     def fixed(self) -> str:
-        """The program with the first fix of the only finding."""
+        """The program with the first fix of the only finding that edits anything."""
         data = self.program.read_bytes()
-        (fix, *_) = self.only.fixes
+        fix = next((each for each in self.only.fixes if each.edits), self.only.fixes[0])
         for edit in sorted(fix.edits, key=lambda edit: -edit.site.start):
             assert Path(edit.site.file) == self.program
             data = data[: edit.site.start] + edit.text.encode() + data[edit.site.end :]

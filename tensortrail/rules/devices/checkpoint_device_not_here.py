@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ast
 import os
 import re
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.told_loads import load_told
 
 _NUMBER = re.compile(r"on (\w+) device (\d+) but .*device_count\(\) is (\d+)")
 _NONE = re.compile(r"on an? (\w+) device but")
@@ -95,20 +95,6 @@ def _saved(timeline: Timeline, event: Event) -> Event | None:
 
 def _to_the_cpu(timeline: Timeline, site: Site | None) -> Fix:
     text = f"read them on the CPU: `map_location={CPU}`; `load_state_dict` brings them to the model"
-    tree = timeline.tree(site.file) if site else None
-    for node in ast.walk(tree) if tree else ():
-        if site and isinstance(node, ast.Call) and _is_load(node, site.line):
-            given = [each.value for each in node.keywords if each.arg == "map_location"]
-            given = given or node.args[1:2]
-            new = CPU
-            if not given:
-                given, new = node.args[:1], f"{ast.unparse(node.args[0])}, map_location={CPU}"
-            fix = timeline.fix(text, Safety.UNSAFE, timeline.replace(site.file, given[0], new))
-            if fix is not None:
-                return fix
-    return Fix(text, Safety.DISPLAY, ())
-
-
-def _is_load(node: ast.Call, line: int) -> bool:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-    return name == "load" and bool(node.args) and node.lineno <= line <= (node.end_lineno or 0)
+    edit = load_told(timeline, site, "map_location", CPU, 1)
+    mended = edit and timeline.fix(text, Safety.UNSAFE, edit)
+    return mended or Fix(text, Safety.DISPLAY, ())

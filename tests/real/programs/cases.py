@@ -152,6 +152,8 @@ CASES = (
     Case("prefix_missing", ("SHD409", "the model's keys begin with `module.`")),
     Case("prefix_keyerror",
          ("SHD409", "`state` has `_orig_mod.embed.weight` and no `embed.weight`")),
+    Case("whole_model",
+         ("SHD447", "m.pt, saved at whole_model.py:20, holds an object of `__main__.Net`")),
     Case("whole_dict", ("SHD444", "under `'state_dict'`, as it was saved at whole_dict.py:")),
     Case("size_mismatch",
          ("SHD445", "m.pt, saved at size_mismatch.py:", "`fc.weight` 1000x16 for 10x16")),

@@ -58,7 +58,8 @@ def _change(told: str) -> str:
 
 
 def _short(text: str, most: int = LONGEST) -> str:
-    """Without what is another one in each run."""
+    """Without colours, and without what is another one in each run."""
+    text = re.sub(r"\x1b\[\d*m", "", text)
     text = re.sub(r"(?<!\w)/(?:tmp|var)/[\w./\-]*/", "", text)
     return text if len(text) <= most else f"{text[:most].rpartition(' ')[0]} ..."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,6 +28,8 @@ DEEPEST = 12
 MOST_TENSORS = 100_000
 LONGEST, NO_DEVICE = 20_000, "Attempting to deserialize object on"
 """Characters of a message that lists keys."""
+HOLDERS = (torch.Tensor, dict, list, tuple, set)
+"""What every loader knows, or what is in them is told by itself."""
 
 
 class Within(threading.local):
@@ -107,9 +110,18 @@ def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
         facts["device"] = entry.device
         empty += entry.device == "meta"
         recorder.note(Did.SAVE, entry, op=op, facts=facts)
-    recorder.note(Did.SAVE, op=op, facts={"path": place, "count": seen})
+    facts = {"path": place, "count": seen, "objects": objects_in(data)}
+    recorder.note(Did.SAVE, op=op, facts=facts)
     recorder.writer.flush()
     return empty
+
+
+def objects_in(data: Any) -> dict[str, str]:
+    """Which classes of its own a file gets, each with the key it lies under."""
+    each = data.items() if isinstance(data, dict) else [("", data)]
+    kinds = ((type(value), key) for key, value in each if not isinstance(value, HOLDERS))
+    own = ((kind, key) for kind, key in kinds if kind.__module__ != "builtins")
+    return {f"{kind.__module__}.{kind.__qualname__}": str(key) for kind, key in own}
 
 
 def loading(recorder: Recorder, op: str) -> Around:
@@ -122,8 +134,8 @@ def loading(recorder: Recorder, op: str) -> Around:
                     result = with_modes_aside(recorder, original, *args, **kwargs)
                 else:
                     result = original(*args, **kwargs)
-            except RuntimeError as error:
-                recorder.guarded(_no_device, args, kwargs, op, error)
+            except (RuntimeError, pickle.UnpicklingError) as error:
+                recorder.guarded(_load_refused, args, kwargs, op, error)
                 raise
             path = args[0] if args else _first(kwargs, "f", "filename")
             mapped = bool(kwargs.get("mmap")) or op.startswith("safetensors")
@@ -133,18 +145,18 @@ def loading(recorder: Recorder, op: str) -> Around:
     return around
 
 
-def _no_device(recorder: Recorder, args: Any, kwargs: Any, op: str, error: RuntimeError) -> None:
-    """Tensors of the file were to go to a device that is not there."""
-    if NO_DEVICE in str(error):
+def _load_refused(recorder: Recorder, args: Any, kwargs: Any, op: str, error: Exception) -> None:
+    """Tensors were to go to a device that is not there, or the file holds other objects."""
+    said = str(error)[:LONGEST]
+    path = path_of(args[0] if args else kwargs.get("f"))
+    if NO_DEVICE in said:
         given = args[1] if len(args) > 1 else kwargs.get("map_location")
-        plain = type(given) in (str, torch.device)
-        facts = {
-            "no device": str(error)[:LONGEST],
-            "path": path_of(args[0] if args else kwargs.get("f")),
-            "asked": str(given) if plain else "",
-            "told": given is not None,
-        }
+        asked = str(given) if type(given) in (str, torch.device) else ""
+        told = given is not None
+        facts = {"no device": said, "path": path, "asked": asked, "told": told}
         recorder.note(Did.HOOK, op=op, facts=facts)
+    elif isinstance(error, pickle.UnpicklingError):
+        recorder.note(Did.HOOK, op=op, facts={"no plain file": said, "path": path})
 
 
 def note_loaded(

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.told_loads import load_told
+
+_NAMED = re.compile(r"Unsupported (?:global: GLOBAL|class) ([\w.]+)")
+
+
+class ObjectInCheckpoint(Rule):
+    """A checkpoint holds an object of a class, and `torch.load` reads plain values only.
+
+    ## What it does
+    In a recorded run, reports a `torch.load` that refused a file for a class that it names: a
+    whole module, an `argparse.Namespace`, a NumPy number. It says where the run saved it, if it
+    did. A refusal that the program catches before it goes on is not reported.
+
+    ## Why is this bad?
+    The program ends. A file that only its own classes can read is also lost when they are renamed
+    or moved, and reading it runs code.
+
+    ## What you may see
+    ```
+    _pickle.UnpicklingError: Weights only load failed. ... Unsupported global: GLOBAL __main__.Net
+    was not an allowed global by default.
+    ```
+
+    ## Example
+    ```python
+    torch.save(model, "model.pt")
+    model = torch.load("model.pt")
+    ```
+    Use instead:
+    ```python
+    torch.save(model.state_dict(), "model.pt")
+    model = Net()
+    model.load_state_dict(torch.load("model.pt"))
+    ```
+
+    ## Fix safety
+    Unsafe: `weights_only=False` is offered for files that the same run has written, and for no
+    others, as it runs what the file says.
+
+    ## References
+    - pytorch documentation "Serialization semantics", `torch.load` with `weights_only=True`
+    """
+
+    code = "SHD447"
+    name = "object-in-checkpoint"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in timeline.events(Did.HOOK):
+            named = _NAMED.search(str(event.facts.get("no plain file", "")))
+            if named and not was_handled(timeline, event):
+                yield self._found(timeline, event, named[1])
+
+    def _found(self, timeline: Timeline, event: Event, refused: str) -> Finding:
+        saved = _saved(timeline, event)
+        file = os.path.basename(str(event.facts.get("path"))) or "the file"
+        held = _held(saved, refused)
+        under = f" under `{held[1]!r}`" if held and held[1] else ""
+        kind = held[0] if held else refused
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"{file}{_by(saved)} holds an object of `{kind}`{under}, and `{event.op}` reads "
+            "tensors and plain values only",
+            fixes=[_fix(timeline, event, kind, saved)],
+        )
+
+
+def _by(saved: Event | None) -> str:
+    return f", saved{where(saved)}," if saved is not None else ""
+
+
+def _saved(timeline: Timeline, event: Event) -> Event | None:
+    """The save of this file that came last, as a whole."""
+    path = event.facts.get("path")
+    saves = [e for e in timeline.events(Did.SAVE) if e.time <= event.time and "objects" in e.facts]
+    return next((e for e in reversed(saves) if path and e.facts.get("path") == path), None)
+
+
+def _held(saved: Event | None, refused: str) -> tuple[str, str] | None:
+    """The class that was saved, and its key. What is refused may be a helper of its package."""
+    objects: dict[str, str] = saved.facts["objects"] if saved is not None else {}
+    if refused in objects:
+        return refused, objects[refused]
+    package = refused.partition(".")[0]
+    alike = [each for each in objects.items() if each[0].startswith(f"{package}.")]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _fix(timeline: Timeline, event: Event, kind: str, saved: Event | None) -> Fix:
+    plainly = _plainly(kind)
+    edit = load_told(timeline, event.site, "weights_only", "False") if saved is not None else None
+    anyway = f"read what this program wrote itself with `weights_only=False`, or, better, {plainly}"
+    mended = edit and timeline.fix(anyway, Safety.UNSAFE, edit)
+    return mended or Fix(plainly, Safety.DISPLAY, ())
+
+
+def _plainly(kind: str) -> str:
+    if kind == "argparse.Namespace":
+        return "save `vars(...)` of the options: a plain dict"
+    if kind.startswith("numpy."):
+        return "save a plain number, `.item()`, or a tensor, `torch.from_numpy(...)`"
+    return (
+        "save plain values: of a module its `state_dict()`, which is loaded into a new one; of "
+        "other objects their fields"
+    )
