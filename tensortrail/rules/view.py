@@ -203,6 +203,9 @@ class Module(Protocol):
         """Calls of the same function or class in the files of the package, this one among them;
         empty if it is not one of the package, or shares its name with another."""
 
+    def calls_of(self, node: FunctionNode | ast.ClassDef) -> Sequence[ProjectCall]:
+        """The same of a function or class at the top of this file."""
+
     def saves_in_project(self, path: ast.expr) -> Sequence[SavedFile]:
         """Files that the project writes with `torch.save` under the name that this expression
         gives: by how it ends, or as the same class or file puts it together."""

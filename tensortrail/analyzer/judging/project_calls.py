@@ -180,9 +180,14 @@ class AsksForProjectCalls:
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)
-        dotted = file.qualified(call.func)
-        if not self.is_of_project(call):
-            return ()
+        return self._calls_in_project(file.qualified(call.func)) if self.is_of_project(call) else ()
+
+    def calls_of(self, node: FunctionNode | ast.ClassDef) -> Sequence[ProjectCall]:
+        file = cast("ProjectFile", self)
+        return self._calls_in_project(f"{file.name}.{file.tree.qualname_of(node)}")
+
+    def _calls_in_project(self, dotted: str) -> Sequence[ProjectCall]:
+        file = cast("ProjectFile", self)
         customs = file.project.customs
         own = called_in(file.path, file.source.data, dotted)
         folder = _package(file)

@@ -8,16 +8,14 @@ from tensortrail.rules.view import FunctionNode, Module
 
 
 def is_never_given(module: Module, function: FunctionNode, name: str) -> bool:
-    """The project calls the function, or makes its class, this file among others; and no call
+    """The project calls the function, or makes its class, in this file or another; and no call
     passes the parameter."""
     owner = module.parent(function)
-    is_made = isinstance(owner, ast.ClassDef) and function.name == "__init__"
-    called = owner.name if isinstance(owner, ast.ClassDef) and is_made else function.name
-    if isinstance(owner, ast.ClassDef) and (not is_made or _has_heirs(module, called)):
+    cls = owner if isinstance(owner, ast.ClassDef) else None
+    if cls is not None and (function.name != "__init__" or _has_heirs(module, cls.name)):
         return False
-    here = next(module.calls(called), None)
-    calls = module.calls_in_project(here) if here is not None else ()
-    at = _position(function, name, 1 if is_made else 0)
+    calls = module.calls_of(cls or function)
+    at = _position(function, name, 1 if cls else 0)
     said = ((each.is_open, each.given | each.written) for each in calls)
     return bool(calls) and not any(is_open or name in keys or at in keys for is_open, keys in said)
 

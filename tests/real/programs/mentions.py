@@ -71,7 +71,9 @@ def _known(folder: Path, timeline: RunTimeline) -> set[str]:
         found |= set(dir(each))
     calls = [torch.utils.data.DataLoader, torch.Tensor.backward,
              torch.nn.parallel.DistributedDataParallel]  # fmt: skip
-    if "peft" in {str(each) for part in timeline.parts for each in part.header["libraries"]}:
+    if "peft" in {
+        str(each) for part in timeline.parts for each in part.header.get("libraries", {})
+    }:
         calls.append(importlib.import_module("peft").PeftModel.from_pretrained)
     for each in calls:
         found |= set(inspect.signature(each).parameters)

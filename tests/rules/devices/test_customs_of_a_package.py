@@ -33,6 +33,12 @@ class Gate(nn.Module):
     def forward(self, x: torch.Tensor):
         return x * self.scale
 """
+TABLE = """
+import torch
+
+def table(n, device=None):
+    return torch.rand(n).outer(torch.rand(n))
+"""
 TWICE = """
 def train(rows, device=None, engine="a"):
     if engine == "a":
@@ -85,6 +91,21 @@ def test_a_package_for_the_current_gpu(tmp_path: Path, other: str, expected: Sev
 @pytest.mark.parametrize("code", ["OFF107", "DEV525"])
 def test_where_modules_are_built(tmp_path: Path, code: str, other: str, expected: Severity) -> None:
     assert severity(tmp_path, code, KEPT, other=other) is expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("table(3)", Severity.NOTE),
+        ("table(3, x.device)", Severity.WARNING),
+        ("table(3, device=x.device)", Severity.WARNING),
+        ("table(*x)", Severity.WARNING),
+        ("x", Severity.WARNING),
+    ],
+)
+def test_a_device_that_no_caller_passes(tmp_path: Path, call: str, expected: Severity) -> None:
+    other = f"from pkg.own import table\n\ndef use(x):\n    return {call}\n"
+    assert severity(tmp_path, "DEV527", TABLE, other=other) is expected
 
 
 def test_the_nearest_import_says_what_a_name_is() -> None:
