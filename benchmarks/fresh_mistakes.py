@@ -163,7 +163,8 @@ class Lint:
 def sample(tree: Path, each: int, seed: int) -> Iterator[Mistake]:
     """The same ones for the same tree and seed; at most two of a kind in a file."""
     chance = random.Random(seed)
-    files = sorted(path for path in tree.rglob("*.py") if not LEFT_OUT & set(path.parts))
+    found = (path for path in tree.rglob("*.py") if not LEFT_OUT & set(path.parts))
+    files = sorted(path for path in found if path.is_file())  # a link may lead nowhere
     chance.shuffle(files)
     left: Counter[str] = Counter()
     for path in files:
