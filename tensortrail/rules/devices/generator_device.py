@@ -4,8 +4,14 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._generators import Draw, is_meant, unfit_draws
+from tensortrail.rules.devices._refused_generators import (
+    on_the_device,
+    refused_generators,
+    spoken,
+)
+from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
@@ -22,7 +28,8 @@ class GeneratorDevice(Rule):
     was made by `torch.Generator()`, which is one of the CPU, and a draw without `device=` from a
     generator that was made on a device. A note is given in a function that is handed the generator
     and never asks for `generator.device`; also without `device=` where the result is moved to
-    another device.
+    another device. In a recorded run, reports the draw that was refused, and the line that made the
+    generator.
 
     ## Why is this bad?
     torch refuses a generator of another device than the tensor's. A seeded generator is usually
@@ -30,7 +37,8 @@ class GeneratorDevice(Rule):
     every machine.
 
     ## Fix safety
-    No fix is offered: the generator may be None, or a list of generators.
+    In code no fix is offered: the generator may be None, or a list of generators. In a run it is
+    unsafe: a generator of a GPU gives other numbers than one of the CPU.
 
     ## References
     - huggingface/diffusers, `randn_tensor`
@@ -156,6 +164,19 @@ def order(size, generator=None):
                 )
         for draw in unfit_draws(module):
             yield self._unfit(module, draw)
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for refused in refused_generators(timeline):
+            event = refused.events[0]
+            severity, confidence = weight(timeline, refused.events)
+            yield self.finding_in_run(
+                timeline,
+                event,
+                f"`{event.op}` draws on `{refused.wanted}`, and {spoken(refused)}",
+                severity=severity,
+                confidence=confidence,
+                fixes=[on_the_device(timeline, event.site, refused)],
+            )
 
     def _unfit(self, module: Module, draw: Draw) -> Finding:
         on = f"`{module.text(draw.on)}`" if draw.on is not None else "the CPU"

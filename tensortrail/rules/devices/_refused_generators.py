@@ -1,0 +1,108 @@
+"""Generators that an operation of a recorded run refused, and the lines that made them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tensortrail.findings import Edit, Fix, Safety, Site
+from tensortrail.rules import Event, Timeline
+from tensortrail.rules.shared.failures import errors
+from tensortrail.rules.shared.mends import source_of, statement_at
+
+_REFUSED = re.compile(r"Expected a '(\w+)' device type for generator but found '(\w+)'")
+_MAKERS = ("Generator", "manual_seed")
+
+
+@dataclass(frozen=True)
+class Refused:
+    events: Sequence[Event]
+    wanted: str
+    given: str
+    name: str = ""
+    """How the program calls the generator; empty if its line does not tell."""
+    maker: ast.Call | None = None
+    """What made it: `torch.Generator()`, or `torch.manual_seed(0)`."""
+
+
+def refused_generators(timeline: Timeline) -> Iterator[Refused]:
+    for events in errors(timeline, _REFUSED):
+        found = _REFUSED.search(str(events[0].facts.get("message", "")))
+        if found is not None:
+            yield _refused(timeline, events, found[1], found[2])
+
+
+def on_the_device(timeline: Timeline, site: Site | None, refused: Refused) -> Fix:
+    text = (
+        f'make it one of that device, `torch.Generator(device="{refused.wanted}")`, or draw on '
+        f"the {_spoken(refused.given)} and move what is drawn, which gives the same numbers everywhere"
+    )
+    if site is None or refused.maker is None:
+        return Fix(text, Safety.DISPLAY, ())
+    edit = _made_there(timeline, site.file, refused.maker, refused.wanted)
+    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+
+
+def spoken(refused: Refused) -> str:
+    """The generator, and where it comes from."""
+    name = f"`{refused.name}`" if refused.name else "the generator"
+    made = f", made at line {refused.maker.lineno}," if refused.maker is not None else ""
+    return f"{name}{made} is one of the {_spoken(refused.given)}"
+
+
+def _spoken(device: str) -> str:
+    return {"cpu": "CPU", "cuda": "GPU"}.get(device, f"`{device}` device")
+
+
+def _refused(timeline: Timeline, events: Sequence[Event], wanted: str, given: str) -> Refused:
+    site = events[0].site
+    tree = timeline.tree(site.file) if site is not None else None
+    statement = statement_at(tree, site.line) if tree is not None and site is not None else None
+    passed = _passed(statement) if statement is not None else None
+    if tree is None or passed is None:
+        return Refused(events, wanted, given)
+    inline = _maker_in(passed)
+    name = "" if inline is not None else ast.unparse(passed)
+    return Refused(events, wanted, given, name, inline or _made(tree, name, passed.lineno))
+
+
+def _passed(statement: ast.stmt) -> ast.expr | None:
+    calls = (each for each in ast.walk(statement) if isinstance(each, ast.Call))
+    given = (each for call in calls for each in call.keywords if each.arg == "generator")
+    return next((each.value for each in given), None)
+
+
+def _made(tree: ast.Module, name: str, before: int) -> ast.Call | None:
+    """What was last assigned to that name above the line."""
+    made = [
+        maker
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Assign) and each.lineno < before
+        if any(ast.unparse(target) == name for target in each.targets)
+        if (maker := _maker_in(each.value)) is not None
+    ]
+    return max(made, key=lambda each: each.lineno, default=None)
+
+
+def _maker_in(value: ast.expr) -> ast.Call | None:
+    """The innermost: `torch.Generator().manual_seed(0)` is made by its first call."""
+    calls = [each for each in ast.walk(value) if isinstance(each, ast.Call)]
+    makers = [each for each in calls if _name(each) in _MAKERS]
+    return makers[-1] if makers else None
+
+
+def _name(call: ast.Call) -> str:
+    func = call.func
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+
+
+def _made_there(timeline: Timeline, file: str, maker: ast.Call, device: str) -> Edit:
+    written = f'"{device}"'
+    if _name(maker) != "Generator":
+        return timeline.replace(file, maker.func, f"torch.Generator({written}).manual_seed")
+    given = [*maker.args, *(each.value for each in maker.keywords if each.arg == "device")]
+    if given:
+        return timeline.replace(file, given[0], written)
+    return timeline.replace(file, maker, f"{source_of(timeline, file, maker.func)}({written})")

@@ -1,0 +1,44 @@
+"""DEV512 in a run: random numbers of a device, asked of a generator of another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.rules.recorded import runs_without_findings, watched
+
+CODE = "DEV512"
+DRAW = 'x = torch.randn(2, 3, generator=seeded, device="cuda")  # flagged\n'
+
+
+@pytest.mark.parametrize(
+    ("made", "mended"),
+    [
+        ("torch.Generator().manual_seed(0)", 'torch.Generator("cuda").manual_seed(0)'),
+        ('torch.Generator(device="cpu")', 'torch.Generator(device="cuda")'),
+        ('torch.Generator("cpu")', 'torch.Generator("cuda")'),
+        ("torch.manual_seed(0)", 'torch.Generator("cuda").manual_seed(0)'),
+    ],
+)
+def test_a_generator_of_the_cpu(made: str, mended: str, tmp_path: Path) -> None:
+    program = f"import torch\nseeded = {made}\n{DRAW}"
+    seen = watched(tmp_path, program, CODE, rehearse="cuda")
+    said = "`torch.randn` draws on `cuda`, and `seeded`, made at line 2, is one of the CPU"
+    assert seen.only.message == said
+    assert f"seeded = {mended}\n" in seen.fixed
+    runs_without_findings(tmp_path, seen.fixed, CODE, rehearse="cuda")
+
+
+def test_a_generator_that_the_function_is_handed(tmp_path: Path) -> None:
+    program = f"import torch\n\ndef noise(seeded):\n    {DRAW}\nnoise(torch.Generator())\n"
+    seen = watched(tmp_path, program, CODE, rehearse="cuda")
+    assert "and `seeded` is one of the CPU" in seen.only.message
+    assert [fix.edits for fix in seen.only.fixes] == [()]
+
+
+def test_a_generator_of_the_device(tmp_path: Path) -> None:
+    program = f'import torch\nseeded = torch.Generator("cuda")\n{DRAW}'.replace("  # flagged", "")
+    assert not watched(tmp_path, program, CODE, rehearse="cuda").found
