@@ -37,7 +37,7 @@ def refused_generators(timeline: Timeline) -> Iterator[Refused]:
 def on_the_device(timeline: Timeline, site: Site | None, refused: Refused) -> Fix:
     text = (
         f'make it one of that device, `torch.Generator(device="{refused.wanted}")`, or draw on '
-        f"the {_spoken(refused.given)} and move what is drawn, which gives the same numbers everywhere"
+        f"the {_spoken(refused.given)} and move what is drawn: the same numbers everywhere"
     )
     if site is None or refused.maker is None:
         return Fix(text, Safety.DISPLAY, ())

@@ -6,6 +6,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._dispatched import is_quantized, moved_by_hand
 from tensortrail.rules.devices._errors import is_move
+from tensortrail.rules.devices._refused_moves import without_the_move
 from tensortrail.rules.shared.device_maps import on_one
 from tensortrail.rules.shared.failures import was_handled, weight
 from tensortrail.rules.shared.in_tests import in_tests
@@ -38,7 +39,9 @@ class MovedAfterDispatch(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: either the map or the move is not what was meant.
+    In code no fix is offered: either the map or the move is not what was meant. In a run it is
+    offered to take out a move that the library refuses, or that does nothing: unsafe, as it may
+    be the map that was not meant.
 
     ## References
     - huggingface/accelerate documentation, "Handling big models for inference"
@@ -199,6 +202,7 @@ def load(cls, name, device):
             f"`{facts.get('model')}` is {facts.get('kind')}: `.{how}` {does}",
             severity=Severity.ERROR if message and not caught else Severity.WARNING,
             confidence=Confidence.HIGH,
+            fixes=[without_the_move(timeline, event.site)],
             evidence={"attempts": str(len(events))},
         )
 

@@ -154,19 +154,21 @@ def _call(site: Site, function: str, ran: Ran) -> ast.Call | None:
 
 
 def _place(site: Site, node: ast.expr | ast.stmt, ran: Ran) -> Site:
-    text = _text(site.file, ran)
+    data = _text(site.file, ran).encode()
     starts = [0]
-    for each in text.encode().splitlines(keepends=True):
+    for each in data.splitlines(keepends=True):
         starts.append(starts[-1] + len(each))
     end_line = node.end_lineno or node.lineno
+    start = starts[node.lineno - 1] + node.col_offset
+    end = starts[end_line - 1] + (node.end_col_offset or 0)
     return Site(
         site.file,
         node.lineno,
         node.col_offset + 1,
         end_line,
         (node.end_col_offset or 0) + 1,
-        starts[node.lineno - 1] + node.col_offset,
-        starts[end_line - 1] + (node.end_col_offset or 0),
+        start,
+        end,
         site.function,
-        source=ast.get_source_segment(text, node) or "",
+        source=data[start:end].decode(),
     )

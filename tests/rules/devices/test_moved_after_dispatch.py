@@ -12,7 +12,7 @@ for _name in ("torch", "accelerate"):
 
 from tensortrail.findings import Severity  # noqa: E402
 from tests.rules.mending import mended  # noqa: E402
-from tests.rules.recorded import found, record, watched  # noqa: E402
+from tests.rules.recorded import found, record, runs_without_findings, watched  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 GPUS = "cuda:2x1GiB"
@@ -61,6 +61,28 @@ def test_what_accelerate_refuses(tmp_path: Path, move: str) -> None:
         in seen.only.message.replace(".cuda`", ".to`")
     )
     assert seen.only.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("move", "after"),
+    [
+        ('model.to("cuda:0")\n', ""),
+        ("model = model.cuda()\n", ""),
+        ('placed = model.to("cuda:0")\n', "placed = model\n"),
+        ('print(model.to("cuda:0"))\n', "print(model)\n"),
+        ('if model:\n    model.to("cuda:0")\n', None),
+    ],
+)
+def test_the_move_is_taken_out(tmp_path: Path, move: str, after: str | None) -> None:
+    flagged = move.rstrip("\n") + "  # flagged\n"
+    seen = watched(tmp_path, MODEL + OFFLOADED + flagged, "DEV509", GPUS)
+    (fix,) = seen.only.fixes
+    if after is None:  # nothing would be left of the branch
+        assert not fix.edits
+        return
+    mended_program = seen.fixed.replace("  # flagged", "")
+    assert mended_program == MODEL + OFFLOADED + after
+    runs_without_findings(tmp_path, mended_program, "DEV509", GPUS)
 
 
 def test_what_the_program_handles_is_a_warning(tmp_path: Path) -> None:
