@@ -110,6 +110,9 @@ class Ending:
             for line in self._running.audit.told():
                 say(f"tensortrail: {line}")
         if not self._options.quiet:
+            for problem in report.problems:
+                if problem not in timeline.trouble:
+                    say(f"tensortrail: {problem}")
             shown = os.path.relpath(self._running.directory)
             text = closing(timeline, report.findings, shown, color, self.error, self._explained)
             sys.stderr.write(text)

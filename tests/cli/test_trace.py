@@ -287,3 +287,15 @@ def test_a_block_of_the_program_joins_its_run(tmp_path: Path) -> None:
     code, shown, errors = traced(tmp_path, "script.py", options=("--directory", "run"))
     assert (code, shown) == (0, f"cuda:1\n{tmp_path / 'run'}\n")
     assert errors.count("recorded into the run that is on") == 1
+
+
+def test_a_rule_that_fails_is_told_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(
+        "import torch\nfrom tensortrail.rules import all_rules\n"
+        'all_rules()["DEV502"].watch = lambda self, timeline: 1 / 0\n'
+        "torch.ones(3)\n"
+    )
+    code, _, told = traced(tmp_path, "prog.py")
+    assert code == 0
+    assert "tensortrail: DEV502 failed on this run: ZeroDivisionError" in told
+    assert "DEV502" not in traced(tmp_path, "prog.py", options=("--quiet",))[2]
