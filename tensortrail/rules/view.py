@@ -204,7 +204,8 @@ class Module(Protocol):
         empty if it is not one of the package, or shares its name with another."""
 
     def calls_of(self, node: FunctionNode | ast.ClassDef) -> Sequence[ProjectCall]:
-        """The same of a function or class at the top of this file."""
+        """The same of a function or class at the top of this file. Calls of others that have its
+        name are among them."""
 
     def saves_in_project(self, path: ast.expr) -> Sequence[SavedFile]:
         """Files that the project writes with `torch.save` under the name that this expression

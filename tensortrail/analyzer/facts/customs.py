@@ -49,7 +49,7 @@ class Customs:
     def __init__(self, texts: TextsOnce | None = None) -> None:
         self._text_of = (texts or TextsOnce()).of
         self._texts: dict[Path, dict[str, bytes]] = {}
-        self._calls: dict[tuple[Path, str], Sequence[ProjectCall]] = {}
+        self._calls: dict[tuple[Path, str, bool], Sequence[ProjectCall]] = {}
         self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
         self._passed_in: dict[tuple[Path, str], Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
@@ -91,12 +91,13 @@ class Customs:
             self._passed[folder] = Counter(pair for text in texts for pair in passed_in(text))
         return self._passed[folder][name.encode(), keyword.encode()]
 
-    def calls(self, folder: Path, dotted: str) -> Sequence[ProjectCall]:
+    def calls(self, folder: Path, dotted: str, namesakes: bool = False) -> Sequence[ProjectCall]:
         """Calls of a function in the files below the folder, by its dotted name. None are given
-        of a name that stands for several functions, or is called too often."""
-        key = (folder, dotted)
+        of a name that is called too often, or stands for several functions, if these are not to
+        be among them."""
+        key = (folder, dotted, namesakes)
         if key not in self._calls:
-            self._calls[key] = calls_in(self._texts_of(folder), dotted)
+            self._calls[key] = calls_in(self._texts_of(folder), dotted, namesakes)
         return self._calls[key]
 
     def moves(self, folder: Path, statement: str) -> Sequence[GuardedStatement]:
@@ -305,12 +306,14 @@ def _around(text: bytes, at: int) -> bytes:
     return b""
 
 
-def calls_in(texts: Mapping[str, bytes], dotted: str) -> Sequence[ProjectCall]:
-    """Calls of a function in these files, one of which defines it."""
+def calls_in(
+    texts: Mapping[str, bytes], dotted: str, namesakes: bool = False
+) -> Sequence[ProjectCall]:
+    """Calls of a function in these files, one of which defines it, and of others of its name."""
     owner, _, name = dotted.rpartition(".")
     word = name.encode()
     having = [path for path, text in texts.items() if word + b"(" in text]
-    if sum(defined_in(texts[path], name) for path in having) != 1:
+    if not namesakes and sum(defined_in(texts[path], name) for path in having) != 1:
         return ()
     return _called(texts, having, owner, word)
 

@@ -184,16 +184,16 @@ class AsksForProjectCalls:
 
     def calls_of(self, node: FunctionNode | ast.ClassDef) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)
-        return self._calls_in_project(f"{file.name}.{file.tree.qualname_of(node)}")
+        return self._calls_in_project(f"{file.name}.{file.tree.qualname_of(node)}", namesakes=True)
 
-    def _calls_in_project(self, dotted: str) -> Sequence[ProjectCall]:
+    def _calls_in_project(self, dotted: str, namesakes: bool = False) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)
         customs = file.project.customs
         own = called_in(file.path, file.source.data, dotted)
         folder = _package(file)
         if folder is None:
             return own if "." not in file.local_name(dotted) else ()
-        found = customs.calls(folder, dotted)
+        found = customs.calls(folder, dotted, namesakes)
         self._rest_on(found, texts_asked.calls, dotted)
         for path in {each.path for each in found}:
             defined = partial(customs.defined, folder, path, dotted)
@@ -227,7 +227,7 @@ class AsksForProjectCalls:
 
     def _rest_on(self, found: Sequence[_Found], question: Callable[..., object], word: str) -> None:
         """The files in which something was found, and what was: many a name is in thousands."""
-        if (question, word) in self._rested_on:
+        if not found or (question, word) in self._rested_on:
             return
         self._rested_on.add((question, word))
         file = cast("ProjectFile", self)

@@ -108,6 +108,16 @@ def test_a_device_that_no_caller_passes(tmp_path: Path, call: str, expected: Sev
     assert severity(tmp_path, "DEV527", TABLE, other=other) is expected
 
 
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [("table(3)", Severity.NOTE), ("table(3, device=x.device)", Severity.WARNING)],
+)
+def test_another_function_of_that_name(tmp_path: Path, call: str, expected: Severity) -> None:
+    """Calls of either count: which of them is meant is not asked."""
+    other = f"{TABLE}\ndef use(x):\n    return {call}\n"
+    assert severity(tmp_path, "DEV527", TABLE, other=other) is expected
+
+
 def test_the_nearest_import_says_what_a_name_is() -> None:
     module = PythonModule("own.py", TWICE.encode(), open_project())
     found = [module.qualified(each.func) for each in module.calls("run")]
