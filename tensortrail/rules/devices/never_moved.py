@@ -35,7 +35,6 @@ class NeverMoved(Rule):
 
     code = "DEV612"
     name = "never-moved"
-    since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.HIGH
     triggers = (("torch", ".to("), ("torch", ".cuda("))

@@ -6,7 +6,7 @@ finds nothing to differentiate, or an optimizer gets no gradients, is it said.""
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,10 +144,11 @@ class CutGraphs:
             **self.frozen_by(weights),
         }
 
-    def frozen_by(self, weights: Iterable[Any]) -> Mapping[str, Any]:
-        """Where the last of them was frozen, if that was seen."""
+    def frozen_by(self, weights: Collection[Any]) -> Mapping[str, Any]:
+        """Where the last of them was frozen, if it was seen of all: one may have the identity of
+        another that is gone."""
         known = [self._frozen[id(each)] for each in weights if id(each) in self._frozen]
-        lines, by = known[-1] if known else ((), None)
+        lines, by = known[-1] if known and len(known) == len(weights) else ((), None)
         return {"stack": [list(each) for each in places(lines)], "by": list(by or ())}
 
 
