@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Fix, Safety
-from tensortrail.rules.shared.mends import statement_at
+from tensortrail.rules.shared.mends import edited, statement_of
 from tensortrail.rules.shared.objects import called, is_false, is_true, keyword, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.tensor_origin import is_dtype
@@ -164,9 +164,8 @@ def leaf_again(timeline: Timeline, event: Event, name: str) -> Fix:
     line = f"{name or 'x'} = {name or 'x'}.detach().requires_grad_()"
     text = f"make it a leaf when it is where it belongs: `{line}`"
     site = event.site
-    tree = timeline.tree(site.file) if site else None
-    statement = statement_at(tree, site.line) if tree and site else None
+    statement = statement_of(timeline, site)
     if site is None or statement is None or not name.isidentifier():
         return Fix(text, Safety.DISPLAY, ())
     edit = timeline.insert(site.file, statement.lineno, f"{' ' * statement.col_offset}{line}\n")
-    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)

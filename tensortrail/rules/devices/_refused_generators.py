@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tensortrail.findings import Edit, Fix, Safety, Site
+from tensortrail.findings import Edit, Fix, Site
 from tensortrail.rules import Event, Timeline
 from tensortrail.rules.shared.failures import errors
-from tensortrail.rules.shared.mends import source_of, statement_at
+from tensortrail.rules.shared.mends import edited, source_of, statement_of
+from tensortrail.rules.shared.objects import called, keyword
 
 _REFUSED = re.compile(r"Expected a '(\w+)' device type for generator but found '(\w+)'")
 _MAKERS = ("Generator", "manual_seed")
@@ -39,10 +40,10 @@ def on_the_device(timeline: Timeline, site: Site | None, refused: Refused) -> Fi
         f'make it one of that device, `torch.Generator(device="{refused.wanted}")`, or draw on '
         f"the {_spoken(refused.given)} and move what is drawn: the same numbers everywhere"
     )
-    if site is None or refused.maker is None:
-        return Fix(text, Safety.DISPLAY, ())
-    edit = _made_there(timeline, site.file, refused.maker, refused.wanted)
-    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+    edit = None
+    if site is not None and refused.maker is not None:
+        edit = _made_there(timeline, site.file, refused.maker, refused.wanted)
+    return edited(timeline, text, edit)
 
 
 def spoken(refused: Refused) -> str:
@@ -58,9 +59,9 @@ def _spoken(device: str) -> str:
 
 def _refused(timeline: Timeline, events: Sequence[Event], wanted: str, given: str) -> Refused:
     site = events[0].site
-    tree = timeline.tree(site.file) if site is not None else None
-    statement = statement_at(tree, site.line) if tree is not None and site is not None else None
+    statement = statement_of(timeline, site)
     passed = _passed(statement) if statement is not None else None
+    tree = timeline.tree(site.file) if site is not None else None
     if tree is None or passed is None:
         return Refused(events, wanted, given)
     inline = _maker_in(passed)
@@ -70,8 +71,8 @@ def _refused(timeline: Timeline, events: Sequence[Event], wanted: str, given: st
 
 def _passed(statement: ast.stmt) -> ast.expr | None:
     calls = (each for each in ast.walk(statement) if isinstance(each, ast.Call))
-    given = (each for call in calls for each in call.keywords if each.arg == "generator")
-    return next((each.value for each in given), None)
+    given = (keyword(call, "generator") for call in calls)
+    return next((each for each in given if each is not None), None)
 
 
 def _made(tree: ast.Module, name: str, before: int) -> ast.Call | None:
@@ -89,18 +90,13 @@ def _made(tree: ast.Module, name: str, before: int) -> ast.Call | None:
 def _maker_in(value: ast.expr) -> ast.Call | None:
     """The innermost: `torch.Generator().manual_seed(0)` is made by its first call."""
     calls = [each for each in ast.walk(value) if isinstance(each, ast.Call)]
-    makers = [each for each in calls if _name(each) in _MAKERS]
+    makers = [each for each in calls if called(each) in _MAKERS]
     return makers[-1] if makers else None
-
-
-def _name(call: ast.Call) -> str:
-    func = call.func
-    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 def _made_there(timeline: Timeline, file: str, maker: ast.Call, device: str) -> Edit:
     written = f'"{device}"'
-    if _name(maker) != "Generator":
+    if called(maker) != "Generator":
         return timeline.replace(file, maker.func, f"torch.Generator({written}).manual_seed")
     given = [*maker.args, *(each.value for each in maker.keywords if each.arg == "device")]
     if given:

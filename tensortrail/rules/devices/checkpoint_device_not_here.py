@@ -4,10 +4,12 @@ import os
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Fix, Safety, Severity, Site
+from tensortrail.findings import Finding, Fix, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.mends import edited
+from tensortrail.rules.shared.saved_files import saves_before
 from tensortrail.rules.shared.told_loads import load_told
 
 _NUMBER = re.compile(r"on (\w+) device (\d+) but .*device_count\(\) is (\d+)")
@@ -66,7 +68,7 @@ class CheckpointDeviceNotHere(Rule):
         if asked:
             why = f"`map_location` says {asked}"
         else:
-            saved = _saved(timeline, event)
+            saved = next(saves_before(timeline, event), None)
             why = f"{name} has tensors that were saved from there{where(saved)}"
         return self.finding_in_run(
             timeline,
@@ -87,14 +89,6 @@ def _devices(message: str) -> tuple[str, str]:
     return (found[1].lower() if found else "another device"), "there is none here"
 
 
-def _saved(timeline: Timeline, event: Event) -> Event | None:
-    path = event.facts.get("path")
-    saves = (each for each in timeline.events(Did.SAVE) if each.time <= event.time)
-    return next((each for each in reversed(list(saves)) if each.facts.get("path") == path), None)
-
-
 def _to_the_cpu(timeline: Timeline, site: Site | None) -> Fix:
     text = f"read them on the CPU: `map_location={CPU}`; `load_state_dict` brings them to the model"
-    edit = load_told(timeline, site, "map_location", CPU, 1)
-    mended = edit and timeline.fix(text, Safety.UNSAFE, edit)
-    return mended or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, load_told(timeline, site, "map_location", CPU, 1))

@@ -4,10 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
+from tensortrail.findings import Edit, Finding, Fix, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shared.failures import errors
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.workers import (
     loaders_with_workers,
@@ -183,4 +184,4 @@ def _left_on_cpu(timeline: Timeline, event: Event) -> Fix:
     call = timeline.call(event.site, name) if event.site and name in ("to", "cuda") else None
     head, found, _ = call.source.rpartition(f".{name}(") if call else ("", "", "")
     edit = Edit(call, head) if call and found else None
-    return (edit and timeline.fix(CHANGE, Safety.UNSAFE, edit)) or Fix(CHANGE, Safety.DISPLAY, ())
+    return edited(timeline, CHANGE, edit)

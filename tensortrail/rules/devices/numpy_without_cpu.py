@@ -18,6 +18,7 @@ from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
+from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.operands import called, operands
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
@@ -371,7 +372,7 @@ def _by_cpu_in_run(timeline: Timeline, event: Event, has_gradient: bool) -> Fix:
     call = timeline.call(event.site, "numpy") if event.site else None
     head, found, tail = call.source.rpartition(".numpy(") if call else ("", "", "")
     edit = Edit(call, f"{head}{way}{tail}") if call and found else None
-    return (edit and timeline.fix(text, Safety.UNSAFE, edit)) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)
 
 
 def _is_of_another_library(module: Module) -> bool:

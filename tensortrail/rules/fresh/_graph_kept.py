@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Edit, Fix, Safety
 from tensortrail.rules.fresh._cut_graphs import Cut, block_without_gradients
 from tensortrail.rules.shared.flows import function_at, lines_behind
-from tensortrail.rules.shared.mends import lines_removed, source_of, statement_at
+from tensortrail.rules.shared.mends import edited, lines_removed, source_of, statement_at
 from tensortrail.rules.timeline import Timeline
 
 METHODS = {"Tensor.detach": "detach", "Tensor.item": "item", "Tensor.tolist": "tolist"}
@@ -26,10 +26,8 @@ NO_GRADIENT = "give the loss what comes before it: scores, not decisions, have g
 def kept(timeline: Timeline, cut: Cut) -> Fix:
     if _for_numpy(timeline, cut):
         return Fix(f"{ADVICE['Tensor.numpy']} (line {cut.at.line})", Safety.DISPLAY, ())
-    edits = list(_edits(timeline, cut))
-    text = _in_words(cut)
-    fix = timeline.fix(text, Safety.UNSAFE, *edits) if edits else None
-    return fix or Fix(text, Safety.DISPLAY, ())
+    edits: list[Edit | None] = [*_edits(timeline, cut)]
+    return edited(timeline, _in_words(cut), *(edits or [None]))
 
 
 def _for_numpy(timeline: Timeline, cut: Cut) -> bool:

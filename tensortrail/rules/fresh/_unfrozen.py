@@ -8,7 +8,7 @@ from typing import Any
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.fresh._cut_graphs import frame_of, frames_of
 from tensortrail.rules.shared.flows import Frame
-from tensortrail.rules.shared.mends import line_behind, statement_at
+from tensortrail.rules.shared.mends import edited, line_behind, statement_at
 from tensortrail.rules.timeline import Event, Timeline
 
 ARGUMENTS = {"PeftModel.from_pretrained": "is_trainable=True"}
@@ -30,7 +30,7 @@ def unfrozen(timeline: Timeline, event: Event, frozen: Mapping[str, Any]) -> Fix
     if statement is None or not line.replace(".", "").split("(")[0].isidentifier():
         return Fix(text, Safety.DISPLAY, ())
     edit = line_behind(timeline, at[0], statement, line)
-    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)
 
 
 def _where_known(event: Event, stack: tuple[Frame, ...]) -> Frame | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.sentences import first_of
 
 WRAPPER, SETTING = "torch.nn.parallel.DistributedDataParallel", "find_unused_parameters"
@@ -76,7 +77,7 @@ def _told(timeline: Timeline, event: Event) -> Fix:
         return Fix(text, Safety.DISPLAY, ())
     last = [*made[0].args, *(each.value for each in made[0].keywords)][-1]
     edit = timeline.replace(event.site.file, last, f"{ast.unparse(last)}, {SETTING}=True")
-    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)
 
 
 def _names(tree: ast.Module) -> Iterator[str]:

@@ -8,7 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tensortrail.findings import Edit, Fix, Safety, Site
-from tensortrail.rules.shared.mends import line_behind, source_of, statement_at
+from tensortrail.rules.shared.mends import (
+    edited,
+    line_behind,
+    source_of,
+    statement_of,
+)
 from tensortrail.rules.timeline import Timeline
 
 WRAPPERS = {
@@ -76,16 +81,11 @@ def fits_at_load(timeline: Timeline, site: Site | None, prefix: Prefix) -> Fix:
     if prefix.is_given:
         text = "remove the prefix from the keys where they are loaded"
         given = timeline.argument(site, "load_state_dict") if site else None
-        fix = (
-            timeline.fix(text, Safety.UNSAFE, Edit(given, _cut(given.source, prefix.name)))
-            if (given is not None)
-            else None
-        )
+        edit = Edit(given, _cut(given.source, prefix.name)) if given is not None else None
     else:
         text = f"load it into the module inside: `.{prefix.name}`"
         edit = _into_inner(timeline, site, prefix.name) if site else None
-        fix = timeline.fix(text, Safety.UNSAFE, edit) if edit else None
-    return fix or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)
 
 
 def _cut(source: str, name: str) -> str:
@@ -111,10 +111,9 @@ def _is_path(name: str) -> bool:
 def cut_behind(timeline: Timeline, made: Site | None, variable: str, name: str) -> Fix:
     """The variable's keys without the prefix, behind the line that gives it its value."""
     text = f"remove the prefix from the keys of `{variable}`"
-    tree = timeline.tree(made.file) if made else None
-    statement = statement_at(tree, made.line) if tree and made else None
+    statement = statement_of(timeline, made)
     if made is None or not isinstance(statement, ast.Assign):
         return Fix(text, Safety.DISPLAY, ())
     line = f"{variable} = {_cut(variable, name)}"
     edit = line_behind(timeline, made.file, statement, line)
-    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)

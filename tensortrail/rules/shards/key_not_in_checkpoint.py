@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Setting, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.sentences import first_of
 
 _SHOWN = 2
@@ -128,5 +129,4 @@ def _under_the_other(timeline: Timeline, event: Event, asked: str, there: str) -
     old, new = (f'"{each.rstrip(".")}"' for each in (asked, there))
     if call is None or not asked or not there or call.source.count(old) != 1:
         return Fix(what, Safety.DISPLAY, ())
-    fix = timeline.fix(what, Safety.UNSAFE, Edit(call, call.source.replace(old, new)))
-    return fix or Fix(what, Safety.DISPLAY, ())
+    return edited(timeline, what, Edit(call, call.source.replace(old, new)))

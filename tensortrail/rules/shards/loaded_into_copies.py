@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.shared.mends import line_behind, statement_at
+from tensortrail.rules.shared.mends import edited, line_behind, statement_of
 
 OP = "dcp.load"
 
@@ -65,15 +65,14 @@ class LoadedIntoCopies(Rule):
 
 def _given_to(timeline: Timeline, site: Site | None, model: str) -> Fix:
     text = f"give them to the model behind the load: `{model}.load_state_dict(...)`"
-    tree = timeline.tree(site.file) if site else None
-    statement = statement_at(tree, site.line) if tree and site else None
+    statement = statement_of(timeline, site)
     given = _given(statement) if statement else ""
     if site is None or statement is None or not given or not model.isidentifier():
         return Fix(text, Safety.DISPLAY, ())
     line = f"{model}.load_state_dict({given})"
     told = f"give them to the model behind the load: `{line}`"
     edit = line_behind(timeline, site.file, statement, line)
-    return timeline.fix(told, Safety.UNSAFE, edit) or Fix(told, Safety.DISPLAY, ())
+    return edited(timeline, told, edit)
 
 
 def _given(statement: ast.stmt) -> str:

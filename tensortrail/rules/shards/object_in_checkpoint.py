@@ -8,6 +8,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.saved_files import saves_before
 from tensortrail.rules.shared.told_loads import load_told
 
 _NAMED = re.compile(r"Unsupported (?:global: GLOBAL|class) ([\w.]+)")
@@ -82,9 +83,8 @@ def _by(saved: Event | None) -> str:
 
 def _saved(timeline: Timeline, event: Event) -> Event | None:
     """The save of this file that came last, as a whole."""
-    path = event.facts.get("path")
-    saves = [e for e in timeline.events(Did.SAVE) if e.time <= event.time and "objects" in e.facts]
-    return next((e for e in reversed(saves) if path and e.facts.get("path") == path), None)
+    saves = saves_before(timeline, event) if event.facts.get("path") else ()
+    return next((each for each in saves if "objects" in each.facts), None)
 
 
 def _held(saved: Event | None, refused: str) -> tuple[str, str] | None:
@@ -101,7 +101,7 @@ def _fix(timeline: Timeline, event: Event, kind: str, saved: Event | None) -> Fi
     plainly = _plainly(kind)
     edit = load_told(timeline, event.site, "weights_only", "False") if saved is not None else None
     anyway = f"read what this program wrote itself with `weights_only=False`, or, better, {plainly}"
-    mended = edit and timeline.fix(anyway, Safety.UNSAFE, edit)
+    mended = timeline.fix(anyway, Safety.UNSAFE, edit) if edit is not None else None
     return mended or Fix(plainly, Safety.DISPLAY, ())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.sentences import first_of
 
 LOAD = "Module.load_state_dict"
@@ -106,7 +107,5 @@ def _left_out(timeline: Timeline, site: Site | None) -> Fix:
     if not model.replace(".", "").isidentifier():
         return Fix(text, Safety.DISPLAY, ())
     shown = LEFT_OUT.format(given=given.source, model=model)
-    fix = timeline.fix(
-        text, Safety.UNSAFE, Edit(call, f"{model}.load_state_dict({shown}, strict=False)")
-    )
-    return fix or Fix(text, Safety.DISPLAY, ())
+    edit = Edit(call, f"{model}.load_state_dict({shown}, strict=False)")
+    return edited(timeline, text, edit)

@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._given_shared import Given, ends_of, given_shared
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.sentences import one_line
 
 REFUSES = "safetensors.save_file"
@@ -243,7 +244,7 @@ def _save_model(timeline: Timeline, event: Event, keys: list[str]) -> Fix:
     if call.source.startswith("save_file"):
         line = "from safetensors.torch import save_model\n"
         edits.append(timeline.insert(call.file, _first_import(timeline, call.file), line))
-    return timeline.fix(text, Safety.UNSAFE, *edits) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, *edits)
 
 
 def _first_import(timeline: Timeline, file: str) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.mends import edited
 
 LOAD = "Module.load_state_dict"
 
@@ -73,4 +74,4 @@ def _taken(timeline: Timeline, event: Event, key: str) -> Fix:
         return Fix(text, Safety.DISPLAY, ())
     quoted = '"' + key + '"' if '"' not in key else repr(key)
     edit = Edit(given, f"{given.source}[{quoted}]")
-    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)

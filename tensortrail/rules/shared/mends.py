@@ -24,6 +24,20 @@ def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
     return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
 
 
+def statement_of(timeline: Timeline, site: Site | None) -> ast.stmt | None:
+    """That statement of the program that ran, if its source is known."""
+    tree = timeline.tree(site.file) if site is not None else None
+    return statement_at(tree, site.line) if tree is not None and site is not None else None
+
+
+def edited(timeline: Timeline, text: str, *edits: Edit | None) -> Fix:
+    """The fix with these edits; as advice alone where one is missing, or the file would not parse
+    with them."""
+    known = [each for each in edits if each is not None]
+    fix = timeline.fix(text, Safety.UNSAFE, *known) if len(known) == len(edits) else None
+    return fix or Fix(text, Safety.DISPLAY, ())
+
+
 def device_given(module: Module, call: ast.Call, device: str) -> Edit | None:
     """`, device=...` behind the last argument of the call; None if nothing can be put there."""
     return keyword_given(module, call, "device", device)

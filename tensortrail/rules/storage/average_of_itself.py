@@ -9,7 +9,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.flows import key
 from tensortrail.rules.shared.lines import where
-from tensortrail.rules.shared.mends import source_of, statement_at
+from tensortrail.rules.shared.mends import edited, source_of, statement_of
 
 
 class AverageOfItself(Rule):
@@ -67,8 +67,7 @@ class AverageOfItself(Rule):
 def _names_two(timeline: Timeline, event: Event) -> bool:
     """The line calls what is written and what is read differently: not the same tensor twice."""
     site = event.site
-    tree = timeline.tree(site.file) if site else None
-    statement = statement_at(tree, site.line) if tree and site else None
+    statement = statement_of(timeline, site)
     name = event.op.rpartition(".")[2]
     for node in ast.walk(statement) if statement else ():
         match node:
@@ -80,8 +79,7 @@ def _names_two(timeline: Timeline, event: Event) -> bool:
 
 def _copied(timeline: Timeline, made: Site | None) -> Fix:
     text = "copy the values when they are taken"
-    tree = timeline.tree(made.file) if made else None
-    statement = statement_at(tree, made.line) if tree and made else None
+    statement = statement_of(timeline, made)
     value = getattr(statement, "value", None)
     if made is None or not isinstance(value, ast.expr):
         return Fix(f"{text}: `.detach().clone()`", Safety.DISPLAY, ())
@@ -99,5 +97,4 @@ def _copied(timeline: Timeline, made: Site | None) -> Fix:
         new = f"{{key: value.clone() for key, value in {shown}.items()}}"
     else:
         return Fix(f"{text}: `.detach().clone()`", Safety.DISPLAY, ())
-    fix = timeline.fix(f"{text}: `{new}`", Safety.UNSAFE, timeline.replace(made.file, inner, new))
-    return fix or Fix(f"{text}: `{new}`", Safety.DISPLAY, ())
+    return edited(timeline, f"{text}: `{new}`", timeline.replace(made.file, inner, new))

@@ -8,7 +8,13 @@ from typing import Any
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.failures import was_handled
-from tensortrail.rules.shared.mends import line_behind, lines_removed, source_of, statement_at
+from tensortrail.rules.shared.mends import (
+    edited,
+    line_behind,
+    lines_removed,
+    source_of,
+    statement_at,
+)
 
 SIGNS = {"__iadd__": "+", "__isub__": "-", "__imul__": "*", "__itruediv__": "/", "__ipow__": "**"}
 
@@ -101,7 +107,7 @@ def _without(timeline: Timeline, at: Site, op: str) -> Fix:
     if statement is not None and new:
         told = f"{text}: `{new}`"
         edit = timeline.replace(at.file, statement, new)
-        return timeline.fix(told, Safety.UNSAFE, edit) or Fix(told, Safety.DISPLAY, ())
+        return edited(timeline, told, edit)
     return Fix(f"{text}; an activation with `inplace=True` needs False", Safety.DISPLAY, ())
 
 

@@ -9,6 +9,7 @@ from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.flows import function_at, key
+from tensortrail.rules.shared.mends import edited
 
 
 class Held(NamedTuple):
@@ -186,7 +187,7 @@ def _detached(timeline: Timeline, carried: Held) -> Fix:
         return Fix(text, Safety.DISPLAY, ())
     line = f"{' ' * statement.col_offset}{name} = {value}\n"
     edit = timeline.insert(carried.file, statement.lineno, line)
-    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)
 
 
 def _retained(timeline: Timeline, before: Site) -> Fix:

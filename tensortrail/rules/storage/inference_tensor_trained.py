@@ -5,9 +5,10 @@ import os
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
+from tensortrail.findings import Edit, Finding, Fix, Severity, Site
 from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.shared.failures import errors, weight
+from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.operands import called, operands
 
 REFUSED = re.compile(
@@ -102,5 +103,4 @@ def _plain(timeline: Timeline, site: Site | None, modes: list[ast.Call]) -> Fix:
         if site and isinstance(each.func, ast.Attribute) and not each.args and not each.keywords:
             owner = ast.unparse(each.func.value)
             edits.append(timeline.replace(site.file, each.func, f"{owner}.{PLAIN}"))
-    fix = timeline.fix(text, Safety.UNSAFE, *edits) if len(edits) == 1 else None
-    return fix or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edits[0] if len(edits) == 1 else None)

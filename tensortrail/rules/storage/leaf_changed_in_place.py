@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.shared.failures import errors, weight
-from tensortrail.rules.shared.mends import source_of, statement_at
+from tensortrail.rules.shared.mends import edited, source_of, statement_of
 from tensortrail.rules.shared.operands import called, operands
 
 REFUSED = re.compile(r"leaf Variable that requires grad (?:is being used|has been moved)")
@@ -66,11 +66,10 @@ class LeafChangedInPlace(Rule):
 
 def _without_gradients(timeline: Timeline, event: Event) -> Fix:
     text, site = "change it under `torch.no_grad()`", event.site
-    tree = timeline.tree(site.file) if site else None
-    statement = statement_at(tree, site.line) if tree and site else None
+    statement = statement_of(timeline, site)
     if site is None or statement is None:
         return Fix(text, Safety.DISPLAY, ())
     indent = " " * statement.col_offset
     body = textwrap.indent(source_of(timeline, site.file, statement), indent + "    ")
     edit = timeline.replace(site.file, statement, f"with torch.no_grad():\n{body}")
-    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)

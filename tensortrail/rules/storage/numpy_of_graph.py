@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.shared.failures import errors, weight
-from tensortrail.rules.shared.mends import source_of, statement_at
+from tensortrail.rules.shared.mends import edited, source_of, statement_of
 from tensortrail.rules.shared.operands import called, operands
 
 REFUSED = re.compile(r"Can't call numpy\(\) on Tensor that requires grad")
@@ -66,8 +66,7 @@ class NumpyOfGraph(Rule):
 
 def _detached(timeline: Timeline, event: Event) -> Fix:
     text, site = "detach it first: `.detach().numpy()`", event.site
-    tree = timeline.tree(site.file) if site else None
-    statement = statement_at(tree, site.line) if tree and site else None
+    statement = statement_of(timeline, site)
     owners = [
         node.func.value
         for node in (ast.walk(statement) if statement else ())
@@ -79,4 +78,4 @@ def _detached(timeline: Timeline, event: Event) -> Fix:
         return Fix(text, Safety.DISPLAY, ())
     shown = f"{source_of(timeline, site.file, owners[0])}.detach()"
     edit = timeline.replace(site.file, owners[0], shown)
-    return timeline.fix(text, Safety.UNSAFE, edit) or Fix(text, Safety.DISPLAY, ())
+    return edited(timeline, text, edit)

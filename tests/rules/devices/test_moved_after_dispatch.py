@@ -85,6 +85,13 @@ def test_the_move_is_taken_out(tmp_path: Path, move: str, after: str | None) -> 
     runs_without_findings(tmp_path, mended_program, "DEV509", GPUS)
 
 
+def test_the_move_is_shown_whole(tmp_path: Path) -> None:
+    where = 'import types\nwhere = types.SimpleNamespace(gpu="cuda:0")\n'
+    source = f"{MODEL}{OFFLOADED}{where}model.to(where.gpu)  # flagged\n"
+    (fix,) = watched(tmp_path, source, "DEV509", GPUS).only.fixes
+    assert fix.description == "leave it where it is: take `.to(where.gpu)` out"
+
+
 def test_what_the_program_handles_is_a_warning(tmp_path: Path) -> None:
     move = (
         'try:\n    model.to("cuda:0")  # flagged\nexcept RuntimeError:\n    torch.ones(1).cuda()\n'

@@ -43,3 +43,17 @@ def test_they_are_named(tmp_path: Path) -> None:
     (found,) = [each for each in run.findings() if each.code == "NEW317"]
     assert "used `spare.weight` and `spare.bias` not at all" in found.message
     assert found.fixes[0].edits[0].text == "Net(), find_unused_parameters=True"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("DDP(Net())", "DDP(Net(), find_unused_parameters=True)"),
+     ("self.used(x)", "self.used(x) + self.spare(x)")],
+)  # fmt: skip
+def test_none_that_it_waits_for(tmp_path: Path, old: str, new: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SOURCE.replace(old, new))
+    code = compile(program.read_bytes(), str(program), "exec")
+    with tensortrail.trace(tmp_path / "run") as run:
+        exec(code, {"__name__": "program", "folder": str(tmp_path)})
+    assert not [each for each in run.findings() if each.code == "NEW317"]

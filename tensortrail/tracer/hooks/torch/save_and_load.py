@@ -118,8 +118,8 @@ def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
 
 def objects_in(data: Any) -> dict[str, str]:
     """Which classes of its own a file gets, each with the key it lies under."""
-    each = data.items() if isinstance(data, dict) else [("", data)]
-    kinds = ((type(value), key) for key, value in each if not isinstance(value, HOLDERS))
+    each = dict.items(data) if issubclass(type(data), dict) else [("", data)]
+    kinds = ((type(value), key) for key, value in each if not issubclass(type(value), HOLDERS))
     own = ((kind, key) for kind, key in kinds if kind.__module__ != "builtins")
     return {f"{kind.__module__}.{kind.__qualname__}": str(key) for kind, key in own}
 

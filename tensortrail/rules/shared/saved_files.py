@@ -1,0 +1,15 @@
+"""Files that a recorded run has written itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.rules.timeline import Did, Event, Timeline
+
+
+def saves_before(timeline: Timeline, event: Event) -> Iterator[Event]:
+    """What was written to the file that something happened to, the last first."""
+    path = event.facts.get("path")
+    for each in reversed(timeline.events(Did.SAVE)):
+        if each.time <= event.time and each.facts.get("path") == path:
+            yield each
