@@ -78,7 +78,7 @@ class GraphUsedTwice(Rule):
             number = carried.statement.lineno if carried.statement else line
             why = (
                 f"`{carried.name}` is handed from round to round with its graph, at "
-                f"{os.path.basename(carried.file)}:{number}: the round before has freed it"
+                f"{os.path.basename(carried.file)}:{number}, and the round before has freed it"
             )
             fix = _detached(timeline, carried)
         elif before is not None:

@@ -48,7 +48,9 @@ def _story(case: Case) -> str:
 
 def _error(told: str) -> str:
     before = told.partition("tensortrail: ")[0]
-    found = re.findall(r"^(?:E +)?([\w.]*(?:Error|Exception):.*)$", before, re.MULTILINE)
+    found = re.findall(
+        r"^(?:E +|\[rank\d+\]: +)?([\w.]*(?:Error|Exception):.*)$", before, re.MULTILINE
+    )
     return _short(found[-1], 160) if found else "none: it catches or never raises one"
 
 
