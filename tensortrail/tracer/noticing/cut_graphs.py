@@ -6,13 +6,14 @@ finds nothing to differentiate, or an optimizer gets no gradients, is it said.""
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import is_grad_enabled
 from torch._C import DisableTorchFunction
 from torch.nn import Module
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.call_stacks import (
@@ -60,7 +61,9 @@ class CutGraphs:
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._cuts: dict[Key, Cut] = {}
-        self._frozen: dict[int, tuple[tuple[Line, ...], Place | None]] = {}
+        self._frozen: MutableMapping[Any, tuple[tuple[Line, ...], Place | None]] = (
+            WeakTensorKeyDictionary()
+        )
         self.turn = 0
 
     # --- what happens --------------------------------------------------------------------
@@ -84,7 +87,7 @@ class CutGraphs:
     def froze(self, tensor: Any) -> None:
         if len(self._frozen) < MOST_FROZEN:
             frame = sys._getframe(1)
-            self._frozen[id(tensor)] = user_lines(frame), library_above(frame)
+            self._frozen[tensor] = user_lines(frame), library_above(frame)
 
     def ran_backward(self) -> None:
         self.turn += 1
@@ -145,9 +148,8 @@ class CutGraphs:
         }
 
     def frozen_by(self, weights: Collection[Any]) -> Mapping[str, Any]:
-        """Where the last of them was frozen, if it was seen of all: one may have the identity of
-        another that is gone."""
-        known = [self._frozen[id(each)] for each in weights if id(each) in self._frozen]
+        """Where the last of them was frozen, if it was seen of all."""
+        known = [self._frozen[each] for each in weights if each in self._frozen]
         lines, by = known[-1] if known and len(known) == len(weights) else ((), None)
         return {"stack": [list(each) for each in places(lines)], "by": list(by or ())}
 

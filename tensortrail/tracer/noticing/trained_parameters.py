@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch._C import DisableTorchFunction
 from torch.nn import Module, Parameter
 from torch.optim import Optimizer
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.call_stacks import Line, places, user_lines
@@ -64,14 +65,14 @@ class TrainedParameters:
         self._made: dict[int, Made] = {}
         self._untrained: dict[int, Untrained] = {}
         self._groups = 0
-        self._put: dict[int, tuple[Line, ...]] = {}
+        self._put: MutableMapping[Any, tuple[Line, ...]] = WeakTensorKeyDictionary()
         """Where parameters came into a model, since there is an optimizer."""
         self.told: list[list[Any]] = []
         """Where the optimizers were made that something was told of."""
 
     def registered(self, module: Module, name: str, parameter: Any) -> None:
-        if self._made and len(self._put) < MOST_PUT:
-            self._put[id(parameter)] = user_lines(sys._getframe(1))
+        if self._made and parameter is not None and len(self._put) < MOST_PUT:
+            self._put[parameter] = user_lines(sys._getframe(1))
 
     def given(self, optimizer: Optimizer, group: Mapping[str, Any]) -> None:
         """The optimizer has these parameters from now on."""
@@ -160,7 +161,7 @@ class TrainedParameters:
             "made": list(made.place or ()),
             "synchronized": synchronized,
             "kind": type(weight).__name__,
-            "put": [list(each) for each in places(self._put.get(id(weight), ()))],
+            "put": [list(each) for each in places(self._put.get(weight, ()))],
         }
         self._untrained[id(weight)] = Untrained(
             entry, weight._version, self._notes.site_here(), f"{kind}.step", facts

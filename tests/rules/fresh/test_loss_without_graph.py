@@ -195,3 +195,35 @@ for _ in range(3):
 
 def test_what_is_cut_on_purpose(tmp_path: Path) -> None:
     assert not watched(tmp_path, HEAD + MODEL + HEALTHY, CODE).found
+
+
+def test_tensors_that_are_gone_are_not_taken_for_the_weights(tmp_path: Path) -> None:
+    """Python gives the address of a tensor that is gone to the next one."""
+    source = f"""{HEAD}
+gone = [torch.ones(1, requires_grad=True) for _ in range(500)]
+for each in gone:
+    each.requires_grad_(False)
+addresses = {{id(each) for each in gone}}
+del gone, each
+
+def frozen():
+    others = []
+    for _ in range(5000):
+        weight = nn.Parameter(torch.ones(4), requires_grad=False)
+        if id(weight) in addresses:
+            return weight
+        others.append(weight)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = frozen(), frozen()
+    def forward(self, x):
+        return x * self.weight + self.bias
+
+model = Net()
+model(torch.ones(4)).sum().backward()  # flagged
+"""
+    seen = watched(tmp_path, source, CODE)
+    assert "are frozen" in seen.only.message
+    assert "by program.py" not in seen.only.message
