@@ -433,3 +433,47 @@ def test_of_two_gpus_the_one_is_told_that_the_run_knows(tmp_path: Path) -> None:
     """
     seen = watched(tmp_path, source, "DEV502", "cuda:2")
     assert "`table` was moved cpu -> cuda:1 by `Tensor.to` at program.py:3" in seen.only.message
+
+
+def test_a_move_whose_result_is_dropped(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    net = torch.nn.Linear(4, 2).cuda()
+    rows = torch.ones(3, 4)
+    rows.cuda()
+    net(rows)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert seen.only.message.endswith(
+        "`Tensor.cuda` at program.py:4 made a copy on cuda:0, and `rows` itself was not moved"
+    )
+    assert "\nrows = rows.cuda()\n" in seen.fixed
+    runs_without_findings(tmp_path, seen.fixed, "DEV502", GPU)
+
+
+def test_moves_of_what_a_loop_gives(tmp_path: Path) -> None:
+    batch = """\
+    import torch
+    net = torch.nn.Linear(4, 2).cuda()
+    batch = {"x": torch.ones(3, 4), "y": torch.ones(3, 2)}
+    for value in batch.values():
+        value = value.to("cuda")
+    net(batch["x"])  # flagged
+    """
+    told = watched(tmp_path, batch, "DEV502", GPU).only
+    assert "`Tensor.to` at program.py:5 made a copy on cuda:0" in told.message
+
+
+def test_moves_of_weights_in_a_loop(tmp_path: Path) -> None:
+    weights = """\
+    import torch
+    net = torch.nn.Sequential(torch.nn.Linear(4, 2))
+    for weight in net.parameters():
+        weight = weight.cuda()
+    net(torch.ones(3, 4).cuda())  # flagged
+    """
+    told = watched(tmp_path, weights, "DEV502", GPU).only
+    assert "`net.0.weight` itself was not moved" in told.message
+    assert [each.description for each in told.fixes] == [
+        "a tensor is not moved in place, a module is: `net.to('cuda:0')`"
+    ]
