@@ -47,13 +47,21 @@ class Prefix(NamedTuple):
 
 def refused(message: str) -> Prefix | None:
     """Of a message that lists the keys."""
-    parts = {
-        kind: re.findall(r'"([^"]+)"', line)
-        for line in message.splitlines()
+    return prefix_of(*listed(message))
+
+
+def listed(message: str) -> tuple[list[str], list[str]]:
+    """The missing and the unexpected keys that a refused load names."""
+    missing, unexpected = (
+        [
+            key
+            for line in message.splitlines()
+            if line.strip().startswith(f"{kind} key(s)")
+            for key in re.findall(r'"([^"]+)"', line)
+        ]
         for kind in ("Missing", "Unexpected")
-        if line.strip().startswith(f"{kind} key(s)")
-    }
-    return prefix_of(parts.get("Missing", []), parts.get("Unexpected", []))
+    )
+    return missing, unexpected
 
 
 def prefix_of(missing: Sequence[str], unexpected: Sequence[str]) -> Prefix | None:

@@ -38,6 +38,22 @@ def edited(timeline: Timeline, text: str, *edits: Edit | None) -> Fix:
     return fix or Fix(text, Safety.DISPLAY, ())
 
 
+def called_before(timeline: Timeline, site: Site | None, method: str, text: str) -> Edit | None:
+    """`x.detach().numpy()` for the only `x.numpy()` of the statement."""
+    statement = statement_of(timeline, site)
+    owners = [
+        node.func.value
+        for node in (ast.walk(statement) if statement else ())
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == method
+    ]
+    if site is None or len(owners) != 1:
+        return None
+    owner = owners[0]
+    return timeline.replace(site.file, owner, source_of(timeline, site.file, owner) + text)
+
+
 def device_given(module: Module, call: ast.Call, device: str) -> Edit | None:
     """`, device=...` behind the last argument of the call; None if nothing can be put there."""
     return keyword_given(module, call, "device", device)

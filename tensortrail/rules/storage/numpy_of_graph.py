@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Rule, Timeline
 from tensortrail.rules.shared.failures import errors, weight
-from tensortrail.rules.shared.mends import edited, source_of, statement_of
+from tensortrail.rules.shared.mends import called_before, edited
 from tensortrail.rules.shared.operands import called, operands
 
 REFUSED = re.compile(r"Can't call numpy\(\) on Tensor that requires grad")
+_TEXT = "detach it first: `.detach().numpy()`"
 
 
 class NumpyOfGraph(Rule):
@@ -60,22 +60,9 @@ class NumpyOfGraph(Rule):
                 f"NumPy is given {of}, which has a graph: it keeps none",
                 severity=severity,
                 confidence=confidence,
-                fixes=[_detached(timeline, event)],
+                fixes=[
+                    edited(
+                        timeline, _TEXT, called_before(timeline, event.site, "numpy", ".detach()")
+                    )
+                ],
             )
-
-
-def _detached(timeline: Timeline, event: Event) -> Fix:
-    text, site = "detach it first: `.detach().numpy()`", event.site
-    statement = statement_of(timeline, site)
-    owners = [
-        node.func.value
-        for node in (ast.walk(statement) if statement else ())
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "numpy"
-    ]
-    if site is None or len(owners) != 1:
-        return Fix(text, Safety.DISPLAY, ())
-    shown = f"{source_of(timeline, site.file, owners[0])}.detach()"
-    edit = timeline.replace(site.file, owners[0], shown)
-    return edited(timeline, text, edit)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tensortrail.rules.devices.origins import (
     assigned,
     computed,
-    copy_dropped,
     copied,
+    copy_dropped,
     from_loader,
     gradient,
     hidden,
@@ -23,9 +23,9 @@ from tensortrail.rules.devices.origins import (
 from tensortrail.rules.devices.origins.case import Case, Origin
 
 WAYS = (tied.origin, hidden.origin, unsaved.origin, gradient.origin,
-        computed.origin, optimizer_state.origin, copied.origin, assigned.origin, copy_dropped.origin,
-        from_loader.origin, made.origin, made_inside.origin, read.origin, moved.origin,
-        on_other_gpu.origin, kept.origin)  # fmt: skip
+        computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
+        copy_dropped.origin, from_loader.origin, made.origin, made_inside.origin, read.origin,
+        moved.origin, on_other_gpu.origin, kept.origin)  # fmt: skip
 """The ones that tell most stand first."""
 
 

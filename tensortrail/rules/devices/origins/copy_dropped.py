@@ -37,13 +37,10 @@ def _kept(case: Case, move: Event) -> Fix:
     if "." in case.timeline.name(case.storage):  # a module has it
         owner = case.timeline.name(case.storage).partition(".")[0]
         return advice(f"a tensor is not moved in place, a module is: `{owner}.to({case.wanted!r})`")
-    statement = statement_of(case.timeline, move.site)
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    target = call.func.value if isinstance(call, ast.Call) and _is_method(call) else None
+    call, target = _called(statement_of(case.timeline, move.site))
     if move.site is None or call is None or not isinstance(target, (ast.Name, ast.Attribute)):
         return advice("use the copy here, or put it in the place of the original")
-    source = source_of(case.timeline, move.site.file, call)
-    kept = f"{ast.unparse(target)} = {source}"
+    kept = f"{ast.unparse(target)} = {source_of(case.timeline, move.site.file, call)}"
     return edited(
         case.timeline,
         f"keep what is given back: `{kept}`",
@@ -51,5 +48,9 @@ def _kept(case: Case, move: Event) -> Fix:
     )
 
 
-def _is_method(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute)
+def _called(statement: ast.stmt | None) -> tuple[ast.Call | None, ast.expr | None]:
+    """The call that is the whole statement, and whose method it is."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=target)) as call):
+            return call, target
+    return None, None

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Rule, Timeline
+from tensortrail.rules.shared.failures import errors, weight
+from tensortrail.rules.shared.mends import called_before, edited
+from tensortrail.rules.shared.operands import called, operands
+
+REFUSED = re.compile(r"Got unsupported ScalarType (\w+)")
+_TEXT = "convert it first: `.float().numpy()`"
+
+
+class NumpyLacksType(Rule):
+    """NumPy is given a tensor of a number type that it does not have.
+
+    ## What it does
+    In a recorded run, reports the `.numpy()` that was refused, with the tensor's name and type.
+
+    ## Why is this bad?
+    The program ends. A model that is loaded in bfloat16 or float8 gives results of that type, and
+    NumPy has neither.
+
+    ## What you may see
+    ```
+    TypeError: Got unsupported ScalarType BFloat16
+    ```
+
+    ## Example
+    ```python
+    model = model.to(torch.bfloat16)
+    features.append(model(x).cpu().numpy())
+    ```
+    Use instead:
+    ```python
+    model = model.to(torch.bfloat16)
+    features.append(model(x).cpu().float().numpy())
+    ```
+
+    ## Fix safety
+    Unsafe: the array has twice the bytes or more. The values are the same.
+
+    ## References
+    - pytorch documentation of `torch.Tensor.numpy`
+    - pytorch issue 90574
+    """
+
+    code = "DEV615"
+    name = "numpy-lacks-type"
+    severity = Severity.ERROR
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for events in errors(timeline, REFUSED):
+            event = events[0]
+            refused = REFUSED.search(str(event.facts.get("message", "")))
+            severity, confidence = weight(timeline, events)
+            given = operands(timeline, event)
+            of = called(timeline, given[0]) if given else "the tensor"
+            kind = refused[1].lower() if refused else ""
+            yield self.finding_in_run(
+                timeline,
+                event,
+                f"NumPy has no {kind}, the type of {of}",
+                severity=severity,
+                confidence=confidence,
+                fixes=[
+                    edited(
+                        timeline, _TEXT, called_before(timeline, event.site, "numpy", ".float()")
+                    )
+                ],
+            )
