@@ -477,3 +477,36 @@ def test_moves_of_weights_in_a_loop(tmp_path: Path) -> None:
     assert [each.description for each in told.fixes] == [
         "a tensor is not moved in place, a module is: `net.to('cuda:0')`"
     ]
+
+
+def test_a_tensor_in_an_object_of_a_file(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from argparse import Namespace
+    kept = Namespace(rows=torch.ones(3, 4))
+    kept.again = kept
+    torch.save({"sample": kept}, "sample.pt")
+    net = torch.nn.Linear(4, 2).cuda()
+    sample = torch.load("sample.pt", weights_only=False)["sample"]
+    net(sample.rows)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "`sample.rows` was read onto cpu from" in seen.only.message
+    assert [each.name for each in seen.only.settings] == ["map_location"]
+
+
+def test_a_batch_that_is_an_object(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    from torch.utils.data import DataLoader
+    class Sample:
+        def __init__(self, items):
+            self.x, self.y = torch.stack(items), torch.ones(len(items), 1)
+    net = torch.nn.Linear(4, 1).cuda()
+    for batch in DataLoader([torch.ones(4)] * 4, 2, collate_fn=Sample):
+        batch.x = batch.x.cuda()
+        torch.nn.functional.mse_loss(net(batch.x), batch.y)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "`y` of the batch came out of the DataLoader at program.py:7" in seen.only.message
+    assert "`x` at program.py:8" in seen.only.message

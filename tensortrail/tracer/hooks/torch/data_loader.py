@@ -33,7 +33,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _given(recorder: Recorder, batch: Any, number: int) -> None:
     facts = {"batch": number, "form": _form(batch)}
-    for part, (path, tensor) in enumerate(tensors_below(batch)):
+    for part, (path, tensor) in enumerate(tensors_below(batch, in_objects=True)):
         if part >= MOST_TENSORS:
             return
         entry = recorder.storages.entry(tensor)

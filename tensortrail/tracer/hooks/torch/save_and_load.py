@@ -18,6 +18,7 @@ from tensortrail.tracer.hooks.shared.replaced_weights import Held
 from tensortrail.tracer.hooks.shared.safe_loads import runs_only_torch, with_modes_aside
 from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
 from tensortrail.tracer.identity.module_tensors import owned, parts, slots_of
+from tensortrail.tracer.identity.object_attributes import attributes_of
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.loads import Load
 from tensortrail.tracer.noticing.written_checkpoints import writing
@@ -25,7 +26,7 @@ from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
 DEEPEST = 12
-MOST_TENSORS = 100_000
+MOST_TENSORS, MOST_OBJECTS = 100_000, 10_000
 LONGEST, NO_DEVICE = 20_000, "Attempting to deserialize object on"
 """Characters of a message that lists keys."""
 HOLDERS = (torch.Tensor, dict, list, tuple, set)
@@ -96,7 +97,7 @@ def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
     tensors have no data."""
     place = path_of(path)
     seen = empty = 0
-    for key, tensor in tensors_below(data):
+    for key, tensor in tensors_below(data, in_objects=True):
         entry = recorder.storages.entry(tensor)
         if entry is None or (seen := seen + 1) > MOST_TENSORS:
             continue
@@ -171,7 +172,7 @@ def note_loaded(
     place = path_of(path)
     if mapped:
         recorder.mapped.add(place)
-    for key, tensor in tensors_below(data):
+    for key, tensor in tensors_below(data, in_objects=True):
         known = {} if more is None else more.get(key)
         if known is not None and (entry := recorder.storages.entry(tensor)):
             if not entry.name:
@@ -189,20 +190,32 @@ def path_of(path: Any) -> str:
         return ""
 
 
-def tensors_below(data: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """The tensors in nested plain containers and modules, with their dotted keys."""
+def tensors_below(data: Any, *, in_objects: bool = False) -> Iterator[tuple[str, Any]]:
+    """The tensors in nested plain containers and modules, with their dotted keys; those that other
+    objects keep too, if that is asked for."""
+    yield from _below(data, "", 0, set() if in_objects else None)
+
+
+def _below(data: Any, key: str, depth: int, seen: set[int] | None) -> Iterator[tuple[str, Any]]:
     if isinstance(data, torch.Tensor):
         yield key, data
     elif depth > DEEPEST:
         return
     elif isinstance(data, Module):
         yield from owned(data, key)
-    elif isinstance(data, dict):
-        for name, value in list(dict.items(data)):
-            yield from tensors_below(value, f"{key}.{name}" if key else str(name), depth + 1)
+    else:
+        for name, value in _held(data, seen):
+            yield from _below(value, f"{key}.{name}" if key else name, depth + 1, seen)
+
+
+def _held(data: Any, seen: set[int] | None) -> Iterator[tuple[str, Any]]:
+    if isinstance(data, dict):
+        yield from ((str(name), value) for name, value in list(dict.items(data)))
     elif type(data) in (list, tuple):
-        for place, value in enumerate(data):
-            yield from tensors_below(value, f"{key}.{place}" if key else str(place), depth + 1)
+        yield from ((str(place), value) for place, value in enumerate(data))
+    elif seen is not None and id(data) not in seen and len(seen) < MOST_OBJECTS:
+        seen.add(id(data))
+        yield from attributes_of(data)
 
 
 def _state_dict(recorder: Recorder, own: OwnState) -> Around:
