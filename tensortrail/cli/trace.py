@@ -14,7 +14,7 @@ from tensortrail.cli.console import fail, say
 from tensortrail.cli.ending import Ending
 from tensortrail.cli.exit_codes import FAILED, FOUND
 from tensortrail.cli.extras import install, lacking
-from tensortrail.cli.launchers import instead
+from tensortrail.cli.launchers import for_command, instead
 from tensortrail.cli.suggestions import Parser
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
             say(f"  {line.strip()}")
         return FAILED
     if not options.module and not os.path.lexists(program[0]):  # known before torch is imported
-        fail(f"{program[0]}: cannot be read: No such file or directory")
+        fail(f"{program[0]}: cannot be read: No such file or directory", *for_command(program))
         return FAILED
     if package := lacking("trace"):
         fail(f"{package} is not installed here", f"a recording needs it: {install('trace')}")

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Did, Event, Rule, Storage, Timeline
+from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.sentences import first_of
 
@@ -16,7 +17,8 @@ class UnusedInParallel(Rule):
 
     ## What it does
     In a recorded run, reports the failure of `DistributedDataParallel` in the round after, with
-    the names of the parameters that had no gradient: its message has their numbers.
+    the names of the parameters that had no gradient: its message has their numbers. Parameters
+    that were replaced in the model after it was wrapped are reported as such.
 
     ## Why is this bad?
     Each gradient is averaged over the ranks as soon as it is there. One that never comes stops
@@ -50,17 +52,38 @@ class UnusedInParallel(Rule):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.HOOK):
-            if names := event.facts.get("without gradients"):
-                yield self._found(timeline, event, [f"`{each}`" for each in names])
+            if not (known := event.facts.get("without gradients")):
+                continue
+            count = int(event.facts.get("count", len(known)))
+            names = first_of([f"`{each}`" for each in known], 3, count)
+            if put_in := event.facts.get("put in"):
+                weights = [timeline.storage(event.process, each) for each in put_in]
+                yield self._replaced(timeline, event, names, [each for each in weights if each])
+            else:
+                yield self._unused(timeline, event, names)
 
-    def _found(self, timeline: Timeline, event: Event, names: list[str]) -> Finding:
-        count = int(event.facts.get("count", len(names)))
+    def _unused(self, timeline: Timeline, event: Event, names: str) -> Finding:
         return self.finding_in_run(
             timeline,
             event,
-            f"the loss of the round before used {first_of(names, 3, count)} not at all: "
+            f"the loss of the round before used {names} not at all: "
             "`DistributedDataParallel` waits for their gradients",
             fixes=[_told(timeline, event)],
+        )
+
+    def _replaced(
+        self, timeline: Timeline, event: Event, names: str, weights: list[Storage]
+    ) -> Finding:
+        """To search for unused ones would only hide that the new ones differ on each rank."""
+        made = [timeline.history(each)[:1] for each in weights]
+        line = next((f", made{where(each[0])}" for each in made if each), "")
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`DistributedDataParallel` waits for the gradients of {names} that it was made with: "
+            f"the model has others in their place{line}",
+            about=next(iter(weights), None),
+            fixes=[Fix("wrap the model when it is complete", Safety.DISPLAY, ())],
         )
 
 

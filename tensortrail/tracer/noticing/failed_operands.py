@@ -144,7 +144,9 @@ class Failures:
         if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
         elif facts := (
-            lacked_key(error) or unused_parameters(error) or half_weights(error, self.storages)
+            lacked_key(error)
+            or unused_parameters(error, self.storages)
+            or half_weights(error, self.storages)
         ):
             line = _last_line(error) or ("", 0, "")
             self._notes.note_at(

@@ -42,10 +42,19 @@ class Armed:
         try:
             late.when_imported("torch", self.begin)
             self.run()
+        except BaseException as error:
+            self._ended_by(error)
+            raise
         finally:
             late.remove()
             if self.session is not None:
                 self.session.stop()
+
+    def _ended_by(self, error: BaseException) -> None:
+        """`torch.multiprocessing.spawn` handles what its function raises, and exits."""
+        cause = error.__context__ if isinstance(error, SystemExit) else error
+        if self.session is not None and cause is not None:
+            self.session.recorder.guarded(lambda of: of.failures.escaped(cause))
 
     def begin(self) -> None:
         self.session = resume(self.directory, self.header, self.focus, self.verify)

@@ -57,3 +57,19 @@ def test_none_that_it_waits_for(tmp_path: Path, old: str, new: str) -> None:
     with tensortrail.trace(tmp_path / "run") as run:
         exec(code, {"__name__": "program", "folder": str(tmp_path)})
     assert not [each for each in run.findings() if each.code == "NEW317"]
+
+
+def test_parameters_that_were_replaced(tmp_path: Path) -> None:
+    source = SOURCE.replace("self.used(x)", "self.used(x) + self.spare(x)")
+    source = source.replace("Net())\n", "Net())\n    model.module.spare = nn.Linear(4, 2)\n")
+    program = tmp_path / "program.py"
+    program.write_text(source)
+    code = compile(program.read_bytes(), str(program), "exec")
+    with pytest.raises(RuntimeError), tensortrail.trace(tmp_path / "run") as run:
+        exec(code, {"__name__": "program", "folder": str(tmp_path)})
+    (found,) = [each for each in run.findings() if each.code == "NEW317"]
+    assert found.message.endswith(
+        "`spare.weight` and `spare.bias` that it was made with: the model has others in their "
+        "place, made at program.py:17"
+    )
+    assert not found.fixes[0].edits

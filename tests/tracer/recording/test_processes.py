@@ -13,7 +13,7 @@ from tensortrail.rules.timeline import Did
 from ..programs import recorded
 
 SLOW = ("spawn", "forkserver")
-"""Their children import torch anew. `test_spawned_by_torch` is run by default."""
+"""Their children import torch anew. `test_what_ends_a_child` is run by default."""
 METHODS = pytest.mark.parametrize(
     "method", ["fork", *(pytest.param(each, marks=pytest.mark.complete) for each in SLOW)]
 )
@@ -129,6 +129,28 @@ def test_spawned_by_torch(tmp_path: Path) -> None:
     )
     assert run.output == "[40.0, 41.0]\n"
     assert run.made() >= {(40,), (41,)}
+
+
+def test_what_ends_a_child(tmp_path: Path) -> None:
+    run = recorded(
+        tmp_path,
+        """
+        def work(rank):
+            state = {f"module.{k}": v for k, v in torch.nn.Linear(2, 2).state_dict().items()}
+            state["weight"]
+
+        def main():
+            try:
+                torch.multiprocessing.spawn(work, nprocs=1)
+            except torch.multiprocessing.ProcessRaisedException as error:
+                print("spawned_process.py" in str(error), "KeyError: 'weight'" in str(error))
+        """,
+    )
+    assert run.output == "False True\n"
+    (lacked,) = [each for each in run.events(Did.HOOK) if each.op == "KeyError"]
+    assert lacked.process != "main"
+    assert lacked.site
+    assert lacked.site.function == "work"
 
 
 @pytest.mark.complete
