@@ -7,7 +7,8 @@ from typing import Any
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Event, Rule, Storage, Timeline
 from tensortrail.rules.shared.failures import errors, weight
-from tensortrail.rules.shared.lines import doer
+from tensortrail.rules.shared.lines import doer, where
+from tensortrail.rules.shared.module_paths import in_python
 from tensortrail.rules.shared.operands import Operand, called, operands
 
 TYPES = re.compile(
@@ -92,12 +93,21 @@ def _types(timeline: Timeline, event: Event) -> Iterator[tuple[Operand, str]]:
 
 
 def _converted(timeline: Timeline, event: Event, operand: Operand, kind: str) -> str:
+    """A parameter is given the converted tensor, which may have been seen to be made."""
     storage: Storage | None = operand.storage
-    for each in reversed(timeline.history(storage, event)) if storage else ():
-        copied = each.did is Did.COPY and each.storage == storage
-        if copied and each.other is not None and each.other.dtype != kind:
-            return f"{called(timeline, operand)} was made {kind} by {doer(each)}"
+    history = list(timeline.history(storage, event)) if storage else []
+    name = called(timeline, operand)
+    for did in (Did.COPY, Did.SWAP):
+        for each in reversed(history):
+            if each.did is did and _converts(each, kind):
+                by = f" by {doer(each)}" if did is Did.COPY else where(each)
+                return f"{name} was made {kind}{by}"
     return ""
+
+
+def _converts(event: Event, kind: str) -> bool:
+    before, after = event.other, event.storage
+    return before is not None and after is not None and after.dtype == kind != before.dtype
 
 
 def _advice(timeline: Timeline, types: list[tuple[Operand, str]]) -> str:
@@ -106,7 +116,7 @@ def _advice(timeline: Timeline, types: list[tuple[Operand, str]]) -> str:
     others = [each for each in types if each not in weights]
     if weights and others:
         name, kind = called(timeline, weights[0][0]).strip("`"), others[0][1]
-        owner = name.rpartition(".")[0] or name
+        owner = in_python(name.rpartition(".")[0] or name)
         return (
             f"bring both to one type: `{owner}.to(torch.{kind})`, or `.to(torch.{weights[0][1]})` "
             "of what it is given"

@@ -77,3 +77,13 @@ def test_an_optimizer_refuses_what_was_moved(tmp_path: Path) -> None:
 def test_a_leaf_is_taken(tmp_path: Path) -> None:
     source = LEAF.format(move="").replace("  # flagged", "")
     assert not watched(tmp_path, source, "DEV547").found
+
+
+def test_a_model_that_was_converted_before_it_was_moved(tmp_path: Path) -> None:
+    source = (
+        "import torch\nmodel = torch.nn.Sequential(torch.nn.Linear(8, 2)).cuda()\n"
+        "model.half()\nmodel.cpu()\nmodel(torch.ones(2, 8))  # flagged\n"
+    )
+    seen = watched(tmp_path, source, CODE, rehearse="cuda")
+    assert "was made float16 at program.py:3" in seen.only.message
+    assert "[0].to(torch.float32)`" in seen.only.fixes[0].description

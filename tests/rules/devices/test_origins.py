@@ -510,3 +510,19 @@ def test_a_batch_that_is_an_object(tmp_path: Path) -> None:
     seen = watched(tmp_path, source, "DEV502", GPU)
     assert "`y` of the batch came out of the DataLoader at program.py:7" in seen.only.message
     assert "`x` at program.py:8" in seen.only.message
+
+
+def test_what_a_plain_object_makes(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    net = torch.nn.Linear(4, 4).cuda()
+    class Stop:
+        def __init__(self, ids):
+            self.ids = torch.tensor(ids)
+        def __call__(self, given):
+            return torch.isin(given, self.ids)  # flagged
+    Stop([3])(net(torch.ones(2, 4, device="cuda")))
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert [(each.name, each.value) for each in seen.only.settings] == [("device", '"cuda:0"')]
+    assert "moved" not in seen.only.message

@@ -38,7 +38,7 @@ def origin(case: Case) -> Origin | None:
         return Origin(why, fixes=(advice(here + change),))
     if named or case.wanted in ("", "cpu"):
         return Origin(why)
-    if _while_building(last):
+    if _while_building(last) and "." in case.timeline.name(case.storage):  # a module has it
         return _put_in_later(case, last, why)
     settings = _device(case, last, function) if at else ()
     there = f"make it on {case.wanted}{where(last)}: give `{last.op}` a `device`"
