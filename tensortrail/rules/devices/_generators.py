@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.devices._shuffled_loaders import gpu_defaults
 from tensortrail.rules.devices._told import may_be_a_gpu, told_device
 from tensortrail.rules.shared.objects import called, keyword, receiver
 from tensortrail.rules.shared.origins import behind
@@ -93,7 +94,9 @@ def _differ(module: Module, on: ast.expr | None, needs: ast.expr | None, call: a
         return needs is not None and (isinstance(needs, ast.Call) or may_be_a_gpu(module, needs))
     by_default = module.qualified(call.func) in (*_FACTORIES, *_OF_THE_CPU)
     plain = needs is None and by_default and keyword(call, "device") is None
-    return plain and may_be_a_gpu(module, on) and module.gpu_made_default() is None
+    if not plain or not may_be_a_gpu(module, on) or gpu_defaults(module):
+        return False
+    return module.gpu_made_default() is None
 
 
 def is_meant(draw: Draw) -> bool:

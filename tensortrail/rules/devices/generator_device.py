@@ -3,7 +3,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Severity
+from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._generators import Draw, is_meant, unfit_draws
 from tensortrail.rules.devices._refused_generators import (
@@ -11,8 +11,10 @@ from tensortrail.rules.devices._refused_generators import (
     refused_generators,
     spoken,
 )
+from tensortrail.rules.devices._shuffled_loaders import Shuffled, shuffled_loaders
 from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.mends import keyword_given
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 from tensortrail.rules.view import FunctionNode
@@ -25,11 +27,12 @@ class GeneratorDevice(Rule):
 
     ## What it does
     Flags `torch.randn(..., generator=generator, device=device)` and the like where the generator
-    was made by `torch.Generator()`, which is one of the CPU, and a draw without `device=` from a
-    generator that was made on a device. A note is given in a function that is handed the generator
-    and never asks for `generator.device`; also without `device=` where the result is moved to
-    another device. In a recorded run, reports the draw that was refused, and the line that made the
-    generator.
+    was made by `torch.Generator()`, which is one of the CPU, a draw without `device=` from a
+    generator that was made on a device, and a `DataLoader` that shuffles without a generator in a
+    file that makes a GPU the default device. A note is given in a function that is handed the
+    generator and never asks for `generator.device`; also without `device=` where the result is
+    moved to another device. In a recorded run, reports the draw that was refused, and the line
+    that made the generator.
 
     ## Why is this bad?
     torch refuses a generator of another device than the tensor's. A seeded generator is usually
@@ -48,7 +51,7 @@ class GeneratorDevice(Rule):
     name = "generator-device"
     since = "0.2.0"
     severity = Severity.NOTE
-    triggers = (("generator", "torch"),)
+    triggers = (("generator", "torch"), ("set_default_", "DataLoader"))
 
     bad = (
         Bad(
@@ -108,8 +111,41 @@ class Sampler:
 """,
             lines=(9,),
         ),
+        Bad(
+            """\
+import torch
+from torch.utils.data import DataLoader
+
+def main(rows):
+    torch.set_default_device("cuda")
+    for batch in DataLoader(rows, 4, shuffle=True):
+        print(batch)
+""",
+            lines=(6,),
+            fixed="""\
+import torch
+from torch.utils.data import DataLoader
+
+def main(rows):
+    torch.set_default_device("cuda")
+    for batch in DataLoader(rows, 4, shuffle=True, generator=torch.Generator(device="cuda")):
+        print(batch)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+from torch.utils.data import DataLoader
+
+def main(rows, sampler):
+    torch.set_default_device("cuda")
+    ordered = DataLoader(rows, batch_size=4)
+    sampled = DataLoader(rows, batch_size=4, sampler=sampler)
+    return ordered, sampled
+"""
+        ),
         Good(
             """\
 import torch
@@ -164,6 +200,8 @@ def order(size, generator=None):
                 )
         for draw in unfit_draws(module):
             yield self._unfit(module, draw)
+        for shuffled in shuffled_loaders(module):
+            yield self._shuffled(module, shuffled)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for refused in refused_generators(timeline):
@@ -188,6 +226,19 @@ def order(size, generator=None):
             "another device",
             severity=Severity.NOTE if is_meant(draw) else Severity.WARNING,
             trail=[(draw.made, f"a generator of {on}")],
+        )
+
+    def _shuffled(self, module: Module, found: Shuffled) -> Finding:
+        made = f"torch.Generator(device={found.device})"
+        edit = keyword_given(module, found.loader, "generator", made)
+        return self.finding(
+            module,
+            found.loader,
+            f"the order is drawn on the default device, which line {found.default.lineno} makes a "
+            "GPU, by a generator of the CPU: torch refuses one of another device",
+            severity=Severity.ERROR,
+            trail=[(found.default, "the default device"), (found.loader, "shuffles")],
+            fixes=[module.fix(f"give it `{made}`", Safety.UNSAFE, edit) if edit else None],
         )
 
 

@@ -24,8 +24,8 @@ class BufferNotRestored(Rule):
     - a routine that copies buffers from `named_buffers()` into another module, and registers all
       of them as persistent without a look at `_non_persistent_buffers_set`;
     - a model that has values is sent to meta and back with `to_empty`, or a class of this file with
-      such a buffer is made on meta and gets memory by `to_empty`, and then only a state dict is
-      loaded.
+      such a buffer, its own or that of a part, is made on meta and gets memory by `to_empty`, and
+      then only a state dict is loaded.
 
     ## Why is this bad?
     A state dict has no buffers with `persistent=False`. After `to("meta")` and `to_empty` they hold
@@ -104,6 +104,28 @@ def load(path):
     return net
 """,
             lines=(13,),
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Rotary(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.register_buffer("rates", 1.0 / torch.arange(1, size), persistent=False)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary, self.layer = Rotary(8), nn.Linear(8, 8)
+
+with torch.device("meta"):
+    net = Net()
+net.to_empty(device="cuda")
+net.load_state_dict(torch.load("net.pt", map_location="cuda"))
+""",
+            lines=(16,),
         ),
     )
     good = (
@@ -246,14 +268,27 @@ def reload(model, weights):
 
 
 def _never_computed(module: Module, emptied: ast.Call) -> ast.Call | None:
-    """The first buffer with `persistent=False` of a class whose object was made on meta."""
+    """The first buffer with `persistent=False` of what was made on meta, or of a part of it."""
     found = class_emptied(module, emptied)
-    if found is None or any(_computes_again([f.name]) for f in _methods(found[0])):
+    if found is None:
         return None
-    for call in module.calls("register_buffer", inside=found[0]):
-        if is_false(keyword(call, "persistent")) and len(call.args) > 1:
-            return call
+    for cls in _with_parts(module, found[0]):
+        if any(_computes_again([each.name]) for each in _methods(cls)):
+            return None
+        for call in module.calls("register_buffer", inside=cls):
+            if is_false(keyword(call, "persistent")) and len(call.args) > 1:
+                return call
     return None
+
+
+def _with_parts(module: Module, whole: ast.ClassDef) -> list[ast.ClassDef]:
+    """The class, and those of this file that it makes objects of."""
+    named = {each.name: each for each in module.nodes(ast.ClassDef)}
+    found = [whole]
+    for cls in found:
+        made = (named.get(called(each)) for each in module.nodes(ast.Call, cls))
+        found += [each for each in dict.fromkeys(made) if each is not None and each not in found]
+    return found
 
 
 def _methods(cls: ast.ClassDef) -> list[ast.FunctionDef]:
