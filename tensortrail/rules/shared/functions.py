@@ -21,8 +21,11 @@ def parameter_names(function: FunctionNode) -> set[str]:
 
 
 def called_here(module: Module, call: ast.Call) -> FunctionNode | None:
-    """The function or method of that name, if the file has but one."""
-    return module.once(_named_once, module.top).get(called(call))
+    """The function or method of that name, if the file has but one; `torch.save` is no function
+    `save` of the file."""
+    found = module.once(_named_once, module.top).get(called(call))
+    is_method = isinstance(module.parent(found), ast.ClassDef) if found is not None else False
+    return found if isinstance(call.func, ast.Attribute) == is_method else None
 
 
 def _named_once(module: Module, _: ast.AST) -> dict[str, FunctionNode]:

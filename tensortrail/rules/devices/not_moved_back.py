@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._sent_to_cpu import Loop, moved_before, sent_to_cpu, stays_there
+from tensortrail.rules.devices._told import told_device
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import given, within
+
+
+class NotMovedBack(Rule):
+    """A loop moves its model to the CPU and uses it on the GPU in the next round.
+
+    ## What it does
+    Reports `model.cpu()` and `model.to("cpu")` in a loop that also calls `model(...)`, where the
+    model was moved to a device before the loop and nothing in the loop moves it back. The move may
+    stand in a function of the file that is given the model.
+
+    Not reported: a loop that is left after the move, a copy that is moved, a loop that gives the
+    model to code outside of the file, which may move it.
+
+    ## Why is this bad?
+    `.cpu()` of a module works in place. It is meant for the file that is saved, but the next round
+    gives batches on the GPU to weights on the CPU: "Expected all tensors to be on the same device".
+    The optimizer's state stays on the GPU as well.
+
+    ## What you may see
+    ```
+    RuntimeError: Expected all tensors to be on the same device, but got weight is on cpu
+    ```
+
+    ## Fix safety
+    No fix is offered: save the state dict as it is, and read it with `map_location="cpu"`, or copy
+    its tensors: `{key: value.cpu() for key, value in model.state_dict().items()}`.
+
+    ## References
+    - pytorch documentation of `torch.nn.Module.cpu`
+    """
+
+    code = "DEV616"
+    name = "not-moved-back"
+    severity = Severity.WARNING
+    confidence = Confidence.HIGH
+    triggers = (("torch", ".cpu("), ("torch", "cpu", ".to("))
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def train(model, loader, device, epochs):
+    model = model.to(device)
+    for epoch in range(epochs):
+        for x, y in loader:
+            loss = (model(x.to(device)) - y.to(device)).pow(2).mean()
+            loss.backward()
+        torch.save(model.cpu().state_dict(), "model.pt")
+""",
+            lines=(9,),
+            instead="""\
+import torch
+
+def train(model, loader, device, epochs):
+    model = model.to(device)
+    for epoch in range(epochs):
+        for x, y in loader:
+            loss = (model(x.to(device)) - y.to(device)).pow(2).mean()
+            loss.backward()
+        torch.save({k: v.cpu() for k, v in model.state_dict().items()}, "model.pt")
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Trainer:
+    def __init__(self, net):
+        self.net = net.cuda()
+
+    def fit(self, loader):
+        step = 0
+        while step < 100:
+            for x in loader:
+                self.net(x.cuda()).sum().backward()
+                step += 1
+            self.net.to("cpu")
+            torch.save(self.net, "net.pt")
+""",
+            lines=(13,),
+        ),
+        Bad(
+            """\
+import torch
+
+def save(net, path):
+    torch.save(net.cpu().state_dict(), path)
+
+def train(model, loader):
+    model.cuda()
+    for epoch in range(3):
+        for x in loader:
+            model(x.cuda()).sum().backward()
+        save(model, "model.pt")
+""",
+            lines=(11,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def train(model, loader, device, epochs):
+    model = model.to(device)
+    for epoch in range(epochs):
+        for x in loader:
+            model(x.to(device)).sum().backward()
+        torch.save(model.cpu().state_dict(), "model.pt")
+        model.to(device)
+"""
+        ),
+        Good(
+            """\
+import copy
+import torch
+
+def train(model, loader, device):
+    model.to(device)
+    for epoch in range(3):
+        for x in loader:
+            model(x.to(device)).sum().backward()
+        torch.save(copy.deepcopy(model).cpu(), "model.pt")
+    torch.save(model.cpu().state_dict(), "last.pt")
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def train(model, loader, device):
+    model.to(device)
+    for step, x in enumerate(loader):
+        model(x.to(device)).sum().backward()
+        if step == 100:
+            torch.save(model.cpu().state_dict(), "model.pt")
+            break
+"""
+        ),
+        Good(
+            """\
+import torch
+from steps import one_epoch
+
+def train(model, loader, device):
+    model.to(device)
+    for epoch in range(3):
+        one_epoch(model, loader, device)
+        print(model(torch.ones(1, 4, device=device)))
+        torch.save(model.cpu().state_dict(), "model.pt")
+"""
+        ),
+        Good(
+            """\
+def scores(model, rows, device):
+    model.to(device)
+    for row in rows:
+        model.to("cpu")
+        print(model(row))
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for call in module.nodes(ast.Call):
+            for model in sent_to_cpu(module, call):
+                loop = _loop(module, call)
+                if loop is None or _is_left(module, call, loop):
+                    continue
+                used = _used_on_gpu(module, loop, call, model)
+                moved = moved_before(module, loop, model)
+                if (
+                    used is not None
+                    and moved is not None
+                    and stays_there(module, loop, call, model)
+                ):
+                    yield self._found(module, call, model, used, moved)
+
+    def _found(
+        self, module: Module, call: ast.Call, model: str, used: ast.Call, moved: ast.Call
+    ) -> Finding:
+        return self.finding(
+            module,
+            call,
+            f"this moves `{model}` itself to the CPU, and the next round of the loop calls it in "
+            f"line {used.lineno}: nothing moves it back",
+            trail=[(moved, "it was moved here"), (used, "it is called again here")],
+        )
+
+
+def _loop(module: Module, call: ast.Call) -> Loop | None:
+    """The outermost loop of the function around the call."""
+    function = module.function_of(call)
+    around = [
+        each
+        for each in module.ancestors(call)
+        if isinstance(each, Loop) and module.function_of(each) is function
+    ]
+    return around[-1] if around else None
+
+
+def _is_left(module: Module, call: ast.Call, loop: Loop) -> bool:
+    """Something ends the loop in the block of the call, or in one around it."""
+    statement: ast.AST = module.statement_of(call)
+    while statement is not loop:
+        above = module.parent(statement)
+        for block in (getattr(above, name, None) for name in ("body", "orelse", "finalbody")):
+            if isinstance(block, list) and statement in block and _ends(block):
+                return True
+        if above is None:
+            return True
+        statement = above
+    return False
+
+
+def _ends(block: list[ast.stmt]) -> bool:
+    return isinstance(block[-1], (ast.Return, ast.Raise, ast.Break))
+
+
+def _used_on_gpu(module: Module, loop: Loop, call: ast.Call, model: str) -> ast.Call | None:
+    """A call of the model in the loop, with something that was moved there."""
+    for each in module.nodes(ast.Call, loop):
+        if module.text(each.func) != model or within(call, each, module):
+            continue
+        if any(told_device(module, argument) is not None for argument in given(each)):
+            return each
+    return None
