@@ -16,7 +16,7 @@ class StorageTooSmall(Rule):
     record of the archive that holds its bytes.
 
     ## Why is this bad?
-    `torch.load` fails, or gives a tensor over bytes that are not its own.
+    `torch.load` raises, or gives a tensor over bytes of another one.
 
     ## Example
     ```
@@ -26,7 +26,7 @@ class StorageTooSmall(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: the bytes are not here. Get the file again, then run the check again.
+    No fix is offered: the bytes are missing. Get the file again, then run the check again.
 
     ## References
     - torch: `setStorage: sizes ..., requiring a storage size of ... are out of bounds`

@@ -12,15 +12,15 @@ WRAPPER, SETTING = "torch.nn.parallel.DistributedDataParallel", "find_unused_par
 
 
 class UnusedInParallel(Rule):
-    """Data parallelism waits for the gradients of parameters that the loss does not use.
+    """`DistributedDataParallel` waits for gradients of parameters that the loss does not use.
 
     ## What it does
-    In a recorded run, reports the failure of `DistributedDataParallel` in the round after, with
-    the names of the parameters that had no gradient: its message has their numbers.
+    In a recorded run, reports the failure of `DistributedDataParallel` in the next iteration, with
+    the names of the parameters that had no gradient. The exception has only their numbers.
 
     ## Why is this bad?
-    Each gradient is averaged over the ranks as soon as it is there. One that never comes stops
-    the program in the next round, or makes the ranks wait for each other.
+    The program ends in the next iteration, or the ranks wait for each other: each gradient is
+    averaged over the ranks as soon as it is there, and these never come.
 
     ## What you may see
     ```
@@ -38,7 +38,7 @@ class UnusedInParallel(Rule):
     ```
 
     ## Fix safety
-    Unsafe: each round walks the graph once more. Where the parameters are never used, freeze them.
+    Unsafe: each iteration walks the graph once more. Freeze parameters that are never used.
 
     ## References
     - pytorch documentation of `DistributedDataParallel`, `find_unused_parameters`

@@ -13,20 +13,20 @@ _OF_A_MODEL = ("named_parameters", "parameters", "named_buffers")
 
 
 class LastShardLost(Rule):
-    """Weights are collected into shards, and the last shard is never put away.
+    """Weights are collected into shards, and the last shard is never stored.
 
     ## What it does
-    Flags a loop over the items of a state dict, or over the parameters of a model, that fills a
-    dict or list and, when it is full, appends or saves it and begins a new one, where nothing
-    reads the one that is left when the loop ends.
+    Reports a loop over the items of a state dict, or over the parameters of a model, that fills a
+    dict or list and, when it is full, appends or saves it and begins a new one, if nothing reads
+    the last one after the loop.
 
     ## Why is this bad?
-    The last shard is mostly not full. Its weights are in no file: who loads the checkpoint is told
-    that keys are missing, or gets initial values for them.
+    The weights of the last shard are in no file: loading the checkpoint reports missing keys, or
+    leaves these weights with initial values. The last shard is usually not full, so the loop does
+    not store it.
 
     ## Fix safety
-    The fix puts the last one away behind the loop, as it is done in the loop. It is unsafe where it
-    may be empty.
+    Unsafe: the fix stores the last shard after the loop, as the loop does, and it may be empty.
 
     ## References
     - huggingface/huggingface_hub, `split_state_dict_into_shards_factory`
