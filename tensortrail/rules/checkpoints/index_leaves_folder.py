@@ -15,7 +15,7 @@ class IndexLeavesFolder(Rule):
 
     ## Why is this bad?
     A loader that follows the index reads another file of the machine, and a tool that repairs or
-    deletes by it changes files of others. Anybody can write an index.
+    deletes by it changes files of others. Indexes come from downloads, too.
 
     ## Example
     ```

@@ -302,7 +302,7 @@ def upload(rows, device):
                 module,
                 copy,
                 f"the copy runs on `{stream}`, and the result is returned: nothing has waited for "
-                "that stream, and nobody else has it to wait for",
+                "that stream, and the caller does not have it",
                 trail=[(block.node, "this block only queues the work")],
             )
         elif is_kept(module, copy, what) and not class_waits(module, block):

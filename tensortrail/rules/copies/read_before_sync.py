@@ -36,9 +36,10 @@ class ReadBeforeSync(Rule):
     race is still detected.
 
     ## Why is this bad?
-    The host reads zeros, or values of an earlier step, and no error is raised. Mostly it goes well,
-    under load it does not. `x.to("cpu", non_blocking=True)` gives pinned memory and races as well.
-    The other direction is safe: kernels wait for the copies before them on their stream.
+    The host reads zeros, or values of an earlier step, and no error is raised: usually the copy is
+    finished in time, under load it is not. `x.to("cpu", non_blocking=True)` gives pinned memory and
+    races as well. The other direction is safe: kernels wait for the copies before them on their
+    stream.
 
     ## Fix safety
     No fix is offered: wait after the work that the copy was to overlap with. Where there is none,

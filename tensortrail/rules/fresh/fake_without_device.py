@@ -134,8 +134,8 @@ def _(x: torch.Tensor, n: int):
                 yield self.finding(
                     module,
                     made,
-                    f"`{one_line(module, made)}` says that the operator answers on the default "
-                    f"device, wherever `{tensor}` lies",
+                    f"`{one_line(module, made)}` makes the fake result on the default device, "
+                    f"wherever `{tensor}` is",
                     fixes=[fix if tensor.isidentifier() else None],
                 )
 

@@ -212,8 +212,8 @@ class Restarting:
         return self.finding(
             module,
             new,
-            f"the optimizer of line {made.lineno} has the parameters of the `{found.model}` before "
-            f"it: what `{one_line(module, new.value)}` gives is never trained",
+            f"the optimizer of line {made.lineno} has the parameters of the previous "
+            f"`{found.model}`: the one from `{one_line(module, new.value)}` is never trained",
             severity=None if found.surely else Severity.WARNING,
             trail=[
                 (made, f"takes the parameters of `{found.model}`"),

@@ -58,7 +58,7 @@ class UnusedInParallel(Rule):
         return self.finding_in_run(
             timeline,
             event,
-            f"the loss of the round before used {first_of(names, 3, count)} not at all: "
+            f"the loss of the previous iteration did not use {first_of(names, 3, count)}: "
             "`DistributedDataParallel` waits for their gradients",
             fixes=[_told(timeline, event)],
         )

@@ -23,7 +23,7 @@ class ContextNotExceptionSafe(Rule):
 
     ## Fix safety
     Unsafe: the restoring code also runs after a failure, with the state that the failure left.
-    Offered where all of it stands right after the `yield` and does nothing else.
+    Offered where all of it directly follows the `yield` and does nothing else.
 
     ## References
     - vllm-project/compressed-tensors pull request 790

@@ -26,7 +26,7 @@ class Never(NamedTuple):
 
 
 class GuardNeverTrue(Rule):
-    """A wait or a move to a device stands under a test that never holds.
+    """A wait or a move to a device is under a test that never holds.
 
     ## What it does
     Reports a branch that

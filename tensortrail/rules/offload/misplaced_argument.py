@@ -19,8 +19,7 @@ class MisplacedArgument(Rule):
     ## What it does
     Compares the names of positional arguments with the parameters of the called function. Reports
 
-    - a name that is a parameter of the function, stands at another position, and is passed nowhere
-      else;
+    - a name that is a parameter of the function at another position, and is passed nowhere else;
     - a keyword that is given the variable of its sibling
       (`offload_param_device=offload_optimizer_device`).
 

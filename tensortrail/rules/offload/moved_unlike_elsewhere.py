@@ -164,8 +164,8 @@ class MovedUnlikeElsewhere(Rule):
         return self.finding(
             module,
             call,
-            f"`{module.text(call)}` is done whatever {asked} says, and the "
-            f"{len(others)} other places that do it ask, see {places}",
+            f"`{module.text(call)}` runs whatever {asked} says, but the "
+            f"{len(others)} other places that do this test it, see {places}",
         )
 
 

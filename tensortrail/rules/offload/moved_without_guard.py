@@ -197,8 +197,8 @@ def generate(args, encoder, model, prompt, noise, device):
         return self.finding(
             module,
             move.call,
-            f"`{move.what}` is moved to the CPU whatever `{condition}` says, and line {line}, "
-            f"where {who} is {done}, asks it",
+            f"`{move.what}` is moved to the CPU whatever `{condition}` says, but line {line}, "
+            f"where {who} is {done}, tests it",
             trail=((other.call, f"`{other.what}` is {done} under `{condition}`"),),
             fixes=(module.wrap_in_if(statement, condition, Safety.UNSAFE),),
         )
@@ -221,8 +221,8 @@ def generate(args, encoder, model, prompt, noise, device):
             yield self.finding(
                 module,
                 move.call,
-                f"`{move.what}` is moved to `{name}` whatever `{condition}` says, and line "
-                f"{bound[0].lineno}, which sets `{name}`, asks it",
+                f"`{move.what}` is moved to `{name}` whatever `{condition}` says, but line "
+                f"{bound[0].lineno}, which sets `{name}`, tests it",
                 trail=((bound[0], f"`{name}` is set under `{condition}`"),),
                 fixes=(module.wrap_in_if(statement, condition, Safety.UNSAFE),),
             )

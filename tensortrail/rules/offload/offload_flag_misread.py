@@ -209,7 +209,7 @@ def shard(model, offload_policy: OffloadPolicy):
         yield self.finding(
             module,
             asked.test,
-            f"`{name}` being there is taken for offloading being on; its device may be none",
+            f"the presence of `{name}` is read as offloading being on, but its device may be none",
             confidence=Confidence.MEDIUM,
             trail=[(switched, "offloading is switched on here")],
         )

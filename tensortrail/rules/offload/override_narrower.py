@@ -219,7 +219,7 @@ class Wrapper(torch.nn.Module):
                     module,
                     assign,
                     f"`{given.name}` takes the place of `{target.attr}` and does not accept "
-                    f"`{missing}`: whoever passes it gets an error",
+                    f"`{missing}`: a call that passes it raises",
                     trail=[(given, "the replacement")],
                 )
 

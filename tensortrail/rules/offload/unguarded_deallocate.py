@@ -32,7 +32,7 @@ _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free
 
 
 class UnguardedDeallocate(Rule):
-    """The caller's module is moved to the CPU although the offload setting may be off.
+    """The caller's module is moved, whatever the offload setting says.
 
     ## What it does
     In code, reports:

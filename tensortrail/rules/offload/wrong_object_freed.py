@@ -218,7 +218,7 @@ def frames(container):
                 module,
                 call,
                 f"`{name.id}` is what the loop on line {loop.lineno} left behind: this loop never "
-                "binds it, and moves the same object in every turn",
+                "binds it, and moves the same object each time",
                 trail=[(loop, f"`{name.id}` is bound here")],
             )
 
@@ -273,8 +273,8 @@ def frames(container):
                     yield self.finding(
                         module,
                         call,
-                        f"this stands after the loop, and acts on the last `{acted[0].id}` only: "
-                        "the loop itself does nothing but skip",
+                        f"this is after the loop and acts on the last `{acted[0].id}` only: the "
+                        "loop itself only skips",
                         severity=Severity.ERROR,
                         trail=[(loop, "the loop")],
                     )

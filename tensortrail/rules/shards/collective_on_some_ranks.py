@@ -243,9 +243,9 @@ def train(model, optimizer, saver, loss, folder):
             module,
             call,
             f"all processes have to call `{one_line(module, call.func)}`{when}, and only those "
-            f"with `{one_line(module, guard.test)}` {_answer(guard)} do: they wait for others",
+            f"with `{one_line(module, guard.test)}` {_answer(guard)} do: they wait for the others",
             severity=_SEVERITY[of_accelerator, sharded],
-            trail=[(guard.test, "asks for the rank"), (call, "waits for all")],
+            trail=[(guard.test, "tests the rank"), (call, "waits for all")],
         )
 
 

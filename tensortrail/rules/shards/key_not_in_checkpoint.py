@@ -43,7 +43,7 @@ class KeyNotInCheckpoint(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the checkpoint may be the wrong one. The name in the call is replaced if it stands there
+    Unsafe: the checkpoint may be the wrong one. The name in the call is replaced if it occurs there
     once.
 
     ## References

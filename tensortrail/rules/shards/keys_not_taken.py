@@ -68,8 +68,8 @@ class KeysNotTaken(Rule):
         return self.finding_in_run(
             timeline,
             load,
-            f"nothing took {_named(list(scales), len(scales))} of {file_of(load)}, and the {kinds} "
-            "weights beside them were taken without: they have other values than were saved",
+            f"nothing took {_named(list(scales), len(scales))} of {file_of(load)}, though the "
+            f"{kinds} weights they belong to were taken: these have other values than were saved",
             evidence={"keys": str(len(scales))},
         )
 

@@ -146,9 +146,9 @@ def each(model, shards):
         return self.finding(
             module,
             filled.fill,
-            f"what is in `{filled.name}` when the loop ends is put away by nobody: line "
-            f"{filled.put.lineno} does it only when it is full",
-            trail=[(filled.put, "put away here"), (filled.fill, "filled here")],
+            f"`{filled.name}` may hold weights when the loop ends, and nothing stores them: line "
+            f"{filled.put.lineno} does so only when it is full",
+            trail=[(filled.put, "stored here"), (filled.fill, "filled here")],
             fixes=[_put_after(module, loop, filled)],
         )
 

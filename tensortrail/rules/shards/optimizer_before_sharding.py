@@ -118,8 +118,8 @@ def one_of_two(model, sharded):
                 yield self.finding(
                     module,
                     made,
-                    f"line {wrap.lineno} gives `{model}` other parameters: this optimizer keeps "
-                    "those of before, and trains nothing",
+                    f"line {wrap.lineno} replaces the parameters of `{model}`: this optimizer "
+                    "keeps the old ones and trains nothing",
                     trail=[
                         (made, f"takes the parameters of `{model}`"),
                         (wrap, f"`{one_line(module, wrap)}` replaces them"),

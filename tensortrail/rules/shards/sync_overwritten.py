@@ -56,8 +56,8 @@ class SyncOverwritten(Rule):
             yield self.finding_in_run(
                 timeline,
                 load,
-                f"{names}: the values written at {load.facts['synced']} are gone, this line puts "
-                f"those of {file_of(load)} over them before anything reads them; "
-                f"{load.facts.get('read')} reads these",
+                f"{names}: the values written at {load.facts['synced']} are lost: this line "
+                f"loads those of {file_of(load)} over them before anything reads them, and "
+                f"{load.facts.get('read')} reads the loaded ones",
                 evidence={"weights": str(len(same))},
             )

@@ -174,8 +174,8 @@ class Mask(nn.Module):
             yield self.finding(
                 module,
                 call,
-                f"`{name}` is computed of {shown} and saved all the same: a checkpoint of another "
-                "setting is refused, or its values win",
+                f"`{name}` is computed from {shown} and saved: a checkpoint of another setting is "
+                "refused, or replaces its values",
                 fixes=[self._not_saved(module, call)],
             )
 

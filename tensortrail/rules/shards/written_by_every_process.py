@@ -25,7 +25,7 @@ class WrittenByEveryProcess(Rule):
     it.
 
     ## Fix safety
-    No fix is offered: what stands beside the save may be for one process too. Put it under
+    No fix is offered: the lines around the save may be for one process too. Put it under
     `if torch.distributed.get_rank() == 0:`, and keep collectives and the state dict of a sharded
     model out of that block.
 
@@ -141,7 +141,7 @@ def keep(model, args):
         return self.finding(
             module,
             found.call,
-            f"every process writes `{one_line(module, found.path)}`: nothing here asks for the "
-            f"rank, and all of them come to `{together}` in line {found.together.lineno}",
-            trail=[(found.together, "all processes come here"), (found.call, "and here")],
+            f"every process writes `{one_line(module, found.path)}`: nothing here tests the "
+            f"rank, and all of them run `{together}` in line {found.together.lineno}",
+            trail=[(found.together, "all processes run this"), (found.call, "and this")],
         )

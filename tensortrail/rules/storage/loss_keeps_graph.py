@@ -23,11 +23,11 @@ class LossKeepsGraph(Rule):
 
     ## What it does
     Reports `total += loss` and `losses.append(loss)` without `.item()` or `.detach()` in a loop
-    that calls `loss.backward()` and steps an optimizer, if what is kept outlives the iteration.
-    Also reports a list of the training object to which each training step adds its loss, and a
-    meter class of the file that sums what it is given.
+    that runs a backward pass from `loss` and steps an optimizer, if what is kept outlives the
+    iteration. Also reports a list of the training object to which each training step adds its loss,
+    and a meter class of the file that sums what it is given.
 
-    Not reported: a total on which `backward()` is called, or that starts anew in the loop.
+    Not reported: a total that a backward pass starts from, or that starts anew in the loop.
 
     ## Why is this bad?
     Memory grows with every step until a long run fails with "out of memory". Each loss holds the

@@ -14,8 +14,8 @@ class OutputsKeepGraph(Rule):
 
     ## What it does
     Reports `outputs.append(model(x))` and `total += loss` in a loop of a function that calls
-    `model.eval()`, never calls `backward()`, and runs outside of `torch.no_grad()`, if what is kept
-    was computed by that model, is neither detached nor a plain number, and outlives the iteration.
+    `model.eval()`, runs no backward pass, and is outside of `torch.no_grad()`, if what is kept was
+    computed by that model, is neither detached nor a plain number, and outlives the iteration.
 
     Not reported: files that turn gradients off, functions that a caller in the file runs without
     gradients, and functions that train as well.

@@ -39,8 +39,8 @@ class PointerOutlivesTensor(Rule):
     is contiguous, `x.contiguous()` is `x` itself, which lives on.
 
     ## Why is this bad?
-    Whoever reads the address gets other values: a pointer keeps nothing alive, and the allocator
-    reuses the memory. Tests mostly pass, because nothing else needs memory there.
+    The pointer leads to other values: it keeps nothing alive, and the allocator reuses the memory.
+    Tests usually pass, because nothing else needs memory there.
 
     ## Fix safety
     No fix is offered: bind the tensor to a name that lives as long as the pointer is used.
@@ -173,7 +173,7 @@ def address_of(x):
                 continue
             tensor, goes = call.func.value, _goes_to(module, call)
             if _makes_another(module, tensor) and isinstance(goes, (ast.Call, ast.Return)):
-                why = f"`{one_line(module, tensor)}` is kept by nobody"
+                why = f"nothing keeps `{one_line(module, tensor)}`"
                 yield self._reported(module, call, why, _may_be_the_same(module, tensor))
             elif isinstance(tensor, ast.Name) and _is_dropped(module, tensor, goes):
                 yield self._reported(module, call, f"nothing keeps `{tensor.id}`")
@@ -185,7 +185,7 @@ def address_of(x):
         return self.finding(
             module,
             call,
-            f"this pointer is used when its tensor is gone: {why}, and its memory is free again"
+            f"this pointer is used after its tensor is gone: {why}, and its memory is free again"
             f"{unless}",
             severity=Severity.NOTE if may_be_the_same else None,
         )

@@ -108,8 +108,8 @@ def before_the_move(model, device):
         return self.finding(
             module,
             at,
-            f"`{table.id}` has the addresses from before line {stale.move.lineno}: `{shown}` gives "
-            "the parameters others",
+            f"`{table.id}` has the addresses from before line {stale.move.lineno}, where `{shown}` "
+            "gives the parameters new ones",
             trail=[
                 (stale.made, "addresses are kept"),
                 (stale.move, "the tensors get other memory"),

@@ -26,8 +26,8 @@ class UnstableIdentityKey(Rule):
 
     ## Why is this bad?
     Another object gets the file of one that is gone, and reads its weights: addresses are reused. A
-    weak cache whose value is its key never frees it. `untyped_storage()` returns an object that
-    stands for the storage; before torch 2.1 it was a new one at every call, so `is` was never true.
+    weak cache whose value is its key never frees it. Before torch 2.1, `untyped_storage()` returned
+    a new object at every call, so `is` was never true.
 
     ## Fix safety
     Unsafe, and offered for the weak cache only: it adds no entry where value and key are one.
