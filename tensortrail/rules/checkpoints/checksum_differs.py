@@ -17,7 +17,7 @@ class ChecksumDiffers(Rule):
     `--manifest write` writes the list, and `sha256sum -c SHA256SUMS` checks it too.
 
     ## Why is this bad?
-    The file was damaged or replaced after the list was written. No header needs to show that.
+    The file was damaged or replaced after the list was written. The headers need not show it.
 
     ## Example
     ```

@@ -13,7 +13,8 @@ class SameBytesTwice(Rule):
     """Two stored matrices have the same bytes.
 
     ## What it does
-    With `--values`, compares the bytes of all tensors of two or more dimensions.
+    With `--values`, reports two tensors of one shape and type, of two or more dimensions, with the
+    same bytes.
 
     Not reported: names that share one place in the file, and matrices whose values are all the
     same.

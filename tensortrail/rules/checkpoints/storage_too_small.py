@@ -12,8 +12,8 @@ class StorageTooSmall(Rule):
     """A tensor of a torch file needs bytes that its storage does not have.
 
     ## What it does
-    Compares each tensor (offset, shape, strides) with its storage, and each storage with the
-    record of the archive that holds its bytes.
+    Reports a tensor that, by its offset, shape and strides, is larger than its storage, and a
+    storage that is larger than the record of the archive with its bytes.
 
     ## Why is this bad?
     `torch.load` raises, or gives a tensor over bytes of another one.

@@ -13,8 +13,7 @@ class StoredPieceMisplaced(Rule):
     """A piece of a distributed checkpoint lies outside of its file or over another.
 
     ## What it does
-    Reports an entry of `storage_data` that lies beyond the end of its file, overlaps another, or
-    has too few bytes for its tensor.
+    Reports an entry of `storage_data` that lies beyond the end of its file or overlaps another.
 
     ## Why is this bad?
     Loading raises, or reads the bytes of another tensor. The file was cut, or belongs to another

@@ -12,7 +12,8 @@ class WeightOfOtherShape(Rule):
     """A stored weight has another shape than in the model.
 
     ## What it does
-    With `--model`, compares shapes after the library's own conversion mapping.
+    With `--model`, reports weights whose shape differs from the model's, after the library's own
+    conversion mapping.
 
     ## Why is this bad?
     `from_pretrained` raises, or, with `ignore_mismatched_sizes=True`, gives the weight initial

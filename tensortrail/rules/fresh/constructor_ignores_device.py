@@ -22,7 +22,8 @@ class ConstructorIgnoresDevice(Rule):
 
     ## What it does
     Reports parameters and buffers that a constructor with a `device` parameter makes with
-    `torch.empty`, `torch.zeros` and the like without a device, if it makes others on that device.
+    `torch.empty`, `torch.zeros` and the like without a device, though it passes the device to other
+    calls.
 
     Reported as a note: the same, where the constructor does not use its `device` at all.
 

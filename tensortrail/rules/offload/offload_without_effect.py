@@ -15,7 +15,8 @@ class OffloadWithoutEffect(Rule):
 
     ## What it does
     In a recorded run, reports a move of a whole module to the CPU or to meta after which more than
-    half of the bytes that should have been freed are still alive, with the objects that hold them.
+    half of the bytes that should have been freed, and at least 1 MB, are still alive, with the
+    objects that hold them.
 
     ## Why is this bad?
     The next allocation runs out of memory, although the module says that it is on the CPU. A view,

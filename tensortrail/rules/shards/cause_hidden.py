@@ -60,8 +60,8 @@ class CauseHidden(Rule):
 
     ## Why is this bad?
     Users follow a wrong explanation ("because of offloading", "not supported", "try a smaller
-    ..."): they change shard sizes for a `ValueError` in a line of bookkeeping. It is all that is
-    left where only the last message is logged or sent on. Where the code goes on, it fails with an
+    ..."): they change shard sizes for a `ValueError` in a line of bookkeeping. If only the last
+    message is logged or sent on, the real one is lost. Where the code goes on, it fails with an
     `UnboundLocalError` that does not mention the cause.
 
     ## What you may see

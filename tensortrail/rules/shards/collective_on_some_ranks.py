@@ -34,7 +34,7 @@ class CollectiveOnSomeRanks(Rule):
     warning). They wait for other processes only with one of these.
 
     Not reported: a call that the other branch, or the same condition with the opposite answer,
-    makes as well, and a call with a group.
+    makes as well, and a collective with a `group`.
 
     ## Why is this bad?
     The program hangs until the timeout: the ranks that make the call wait for those that do not. Or

@@ -15,10 +15,10 @@ class KeysNotTaken(Rule):
     """A load took quantized weights from a file, but not the scales that belong to them.
 
     ## What it does
-    In a recorded run, reports a load that is not strict and leaves a key of the file that belongs
-    to an int8, uint8, float8 or float4 weight it took: a scale or a quantization state.
+    In a recorded run, reports a load that is not strict and takes an int8, uint8, float8 or float4
+    weight, but not a key of the file that belongs to it: a scale or a quantization state.
 
-    Reported as a note: other keys that `load_state_dict` left with `strict=False`.
+    Reported as a note: other keys that `load_state_dict` leaves out with `strict=False`.
 
     ## Why is this bad?
     Outputs are wrong, and no error is raised. A quantized weight is a small number that means

@@ -50,8 +50,8 @@ class MetaSaved(Rule):
     ```
 
     ## Fix safety
-    In code, no fix is offered: it does not say where the weights should come from. After a run that
-    saved what hooks of accelerate offloaded, `tensortrail fix` offers
+    In code, no fix is offered: the code does not say where the weights should come from. After a
+    run that saved what hooks of accelerate offloaded, `tensortrail fix` offers
     `get_state_dict_offloaded_model(model)`, which brings all weights into memory.
 
     ## References

@@ -39,7 +39,7 @@ class TiesLost(Rule):
     ## Why is this bad?
     One name, such as the head's, keeps the old weight or a placeholder, the other has the new one.
     Outputs are wrong, training changes only one of the two, and saving writes two weights or drops
-    the wrong one. No error is raised.
+    the wrong one.
 
     ## Fix safety
     No fix is offered: models tie their weights in different ways.

@@ -42,8 +42,8 @@ class WrapperPrefix(Rule):
     In a recorded run, reports:
 
     - a `load_state_dict` that failed because every key begins with the name under which a wrapper
-      holds its module (`_orig_mod.` of `torch.compile`, `module.` of data parallelism), or another
-      module holds the model;
+      or another module holds the model (`_orig_mod.` of `torch.compile`, `module.` of data
+      parallelism);
     - the same failure in reverse: keys without the prefix, loaded into a wrapper;
     - a load with `strict=False` that left the weights as they were for that reason;
     - a `KeyError` for a key that is present with such a prefix.
@@ -54,8 +54,8 @@ class WrapperPrefix(Rule):
     is kept in an attribute, or was returned by accelerate's `prepare`, which wraps in a run of
     several processes.
 
-    Reported as a note: a save, unless a load of that file into an unwrapped model is seen. Other
-    readers may remove the prefix.
+    Reported as a note: such a save, unless a load of that file into an unwrapped model is seen.
+    Other readers may remove the prefix.
 
     ## Why is this bad?
     `load_state_dict` raises. With `strict=False` it succeeds and leaves all weights as they were.
