@@ -167,7 +167,7 @@ def train(model, steps, folder):
             yield self.finding_in_run(
                 timeline,
                 event,
-                f"The asynchronous save of {path} was not done, and nobody had waited for it, "
+                f"The asynchronous save of {path} was not finished, and nothing had waited for it, "
                 + _when(event, when),
                 severity=Severity.ERROR if torn else Severity.WARNING,
                 confidence=Confidence.HIGH if torn else Confidence.MEDIUM,

@@ -309,7 +309,7 @@ def upload(rows, device):
             yield self.finding(
                 module,
                 copy,
-                f"the copy runs on `{stream}`, and nothing here waits for that stream: whoever "
+                f"the copy runs on `{stream}`, and nothing here waits for that stream: code that "
                 "uses the result on another stream may read it before it is written",
                 trail=[(block.node, "this block only queues the work")],
             )

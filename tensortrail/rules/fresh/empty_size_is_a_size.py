@@ -173,7 +173,7 @@ def make_like(tensor, size=None):
                 return
 
     def _asked_for_none(self, module: Module, node: ast.expr, text: str) -> Fix | None:
-        return module.fix("ask for None instead", Safety.UNSAFE, module.replace(node, text))
+        return module.fix("test for None instead", Safety.UNSAFE, module.replace(node, text))
 
 
 def _filling(module: Module) -> Iterable[FunctionNode | None]:

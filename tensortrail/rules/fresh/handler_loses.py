@@ -222,7 +222,7 @@ class Scaled(torch.Tensor):
                 yield self.finding(
                     module,
                     read,
-                    f"`{module.text(read)}` is read before line {test.lineno} asks whether "
+                    f"`{module.text(read)}` is read before line {test.lineno} tests whether "
                     f"`{module.text(subject)}` is of this class: a plain tensor has no "
                     f"`{read.attr}`",
                     severity=Severity.ERROR,

@@ -78,7 +78,7 @@ class OptimizerWithoutGradients(Rule):
             fix = taken_anew(timeline, event, cuts[0]) or kept(timeline, cuts[0])
         else:
             severity = Severity.WARNING
-            fix = Fix("compute its loss from what it is to train", Safety.DISPLAY, ())
+            fix = Fix("compute its loss from the weights that it should train", Safety.DISPLAY, ())
         event = dataclasses.replace(event, site=at)
         return self.finding_in_run(timeline, event, told, severity=severity, fixes=[fix])
 

@@ -192,7 +192,7 @@ def synchronise(self, device_map, offload):
     def _with_disk(self, module: Module, test: ast.Compare, subject: ast.expr) -> Fix | None:
         text = module.text(test)
         asked = module.replace(test, f'({text} or "disk" in {module.text(subject)})')
-        return module.fix("ask for disk too", Safety.UNSAFE, asked)
+        return module.fix("test for disk too", Safety.UNSAFE, asked)
 
 
 def _found(module: Module, test: ast.Compare) -> Incomplete | None:

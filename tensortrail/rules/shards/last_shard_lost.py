@@ -245,4 +245,4 @@ def _is_read_after(module: Module, loop: ast.For, name: str) -> bool:
 def _put_after(module: Module, loop: ast.For, filled: Filled) -> Fix | None:
     text = f"\n{' ' * loop.col_offset}{module.text(filled.put)}"
     edit = module.insert_after(loop.body[-1], text)
-    return module.fix("put the last one away too", Safety.UNSAFE, edit)
+    return module.fix("store the last one too", Safety.UNSAFE, edit)

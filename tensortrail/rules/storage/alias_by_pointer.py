@@ -263,7 +263,7 @@ def local_storage_signature(tensor):
         if not (is_weight(module, left) and is_weight(module, right)):
             return None
         same = module.replace(compare, f"({one} is {other} or {test} != 0)")
-        return module.fix("take no missing storage for a shared one", Safety.UNSAFE, same)
+        return module.fix("do not treat missing storages as shared", Safety.UNSAFE, same)
 
     def _grouped(self, module: Module, subscript: ast.Subscript) -> Iterator[Finding]:
         """`groups[t.data_ptr()].add(...)`: tensors gathered under one pointer."""

@@ -180,7 +180,7 @@ def onload(model, device):
             yield self.finding(
                 module,
                 call,
-                f"`{old}` takes over the device of `{new}`, which nothing here asks for",
+                f"`{old}` takes over the device of `{new}`, and nothing here tests it",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
             )
