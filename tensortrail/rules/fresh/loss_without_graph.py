@@ -38,6 +38,8 @@ class LossWithoutGraph(Rule):
     A value that is only logged, or cut in an evaluation, is not named: the source shows which lines
     lead to the loss.
 
+    Reported as a note: a failure that the program catches.
+
     ## Why is this bad?
     The program ends with a message that names neither the weights nor the line.
 

@@ -16,6 +16,8 @@ class ContextNotExceptionSafe(Rule):
     Reports a `@contextmanager` function with a bare `yield` outside `try ... finally`, if the
     statements after it restore devices, offloading, hooks or a replaced `forward`.
 
+    Reported as a note: other state that was saved before the `yield` and is set back after it.
+
     ## Why is this bad?
     After an exception inside the `with` block, the model stays onloaded (out of memory at the
     retry), or a global switch stays off for every later save. The exception is raised at the

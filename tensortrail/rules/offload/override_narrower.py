@@ -34,15 +34,15 @@ class OverrideNarrower(Rule):
     """A method that replaces one of `torch.nn.Module` does less than its callers rely on.
 
     ## What it does
-    Reports, for methods that move or save a module:
+    Reports a function assigned in place of a method (`nn.Module.register_buffer = mine`) that
+    accepts fewer arguments.
+
+    Reported as a note, for methods that move or save a module:
 
     - an override of `to`, `cuda`, `_apply` and the like that does the work and returns nothing;
     - an override that accepts an argument, never reads it, and calls `super()` without it;
-    - a function assigned in place of a method (`nn.Module.register_buffer = mine`) that accepts
-      fewer arguments.
-
-    Reported as a note: `super().state_dict(destination, prefix, keep_vars)` by position, which
-    torch has announced to stop accepting.
+    - `super().state_dict(destination, prefix, keep_vars)` by position, which torch has announced to
+      stop accepting.
 
     ## Why is this bad?
     `model = model.to(device)`, the usual way to move a module, gives None. torch itself passes

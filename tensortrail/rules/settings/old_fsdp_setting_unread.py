@@ -23,8 +23,10 @@ class OldFsdpSettingUnread(Rule):
     """A setting of FSDP1 is used with FSDP2, which does not read it.
 
     ## What it does
-    Reports, with `fsdp_version: 2`, a `fsdp_sharding_strategy` other than FULL_SHARD,
-    `fsdp_forward_prefetch: true`, `fsdp_use_orig_params: false` and a `fsdp_backward_prefetch`.
+    Reports, with `fsdp_version: 2`, a `fsdp_sharding_strategy` other than FULL_SHARD.
+
+    Reported as a note: `fsdp_forward_prefetch: true`, `fsdp_use_orig_params: false` and a
+    `fsdp_backward_prefetch`.
 
     ## Why is this bad?
     FSDP2 reads only `fsdp_reshard_after_forward`. With SHARD_GRAD_OP or NO_SHARD, the parameters

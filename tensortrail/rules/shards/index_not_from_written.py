@@ -29,6 +29,7 @@ class IndexNotFromWritten(Rule):
     - a `weight_map` built from all keys of a dict, while the loop that writes skips some;
     - a `weight_map` taken from the split, while shards are converted (and renamed) afterwards;
     - `dict.update(<generator of dicts>)`, which raises unless each dict has exactly two keys.
+      Reported as a note where the owner is not known to be a dict.
 
     In a recorded run, reports weights that an index places in a file without them, weights that it
     does not list, and a `save_pretrained` of transformers that fails over such an `update`.

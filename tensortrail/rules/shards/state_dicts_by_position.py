@@ -17,6 +17,9 @@ class StateDictsByPosition(Rule):
     ## What it does
     Reports `zip(a.items(), b.values())` where both are state dicts of different origin.
 
+    Reported as a note: `zip(a.state_dict().items(), b.state_dict().values())`, with both in one
+    place.
+
     ## Why is this bad?
     Weights go to parameters of other names, and where the shapes agree no error is raised. The
     order of a state dict is the order in which its modules were made; a wrapper, a tied weight or a

@@ -35,6 +35,10 @@ class AliasByPointer(Rule):
     sameness, and keys made of a pointer, where the tensor may have no storage: wrapper subclasses,
     meta and offloaded tensors, tensors of size zero.
 
+    Reported as a note: an equality that neither decides about a move nor drops a tensor nor skips
+    work, `in seen` tests of a pointer, single entries (`tied[pointer] = ...`), and keys that
+    include the shape.
+
     Not reported: an inequality that only leads to a copy, and tests that also compare size, offset,
     device or `!= 0`.
 

@@ -27,6 +27,8 @@ class ChangedBeforeBackward(Rule):
     changed the values: `h += 1`, `x.mul_(2)`, `x[mask] = 0`, an in-place activation, or an
     optimizer step between the forward pass and the backward pass of another loss.
 
+    Reported as a note: a failure that the program catches.
+
     ## Why is this bad?
     The program ends, with a message that has a shape and no line.
 

@@ -30,6 +30,8 @@ class GraphUsedTwice(Rule):
     that holds the old graph: a state that one iteration passes to the next (the hidden state of a
     recurrent network, a running total, a memory), or features that two losses share.
 
+    Reported as a note: a failure that the program catches.
+
     ## Why is this bad?
     The program ends, with a message that names neither the tensor nor the line. With
     `retain_graph=True` it would go on, but a state from earlier iterations makes each one slower.

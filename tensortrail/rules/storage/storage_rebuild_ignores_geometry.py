@@ -17,8 +17,10 @@ class StorageRebuildIgnoresGeometry(Rule):
     """A tensor is rebuilt from a storage without its offset, size and stride.
 
     ## What it does
-    Reports `tensor.set_(storage)` with the storage alone, and `torch.tensor(view.storage())`, where
-    the tensor stands for another one that may have a shape or an offset.
+    Reports `tensor.set_(storage)` with the storage alone, where the tensor stands for another one
+    that may have a shape or an offset.
+
+    Reported as a note: `torch.tensor(view.storage())`.
 
     Not reported: functions that handle strides or offsets themselves.
 

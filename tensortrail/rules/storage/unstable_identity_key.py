@@ -21,8 +21,9 @@ class UnstableIdentityKey(Rule):
     Reports:
 
     - `id(x)` in the name of a file;
-    - a weak cache whose value may be its own key, because `.to()` returned the tensor itself;
-    - `a.untyped_storage() is b.untyped_storage()`.
+    - a weak cache whose value may be its own key, because `.to()` returned the tensor itself.
+
+    Reported as a note: `a.untyped_storage() is b.untyped_storage()`.
 
     ## Why is this bad?
     Another object gets the file of one that is gone, and reads its weights: addresses are reused. A
