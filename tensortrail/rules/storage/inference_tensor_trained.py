@@ -25,6 +25,8 @@ class InferenceTensorTrained(Rule):
     In a recorded run, reports an operation that refused such a tensor, with its name and the lines
     of the file that switch inference mode on.
 
+    Reported as a note: a failure that the program catches.
+
     ## Why is this bad?
     The program ends. Tensors of inference mode do not count their changes, so autograd refuses them
     as long as they live. Tensors made under `no_grad` have no gradients either and can be used

@@ -19,6 +19,8 @@ class LeafChangedInPlace(Rule):
     ## What it does
     In a recorded run, reports the in-place operation that was refused, with the name of the weight.
 
+    Reported as a note: a failure that the program catches.
+
     ## Why is this bad?
     The program ends: a weight that an operation has changed would be its own result.
 

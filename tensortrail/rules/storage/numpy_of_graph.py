@@ -19,6 +19,8 @@ class NumpyOfGraph(Rule):
     ## What it does
     In a recorded run, reports the `.numpy()` call that was refused, with the name of the tensor.
 
+    Reported as a note: a failure that the program catches.
+
     ## Why is this bad?
     The program ends: autograd cannot follow what NumPy computes.
 
