@@ -79,8 +79,8 @@ def test_a_rule_is_described_by_its_page() -> None:
     validate(log)
     (rule,) = log["runs"][0]["tool"]["driver"]["rules"]
     told = rule["fullDescription"]["text"]
-    assert told.startswith("Flags `deallocate_module(x)`")
-    assert told.endswith("although the setting says no.")
+    assert told.startswith("In code, reports:\n\n- `deallocate_module(x)`")
+    assert told.endswith("although the setting says not to.")
 
 
 @pytest.mark.complete

@@ -181,7 +181,7 @@ def reload():
         again += f"  {MARK}"
     finding = program(tmp_path, "SHD419", f"{reload}{ENGINE}{again}\nnet(x)").only
     assert "those of whole.pt over them before anything reads them" in finding.message
-    assert "`torch.nn.functional.linear` at program.py:8 reads these" in finding.message
+    assert "`torch.nn.functional.linear` at program.py:8 reads the loaded ones" in finding.message
 
 
 @pytest.mark.parametrize(

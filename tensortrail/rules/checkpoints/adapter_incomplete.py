@@ -21,12 +21,12 @@ class AdapterIncomplete(Rule):
     """An adapter lacks its configuration, its weights, or half of a pair.
 
     ## What it does
-    Looks for `adapter_config.json` and `adapter_model.*` together; for each `lora_A` weight its
-    `lora_B` of the same rank, and the other way round.
+    Reports an adapter with only one of `adapter_config.json` and `adapter_model.*`, and a `lora_A`
+    weight without a `lora_B` of the same rank, or the reverse.
 
     ## Why is this bad?
-    PEFT fails without the configuration. A missing half of a pair is filled with initial values,
-    with a warning at most: the adapter then adds nothing, or noise.
+    Without the configuration, PEFT raises. A missing half of a pair gets initial values, with a
+    warning at most: the adapter then adds nothing, or noise.
 
     ## Example
     ```

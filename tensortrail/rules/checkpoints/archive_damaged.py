@@ -9,15 +9,15 @@ from tensortrail.rules.checkpoints._flaws import DOWNLOAD, from_flaws
 
 
 class ArchiveDamaged(Rule):
-    """The archive of a torch file, or the pickle in it, cannot be followed.
+    """The archive of a torch file, or the pickle in it, is damaged.
 
     ## What it does
     Reads the zip directory of files of `torch.save`, the header of each record, and the structure
-    of `data.pkl` without unpickling it. Reports records that are missing or lie elsewhere, and a
-    pickle that breaks off or makes no sense.
+    of `data.pkl` without unpickling it. Reports records that are missing or misplaced, and a pickle
+    that breaks off or makes no sense.
 
     ## Why is this bad?
-    `torch.load` fails on it, often with a message about the file system.
+    `torch.load` raises, often with a message about the file system.
 
     ## Example
     ```
@@ -26,7 +26,7 @@ class ArchiveDamaged(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: the bytes are not here. Get the file again, then run the check again.
+    No fix is offered: the bytes are missing. Get the file again, then run the check again.
 
     ## References
     - torch: `PytorchStreamReader failed locating file data.pkl`

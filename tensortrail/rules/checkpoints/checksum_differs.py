@@ -10,15 +10,14 @@ from tensortrail.rules.checkpoints._flaws import DOWNLOAD, listed
 
 
 class ChecksumDiffers(Rule):
-    """A file is not the one that the manifest lists, or is missing.
+    """A file differs from the one that the manifest lists, or is missing.
 
     ## What it does
-    With `--manifest verify`, computes the SHA-256 of every file that `SHA256SUMS` lists.
-    `--manifest write` makes that list, and `sha256sum -c SHA256SUMS` checks it, too.
+    With `--manifest verify`, reports a file in `SHA256SUMS` that is missing or has another SHA-256.
+    `--manifest write` writes the list, and `sha256sum -c SHA256SUMS` checks it too.
 
     ## Why is this bad?
-    A file was damaged or exchanged after the list was made, in a way that no header needs to
-    show.
+    The file was damaged or replaced after the list was written. The headers need not show it.
 
     ## Example
     ```
@@ -27,7 +26,7 @@ class ChecksumDiffers(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: get the file again; if it was changed on purpose, write the list again.
+    No fix is offered: get the file again. If it was changed on purpose, write the list again.
 
     ## References
     - GNU coreutils: `sha256sum`

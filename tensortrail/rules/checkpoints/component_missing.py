@@ -14,12 +14,11 @@ class ComponentMissing(Rule):
     """A pipeline names a component that is not there, or has no weights.
 
     ## What it does
-    Looks for the folder of every component that `model_index.json` names, and for weights in each
-    that has a model's `config.json`. The weights themselves are judged like those of any
-    checkpoint.
+    Reports a component of `model_index.json` that has no folder, or has a model's `config.json` and
+    no weights. The weights themselves are checked like those of any checkpoint.
 
     ## Why is this bad?
-    `DiffusionPipeline.from_pretrained` fails, after it has loaded the components before that one.
+    `DiffusionPipeline.from_pretrained` raises, after it has loaded the components before that one.
 
     ## Example
     ```

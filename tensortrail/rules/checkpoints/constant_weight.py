@@ -13,13 +13,14 @@ class ConstantWeight(Rule):
     """All values of a stored matrix are the same.
 
     ## What it does
-    With `--values`, reports tensors of two and more dimensions in which every value is equal.
-    Vectors are left out (norms begin with ones, biases with zeros), and so are integers and the
-    second halves of LoRA pairs, which begin with zeros.
+    With `--values`, reports tensors of two or more dimensions in which every value is equal.
+
+    Not reported: vectors (norms begin with ones, biases with zeros), integers, and the second
+    halves of LoRA pairs, which begin with zeros.
 
     ## Why is this bad?
-    The weight was never trained or never written: memory that was set aside, a file with a hole,
-    a layer that nothing initialised.
+    The weight was never trained or never written: reserved memory, a hole in the file, or a layer
+    that nothing initialised.
 
     ## Example
     ```

@@ -11,14 +11,14 @@ METADATA = ".metadata"
 
 
 class DistributedMetadataMissing(Rule):
-    """The files of ranks are there, and the `.metadata` is not.
+    """A distributed checkpoint has files of ranks, but no `.metadata`.
 
     ## What it does
-    Looks for `.metadata` beside files named `*.distcp`.
+    Reports a folder with files named `*.distcp` and without `.metadata`.
 
     ## Why is this bad?
-    The metadata is written last, when every rank is done: the save did not finish. What the ranks
-    wrote may be complete or not; nothing says which tensors are where.
+    The checkpoint cannot be loaded: only the metadata says which tensors are where. It is written
+    last, when every rank is done, so the save did not finish.
 
     ## Example
     ```

@@ -11,13 +11,13 @@ _MEND = "save the checkpoint again: the metadata cannot be made anew from the fi
 
 
 class DistributedMetadataUnreadable(Rule):
-    """The `.metadata` of a distributed checkpoint cannot be followed.
+    """The `.metadata` of a distributed checkpoint is damaged.
 
     ## What it does
-    Reads the structure of the pickle without unpickling it, and reports where it makes no sense.
+    Reports a pickle whose structure makes no sense. Nothing is unpickled.
 
     ## Why is this bad?
-    `torch.distributed.checkpoint.load` unpickles this file first; without it no tensor is found.
+    `torch.distributed.checkpoint.load` raises: it unpickles this file first, to find the tensors.
 
     ## Example
     ```

@@ -11,14 +11,15 @@ _MEND = "write {name} again with every name once"
 
 
 class DuplicateKey(Rule):
-    """A name stands twice in a header, an index or an archive.
+    """A name occurs twice in a header, an index or an archive.
 
     ## What it does
-    Reports keys that a JSON header or index repeats, and records that a zip archive holds twice.
+    Reports keys that occur twice in a JSON header or index, and records that a zip archive holds
+    twice.
 
     ## Why is this bad?
-    JSON readers keep one of the two values, and which one differs between readers: what one
-    program checked is not what the other loads. It is also how a file hides a second content.
+    Readers keep one of the two values, and not the same one: what one program has checked is not
+    what the other loads. A second content can be hidden this way.
 
     ## Example
     ```

@@ -10,14 +10,13 @@ from tensortrail.rules.checkpoints._flaws import counted, listed
 
 
 class FileNotInManifest(Rule):
-    """A file lies in the folder that the manifest does not list.
+    """The folder has a file that the manifest does not list.
 
     ## What it does
-    With `--manifest verify`, compares the files of the folder with those that `SHA256SUMS` lists.
+    With `--manifest verify`, reports a file of the folder that is not in `SHA256SUMS`.
 
     ## Why is this bad?
-    Nobody vouched for it. A weight file that is added to a folder may be loaded in the place of
-    another.
+    A weight file that was added to a folder may be loaded in place of another.
 
     ## Example
     ```

@@ -9,15 +9,15 @@ from tensortrail.rules.checkpoints._flaws import DOWNLOAD, from_flaws
 
 
 class FileOfZeros(Rule):
-    """A file is empty, or zeros are where its header or directory should be.
+    """A file is empty, or has zeros in place of its header or directory.
 
     ## What it does
-    Reports empty files, files that begin with zeros, and zip archives that end in them. Zeros
-    among the values of tensors are not looked at here.
+    Reports empty files, files that begin with zeros, and zip archives that end in them. Zeros among
+    the values of tensors are not checked.
 
     ## Why is this bad?
-    The space was set aside and the content never came: a download that was cut off, a full disk,
-    a crash before the data reached it.
+    The file cannot be read: its space was reserved and the content never written, because of an
+    interrupted download, a full disk or a crash.
 
     ## Example
     ```
@@ -28,7 +28,7 @@ class FileOfZeros(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: the bytes are not here. Get the file again, then run the check again.
+    No fix is offered: the bytes are missing. Get the file again, then run the check again.
 
     ## References
     - safetensors: `InvalidHeaderStart`

@@ -10,15 +10,15 @@ from tensortrail.rules.checkpoints._layout import layout, readable
 
 
 class FileTruncated(Rule):
-    """A weight file ends before its own directory says it should.
+    """A weight file ends earlier than its own directory says.
 
     ## What it does
-    Compares the length of each file with what its header (safetensors), its zip directory or its
-    storages (torch) ask for. No tensor is read.
+    Reports a file that is shorter than its header (safetensors), its zip directory or its storages
+    (torch) need. No tensor is read.
 
     ## Why is this bad?
-    The download or the copy stopped. Readers refuse the file; some only once the missing tensor
-    is asked for.
+    Readers refuse the file, some only when the missing tensor is read. The download or the copy was
+    interrupted.
 
     ## Example
     ```
@@ -29,7 +29,7 @@ class FileTruncated(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: the bytes are not here. Get the file again, then run the check again.
+    No fix is offered: the bytes are missing. Get the file again, then run the check again.
 
     ## References
     - safetensors: `MetadataIncompleteBuffer`, `InvalidHeaderLength`

@@ -9,14 +9,14 @@ from tensortrail.rules.checkpoints._flaws import SAVE_AGAIN, from_flaws
 
 
 class HeaderUnreadable(Rule):
-    """The header of a safetensors or GGUF file is not what readers understand.
+    """The header of a safetensors or GGUF file is invalid.
 
     ## What it does
-    Reports a header that is no JSON object, is longer than readers accept, or has an entry whose
-    element type, shape or offsets no reader takes. Says at which byte, and in which entry.
+    Reports a header that is no JSON object, is longer than readers accept, or has an entry with an
+    invalid element type, shape or offset. The finding names the byte and the entry.
 
     ## Why is this bad?
-    The library refuses the whole file, all good tensors with it.
+    The library refuses the whole file, with all its good tensors.
 
     ## Example
     ```

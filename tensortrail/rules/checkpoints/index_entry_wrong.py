@@ -12,11 +12,11 @@ class IndexEntryWrong(Rule):
     """The index places a weight in a file that does not hold it.
 
     ## What it does
-    Looks each name of the `weight_map` up in the header of its file.
+    Reports a name of the `weight_map` that is not in the header of its file.
 
     ## Why is this bad?
-    A reader that looks a weight up by the index fails on it. One that reads every shard the index
-    names finds it all the same, if some shard has it: then this is a warning.
+    A reader that looks up a weight by the index raises. One that reads every shard of the index
+    finds the weight if some shard has it: then this is a warning.
 
     ## Example
     ```
@@ -27,7 +27,7 @@ class IndexEntryWrong(Rule):
     ```
 
     ## Fix safety
-    Write the index anew from the headers of the shards. The weights themselves are whole if
+    Write the index again from the headers of the shards. The weights themselves are whole if
     another shard has them.
 
     ## References

@@ -8,14 +8,14 @@ from tensortrail.rules.checkpoint import Checkpoint, Part
 
 
 class IndexLeavesFolder(Rule):
-    """The index names a file outside of the folder of the checkpoint.
+    """The index names a file outside of the checkpoint's folder.
 
     ## What it does
     Reports names with `..`, absolute names and drive letters. Such a file is never opened.
 
     ## Why is this bad?
-    An index can come from anybody. Followed, it makes a loader read a file of the machine, and a
-    tool that repairs or deletes by it touch files of others.
+    A loader that follows the index reads another file of the machine, and a tool that repairs or
+    deletes by it changes files of others. Indexes come from downloads, too.
 
     ## Example
     ```
@@ -25,7 +25,7 @@ class IndexLeavesFolder(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: write the name of a file of this folder.
+    No fix is offered: name a file of this folder.
 
     ## References
     - https://cwe.mitre.org/data/definitions/22.html

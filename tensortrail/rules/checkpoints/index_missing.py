@@ -10,13 +10,13 @@ from tensortrail.rules.checkpoints._shards import family, sets_without_index
 
 
 class IndexMissing(Rule):
-    """A checkpoint is split into shards, and the index is not there.
+    """A checkpoint is split into shards and has no index.
 
     ## What it does
-    Looks for the index of every set of files named `NAME-00001-of-00004.SUFFIX`.
+    Reports files named `NAME-00001-of-00004.SUFFIX` without their index.
 
     ## Why is this bad?
-    `from_pretrained` does not find a checkpoint in the folder.
+    `from_pretrained` raises, because it finds no checkpoint in the folder.
 
     ## Example
     ```
@@ -25,8 +25,7 @@ class IndexMissing(Rule):
     ```
 
     ## Fix safety
-    The index is made of the headers of the shards; nothing else is needed if all of them are
-    there.
+    The index can be written from the headers of the shards, if all of them are there.
 
     ## References
     - transformers: `OSError: Error no file named pytorch_model.bin, model.safetensors ... found`

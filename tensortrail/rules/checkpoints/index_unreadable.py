@@ -14,10 +14,10 @@ _MEND = (
 
 
 class IndexUnreadable(Rule):
-    """The index is no JSON, or has no usable `weight_map`.
+    """The index is not JSON, or has no usable `weight_map`.
 
     ## What it does
-    Parses the index strictly and says at which byte it breaks.
+    Parses the index strictly, and reports the byte at which it breaks.
 
     ## Why is this bad?
     The checkpoint cannot be loaded, though every weight of it may be there.
@@ -29,8 +29,7 @@ class IndexUnreadable(Rule):
     ```
 
     ## Fix safety
-    The index is made of the headers of the shards; nothing else is needed if all of them are
-    there.
+    The index can be written from the headers of the shards, if all of them are there.
 
     ## References
     - transformers: `json.decoder.JSONDecodeError`

@@ -9,15 +9,15 @@ from tensortrail.rules.checkpoints._flaws import listed
 
 
 class IntegersForFloats(Rule):
-    """A weight is stored as integers, and the model of the configuration has floats there.
+    """A weight is stored as integers, and the model has floats there.
 
     ## What it does
-    With `--model`, compares the kind of the stored element type with that of the weight in the
-    model, for a configuration that says nothing of quantization.
+    With `--model`, reports a weight that is stored as integers and is floating-point in the model,
+    if the configuration has no quantization.
 
     ## Why is this bad?
-    The loader casts the integers to floats without a message. Quantized values without their
-    scales are then taken for weights.
+    Outputs are wrong, and no error is raised: the loader casts the integers to floats, so that
+    quantized values are used without their scales.
 
     ## Example
     ```

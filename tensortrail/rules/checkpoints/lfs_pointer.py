@@ -11,14 +11,14 @@ _MEND = "fetch the content: `git lfs pull --include {name}`, or `hf download REP
 
 
 class LfsPointer(Rule):
-    """A file is the text that Git LFS leaves in place of the weights.
+    """A file is a Git LFS pointer, not the weights.
 
     ## What it does
-    Recognises the pointer by its first line, and says how long the real file is.
+    Reports a file whose first line is that of a pointer, and the length of the real file.
 
     ## Why is this bad?
-    The repository was cloned without Git LFS, or downloaded as an archive. Readers report a
-    broken header, which says nothing of the cause.
+    Readers report a broken header, which hides the cause: the repository was cloned without Git
+    LFS, or downloaded as an archive.
 
     ## Example
     ```

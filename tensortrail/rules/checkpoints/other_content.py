@@ -11,14 +11,14 @@ _MEND = "give {name} the ending of what it is, or get the right file: `hf downlo
 
 
 class OtherContent(Rule):
-    """A weight file holds something else than its name says.
+    """A weight file has another content than its name says.
 
     ## What it does
-    Recognises web pages, archives, pickles, GGUF and other formats by their first bytes.
+    Reports web pages, archives, pickles, GGUF and other formats, known by their first bytes.
 
     ## Why is this bad?
-    A login or error page was saved in place of the file, or a file was renamed instead of
-    converted. Readers report a broken header.
+    Readers report a broken header. A login or error page was saved in place of the file, or the
+    file was renamed instead of converted.
 
     ## Example
     ```

@@ -14,15 +14,14 @@ Fits = Callable[[Shape, Shape, Mapping[str, Any]], bool]
 
 
 class PackedShapeWrong(Rule):
-    """A packed weight and its scales have shapes that do not belong together.
+    """A packed weight and its scales have shapes that do not fit.
 
     ## What it does
     Compares the shapes of packed weights with those of their scales, as the `quantization_config`
-    packs them: GPTQ and AWQ (gemm) with 2, 4 or 8 bits, 8-bit floats in blocks, NVFP4 of modelopt.
+    says: GPTQ and AWQ (gemm) with 2, 4 or 8 bits, 8-bit floats in blocks, NVFP4 of modelopt.
 
     ## Why is this bad?
-    The weight cannot be unpacked: the kernel raises, or reads scales of other groups and gives
-    wrong values.
+    The kernel raises, or reads scales of other groups and gives wrong values.
 
     ## Example
     ```

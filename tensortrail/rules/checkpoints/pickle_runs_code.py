@@ -23,16 +23,17 @@ class PickleRunsCode(Rule):
     """Loading a torch file imports or runs more than tensors need.
 
     ## What it does
-    Lists what the pickle in the file would import. A checkpoint of weights needs the functions
-    that rebuild tensors, which `torch.load(weights_only=True)` allows. Functions that run
-    commands or code are an error in every file; other classes are a warning in a file of weights,
-    and are not reported in the optimizer state, random state and training arguments that trainers
-    write beside them.
+    Lists what the pickle in the file would import, without importing or unpickling it. Reports:
 
-    Nothing is imported or unpickled to find this out.
+    - functions that run commands or code, in every file, as an error;
+    - other classes in a file of weights, as a warning. Weights need only the functions that rebuild
+      tensors, which `torch.load(weights_only=True)` allows.
+
+    Not reported: classes in optimizer state, random state and training arguments, which trainers
+    write next to the weights.
 
     ## Why is this bad?
-    Whoever loads the file with `weights_only=False` runs what its writer wanted.
+    Loading the file with `weights_only=False` runs whatever its writer wanted.
 
     ## Example
     ```
@@ -42,7 +43,7 @@ class PickleRunsCode(Rule):
     ```
 
     ## Fix safety
-    No fix is offered. Do not load the file; get the weights as safetensors, or from somebody you
+    No fix is offered. Do not load the file; get the weights as safetensors, or from a source you
     trust.
 
     ## References

@@ -37,10 +37,12 @@ class QuantizationMismatch(Rule):
     """The configuration and the weights disagree on whether, or how, they are quantized.
 
     ## What it does
-    Reports packed weights (GPTQ, AWQ, bitsandbytes, compressed-tensors, MXFP4, torchao, 8-bit
-    floats with scales) beside a `config.json` without a `quantization_config`, a
-    `quantization_config` of one of these methods where nothing is quantized, and packed weights
-    whose scales are missing.
+    Reports:
+
+    - packed weights (GPTQ, AWQ, bitsandbytes, compressed-tensors, MXFP4, torchao, 8-bit floats with
+      scales) with a `config.json` that has no `quantization_config`;
+    - a `quantization_config` of one of these methods where nothing is quantized;
+    - packed weights whose scales are missing.
 
     ## Why is this bad?
     Without the configuration, packed integers are loaded as if they were weights, or are dropped

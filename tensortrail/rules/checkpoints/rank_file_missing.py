@@ -9,15 +9,15 @@ from tensortrail.rules.checkpoints._flaws import counted, listed
 
 
 class RankFileMissing(Rule):
-    """The metadata names the file of a rank that is not there.
+    """The metadata names a rank's file that is missing.
 
     ## What it does
-    Looks for every file that `.metadata` names. A name that leads out of the folder is never
-    opened.
+    Reports a file that `.metadata` names and that does not exist. A name that leads out of the
+    folder is never opened.
 
     ## Why is this bad?
-    A node wrote to its own disk instead of the shared one, or the copy was not complete. Loading
-    fails on the ranks that need a piece of it.
+    Loading raises on the ranks that need a piece of the file. A node wrote to its own disk instead
+    of the shared one, or the copy is incomplete.
 
     ## Example
     ```

@@ -13,12 +13,15 @@ class SameBytesTwice(Rule):
     """Two stored matrices have the same bytes.
 
     ## What it does
-    With `--values`, compares the bytes of all tensors of two and more dimensions. Names that
-    share one place in the file, and matrices whose values are all the same, are left out.
+    With `--values`, reports two tensors of one shape and type, of two or more dimensions, with the
+    same bytes.
+
+    Not reported: names that share one place in the file, and matrices whose values are all the
+    same.
 
     ## Why is this bad?
-    Tied weights were stored twice: a loader that does not tie them again trains them apart. Or a
-    layer was copied where another one belongs.
+    Tied weights were stored twice: a loader that does not tie them trains them apart. Or a layer
+    was copied into the place of another.
 
     ## Example
     ```

@@ -10,13 +10,13 @@ from tensortrail.rules.checkpoints._shards import keys_by_file
 
 
 class ShardMissing(Rule):
-    """The index names a file that is not there.
+    """The index names a file that is missing.
 
     ## What it does
-    Looks for every file that the `weight_map` names.
+    Reports a file that the `weight_map` names and that does not exist.
 
     ## Why is this bad?
-    `from_pretrained` fails, after it has read the shards before that one.
+    `from_pretrained` raises, after it has read the shards before that one.
 
     ## Example
     ```

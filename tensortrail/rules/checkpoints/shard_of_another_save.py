@@ -13,16 +13,19 @@ _MEND = "get every shard of one save: `hf download REPO --force-download`, or sa
 
 
 class ShardOfAnotherSave(Rule):
-    """A shard does not belong to the others.
+    """A shard belongs to another save than the others.
 
     ## What it does
-    Reports a shard that holds nothing of what the index expects in it, shards whose names count
-    different totals, and a shard whose weights differ from those of the same layers in all other
-    shards in element type or shape, every one of them.
+    Reports:
+
+    - a shard that holds nothing of what the index expects in it;
+    - shards whose names have different totals;
+    - a shard all of whose weights differ in element type or shape from those of the same layers in
+      all other shards.
 
     ## Why is this bad?
-    The folder mixes two saves: an interrupted upload, a second training run into the same folder,
-    a shard of another precision. The model loads and is a mixture.
+    The model loads as a mixture of two saves, and no error is raised: an interrupted upload, a
+    second training run into the same folder, a shard of another precision.
 
     ## Example
     ```

@@ -10,16 +10,16 @@ from tensortrail.rules.checkpoints._shards import family, sets_without_index
 
 
 class StaleShards(Rule):
-    """Weight files of an earlier save lie beside the ones that the index names.
+    """Weight files of an earlier save lie next to those that the index names.
 
     ## What it does
-    Reports shards of the same name that no index names, and a single file of that name beside an
+    Reports shards of the same name that no index names, and a single file of that name next to an
     index.
 
     ## Why is this bad?
-    `from_pretrained` takes the single `model.safetensors` before it looks for an index: the old
-    weights are loaded. Old shards take the space of a model, and are loaded by whatever reads
-    `*.safetensors`.
+    The old weights are loaded: `from_pretrained` takes the single `model.safetensors` before it
+    looks for an index. Old shards waste the space of a model, and whatever reads `*.safetensors`
+    loads them.
 
     ## Example
     ```

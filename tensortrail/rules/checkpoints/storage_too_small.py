@@ -12,11 +12,11 @@ class StorageTooSmall(Rule):
     """A tensor of a torch file needs bytes that its storage does not have.
 
     ## What it does
-    Compares each tensor (offset, shape, strides) with its storage, and each storage with the
-    record of the archive that holds its bytes.
+    Reports a tensor that, by its offset, shape and strides, is larger than its storage, and a
+    storage that is larger than the record of the archive with its bytes.
 
     ## Why is this bad?
-    `torch.load` fails, or gives a tensor over bytes that are not its own.
+    `torch.load` raises, or gives a tensor over bytes of another one.
 
     ## Example
     ```
@@ -26,7 +26,7 @@ class StorageTooSmall(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: the bytes are not here. Get the file again, then run the check again.
+    No fix is offered: the bytes are missing. Get the file again, then run the check again.
 
     ## References
     - torch: `setStorage: sizes ..., requiring a storage size of ... are out of bounds`

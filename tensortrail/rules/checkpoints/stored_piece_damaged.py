@@ -13,17 +13,17 @@ _MEND = "copy {name} again from where it was written, or use an earlier checkpoi
 
 
 class StoredPieceDamaged(Rule):
-    """A piece in the file of a rank cannot be read, or is not what the metadata describes.
+    """A piece in a rank's file cannot be read, or differs from what the metadata describes.
 
     ## What it does
-    Opens each piece of a tensor and each object in the files named `*.distcp`: an archive of
-    `torch.save` of its own. Reads its directory and the structure of its pickle, and compares
-    shape and type of the tensor with `.metadata`. Nothing is unpickled and no values are read.
-    A file in which pieces lie over each other or beyond its end is left to CKP844.
+    Each piece of a tensor and each object in the files named `*.distcp` is an archive of
+    `torch.save`. Reports one whose directory or pickle is damaged, or whose shape or type differs
+    from `.metadata`. Nothing is unpickled, and no values are read.
+
+    Not reported: a file in which pieces overlap or lie beyond its end (CKP844).
 
     ## Why is this bad?
-    `dcp.load` fails as soon as it comes to the piece, on the rank that needs it; the other ranks
-    wait for that one.
+    `dcp.load` raises on the rank that needs the piece, and the other ranks wait for that one.
 
     ## Example
     ```

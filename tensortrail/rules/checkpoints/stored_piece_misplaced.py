@@ -13,12 +13,11 @@ class StoredPieceMisplaced(Rule):
     """A piece of a distributed checkpoint lies outside of its file or over another.
 
     ## What it does
-    Compares each entry of `storage_data` with the length of its file, with its neighbours in the
-    file, and with the bytes that its tensor needs.
+    Reports an entry of `storage_data` that lies beyond the end of its file or overlaps another.
 
     ## Why is this bad?
-    The file was cut, or belongs to another save. Loading fails, or reads the bytes of another
-    tensor.
+    Loading raises, or reads the bytes of another tensor. The file was cut, or belongs to another
+    save.
 
     ## Example
     ```

@@ -9,14 +9,14 @@ from tensortrail.rules.checkpoints._flaws import SHOWN, counted, listed
 
 
 class StrayRankFile(Rule):
-    """A file of a rank lies in the folder that the metadata does not name.
+    """The folder has a rank's file that the metadata does not name.
 
     ## What it does
-    Compares the files named `*.distcp` with those that `.metadata` names.
+    Reports files named `*.distcp` that `.metadata` does not name.
 
     ## Why is this bad?
-    It is left from an earlier save with more ranks into the same folder, or the metadata is of
-    another save. The space is lost; a tool that reads every file mixes two saves.
+    A tool that reads every file mixes two saves; else only space is lost. The file is from an
+    earlier save with more ranks into the same folder, or the metadata is of another save.
 
     ## Example
     ```

@@ -10,15 +10,15 @@ from tensortrail.rules.checkpoints._layout import layout, readable
 
 
 class TensorMisaligned(Rule):
-    """The bytes of a tensor begin at an address that its element type does not divide.
+    """The bytes of a tensor begin at an offset that its element size does not divide.
 
     ## What it does
-    Reports files whose header does not end at a multiple of 8 bytes, and tensors that begin at an
-    offset that their element size does not divide.
+    Reports files whose header does not end at a multiple of 8 bytes, and tensors at an offset that
+    their element size does not divide.
 
     ## Why is this bad?
-    The library reads such a file. Programs that map it and use the bytes in place (NumPy views,
-    C++, GPU direct storage) copy every tensor, or refuse it.
+    Programs that map the file and use the bytes in place (NumPy views, C++, GPU direct storage)
+    copy every tensor, or refuse it. The safetensors library reads such a file.
 
     ## Example
     ```

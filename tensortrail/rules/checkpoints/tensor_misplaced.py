@@ -13,11 +13,11 @@ class TensorMisplaced(Rule):
     """The bytes of a tensor overlap others, leave a gap, or lie outside of the file.
 
     ## What it does
-    Sorts the tensors by their offsets: each must begin where the one before it ends.
+    Reports a tensor that does not begin where the one before it ends, in the order of offsets.
 
     ## Why is this bad?
-    Two names over the same bytes are two weights with one value; a gap can hide content that no
-    check sees. The library refuses the file.
+    The library refuses the file. Elsewhere, two names over the same bytes are two weights with one
+    value, and a gap can hide content that no check sees.
 
     ## Example
     ```

@@ -12,15 +12,15 @@ _MOST_COMPARED = 400
 
 
 class TensorNotCovered(Rule):
-    """The pieces of a tensor do not make up the whole of it.
+    """The pieces of a tensor do not cover it.
 
     ## What it does
-    Adds up the pieces of each tensor: they must lie inside of its shape, not overlap, and fill
-    it; and each must have an entry that says where it is stored.
+    Reports a tensor whose pieces lie outside of its shape, overlap or do not fill it, and a piece
+    without an entry that says where it is stored.
 
     ## Why is this bad?
-    Some rank saved another part than the others believe. Loading fills what there is; the rest
-    keeps the values that the tensor had.
+    Loading fills what there is, and the rest of the tensor keeps its old values. A rank saved
+    another part than the others expected.
 
     ## Example
     ```

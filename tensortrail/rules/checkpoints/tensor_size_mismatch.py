@@ -13,12 +13,12 @@ class TensorSizeMismatch(Rule):
     """A tensor has more or fewer bytes than its type and shape need.
 
     ## What it does
-    Multiplies the shape of each tensor with the bits of its element type, and compares that with
-    the bytes that the header gives it.
+    Reports a tensor whose bytes, as the header gives them, are not its shape times the size of its
+    element type.
 
     ## Why is this bad?
-    The header was edited, or written by a program that converts types without changing the
-    offsets. The library refuses the file; other readers give a tensor of garbage.
+    The library refuses the file, and other readers give a tensor of garbage. The header was edited,
+    or written by a program that converts types without changing the offsets.
 
     ## Example
     ```

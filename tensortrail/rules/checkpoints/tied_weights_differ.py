@@ -8,16 +8,15 @@ from tensortrail.rules.checkpoint import Checkpoint, Part
 
 
 class TiedWeightsDiffer(Rule):
-    """Two weights are one in the model of the configuration, and are stored with other values.
+    """Two weights are one in the model, and are stored with different values.
 
     ## What it does
-    With `--model`, takes the ties of the library's own model and compares the stored bytes of
-    both names, where both are stored.
+    With `--model`, reports names that the library's own model ties and that are both stored, with
+    different bytes.
 
     ## Why is this bad?
-    Loading keeps one of the two. A head that was trained apart from the embedding is lost without
-    a message, or the other way round, and the model gives other results than the one that was
-    saved.
+    Loading keeps one of the two, and no error is raised. A head that was trained apart from the
+    embedding is lost, or the reverse, and the model gives other results than the saved one.
 
     ## Example
     ```

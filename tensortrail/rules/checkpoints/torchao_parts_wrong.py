@@ -12,17 +12,17 @@ _AGAIN = "get the file again, or save the quantized model again: `model.save_pre
 
 
 class TorchaoPartsWrong(Rule):
-    """The parts of weights that torchao quantized cannot be put together.
+    """The parts of a weight that torchao quantized do not fit together.
 
     ## What it does
     torchao stores a quantized weight in safetensors as several tensors (`_weight_qdata`,
-    `_weight_scale`) and describes in the metadata of the header how they belong together. Reports
-    such parts in files without that metadata, weights of which a part is not stored, and scales
-    that are not one for each block.
+    `_weight_scale`), and the metadata of the header says how they belong together. Reports such
+    parts without that metadata, weights with a missing part, and scales that are not one for each
+    block.
 
     ## Why is this bad?
-    `from_pretrained` raises, or makes up the weights that it cannot put together. Tools that copy
-    tensors from file to file (merging, sharding again, converting) drop the metadata.
+    `from_pretrained` raises, or gives such weights initial values. Tools that copy tensors from
+    file to file (merging, resharding, converting) drop the metadata.
 
     ## Example
     ```
@@ -32,7 +32,7 @@ class TorchaoPartsWrong(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: what the metadata said is not known without it.
+    No fix is offered: without the metadata, what it said is unknown.
 
     ## References
     - torchao, `prototype/safetensors/safetensors_support.py`

@@ -10,15 +10,15 @@ from tensortrail.rules.checkpoints._shards import shards_of
 
 
 class TotalSizeWrong(Rule):
-    """The index gives another total size than its shards have.
+    """The total size in the index differs from that of its shards.
 
     ## What it does
-    Adds up the bytes of all tensors in the shards and compares them with `total_size`. A
-    difference that tied weights explain is not reported.
+    Reports a `total_size` that is not the sum of the bytes of all tensors in the shards, unless
+    tied weights explain the difference.
 
     ## Why is this bad?
-    Loaders work without it. Programs that plan memory or check a download by it are wrong, and it
-    is often the trace of an index that belongs to another save.
+    Programs that plan memory or check a download by it are wrong. Often the index belongs to
+    another save. Loaders do not need the number.
 
     ## Example
     ```

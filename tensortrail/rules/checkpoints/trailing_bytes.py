@@ -18,8 +18,8 @@ class TrailingBytes(Rule):
     Reports files that are longer than their header or zip directory says.
 
     ## Why is this bad?
-    Something was appended, or a shorter file was written over a longer one without cutting it.
-    safetensors refuses such a file; torch reads it, and may find the old directory at its end.
+    safetensors refuses the file. torch reads it, and may find an old directory at its end:
+    something was appended, or a shorter file was written over a longer one without cutting it.
 
     ## Example
     ```
@@ -30,8 +30,8 @@ class TrailingBytes(Rule):
     ```
 
     ## Fix safety
-    No fix is offered. Where the rest is known to be good, `truncate -s` with the expected length
-    mends the file; else get it again.
+    No fix is offered. If the rest is known to be good, `truncate -s` with the expected length
+    repairs the file; otherwise get it again.
 
     ## References
     - safetensors: `MetadataIncompleteBuffer`

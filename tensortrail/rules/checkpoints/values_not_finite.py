@@ -13,11 +13,11 @@ class ValuesNotFinite(Rule):
     """A stored weight holds NaN or infinite values.
 
     ## What it does
-    With `--values`, streams every floating-point tensor and counts what is not finite.
+    With `--values`, reads every floating-point tensor and reports NaN and infinite values.
 
     ## Why is this bad?
-    One NaN in a weight makes every output NaN. Training went on after an overflow, or the bytes
-    were damaged where no header shows it.
+    One NaN in a weight makes every output NaN. Training went on after an overflow, or bytes were
+    damaged where no header shows it.
 
     ## Example
     ```

@@ -12,7 +12,7 @@ class WeightInTwoShards(Rule):
     """Two shards hold a weight of the same name.
 
     ## What it does
-    Compares the names in the headers of all shards of an index.
+    Reports names that are in the headers of two shards of an index.
 
     ## Why is this bad?
     Which of the two is loaded depends on the reader: some follow the index, some read every shard

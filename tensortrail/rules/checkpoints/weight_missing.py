@@ -9,16 +9,16 @@ from tensortrail.rules.checkpoints._flaws import counted, listed
 
 
 class WeightMissing(Rule):
-    """The model of the configuration has weights that the checkpoint does not hold.
+    """The model has weights that the checkpoint does not hold.
 
     ## What it does
-    With `--model`, builds the model of a configuration on meta and gives the stored names and
-    shapes to the library's own loader, conversion mapping included. Weights that it would fill
-    with initial values are reported. If most are missing, the checkpoint is of another class, and
-    only that is said.
+    With `--model`, builds the model of the configuration on meta and gives the stored names and
+    shapes to the library's own loader, with its conversion mapping. Reports the weights that it
+    would fill with initial values. If most are missing, reports only that the checkpoint is of
+    another class.
 
     ## Why is this bad?
-    The model loads, with a warning at most, and the weights are random.
+    The model loads, with a warning at most, and these weights are random.
 
     ## Example
     ```

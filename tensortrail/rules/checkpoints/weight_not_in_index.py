@@ -13,10 +13,10 @@ class WeightNotInIndex(Rule):
     """A shard holds weights that the index does not list.
 
     ## What it does
-    Looks each name in the headers of the shards up in the `weight_map`.
+    Reports a name in the header of a shard that is not in the `weight_map`.
 
     ## Why is this bad?
-    Readers that follow the index never load them: the weight keeps its initial values.
+    Readers that follow the index never load the weight, and it keeps its initial values.
 
     ## Example
     ```
@@ -26,7 +26,7 @@ class WeightNotInIndex(Rule):
     ```
 
     ## Fix safety
-    Write the index anew from the headers of the shards.
+    Write the index again from the headers of the shards.
 
     ## References
     - SHD403 finds the code that writes such an index

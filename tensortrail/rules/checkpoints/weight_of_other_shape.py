@@ -9,14 +9,15 @@ from tensortrail.rules.checkpoints._flaws import counted
 
 
 class WeightOfOtherShape(Rule):
-    """A stored weight has another shape than the model of the configuration.
+    """A stored weight has another shape than in the model.
 
     ## What it does
-    With `--model`, compares shapes after the library's own conversion mapping.
+    With `--model`, reports weights whose shape differs from the model's, after the library's own
+    conversion mapping.
 
     ## Why is this bad?
-    `from_pretrained` fails, or, with `ignore_mismatched_sizes=True`, fills the weight with
-    initial values.
+    `from_pretrained` raises, or, with `ignore_mismatched_sizes=True`, gives the weight initial
+    values.
 
     ## Example
     ```
@@ -26,7 +27,7 @@ class WeightOfOtherShape(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: the vocabulary or another size of the configuration is not that of the
+    No fix is offered: the vocabulary or another size in the configuration is not that of the
     weights.
 
     ## References

@@ -9,14 +9,14 @@ from tensortrail.rules.checkpoints._flaws import counted, listed
 
 
 class WeightUnexpected(Rule):
-    """The checkpoint holds weights that the model of the configuration does not have.
+    """The checkpoint holds weights that the model does not have.
 
     ## What it does
-    With `--model`, reports stored names that the library's own loader finds no place for, after
-    its conversion mapping and the keys it ignores on purpose.
+    With `--model`, reports stored names for which the library's own loader has no place, after its
+    conversion mapping and without the keys it ignores on purpose.
 
     ## Why is this bad?
-    They are dropped when the model is loaded: a head, a layer or a scale that somebody trained.
+    Loading drops them: a trained head, layer or scale.
 
     ## Example
     ```
@@ -26,7 +26,7 @@ class WeightUnexpected(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: the configuration or the checkpoint is the wrong one.
+    No fix is offered: either the configuration or the checkpoint is the wrong one.
 
     ## References
     - transformers: `from_pretrained(..., output_loading_info=True)`

@@ -20,12 +20,11 @@ class WeightsWithoutValues(Rule):
     """A checkpoint holds names and shapes, but not the values.
 
     ## What it does
-    Reports tensors on meta in torch files, and files in which most weights have no element at
-    all.
+    Reports tensors on meta in torch files, and files in which most weights have no elements.
 
     ## Why is this bad?
-    A model that was offloaded, or sharded by DeepSpeed ZeRO-3, was saved without collecting its
-    weights. The save and the load succeed; the model is not the one that was trained.
+    The save and the load succeed, and the model is not the one that was trained: it was offloaded,
+    or sharded by DeepSpeed ZeRO-3, and saved without collecting its weights.
 
     ## Example
     ```

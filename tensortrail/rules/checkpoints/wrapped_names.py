@@ -9,15 +9,15 @@ from tensortrail.rules.shared.wrapped_names import wrappers_of
 
 
 class WrappedNames(Rule):
-    """Every name begins with what a wrapper around the model adds.
+    """Every name begins with the prefix of a wrapper around the model.
 
     ## What it does
     Reports files in which all names begin with `_orig_mod.` (torch.compile), `module.`
     (DistributedDataParallel), or the prefixes of FSDP and of checkpointed modules.
 
     ## Why is this bad?
-    The state dict of the wrapper was saved instead of the model's. Loaded into the model itself,
-    no name fits; with `strict=False` nothing is loaded and nothing is said.
+    Loaded into the model itself, no name fits: `load_state_dict` raises, or, with `strict=False`,
+    loads nothing without an error. The state dict of the wrapper was saved instead of the model's.
 
     ## Example
     ```
@@ -26,7 +26,7 @@ class WrappedNames(Rule):
     ```
 
     ## Fix safety
-    No fix is offered here: the weights are right, only their names are not.
+    No fix is offered here: the weights are right, only their names are wrong.
 
     ## References
     - SHD409 finds the line of a program that saves such a state dict

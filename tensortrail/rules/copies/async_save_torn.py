@@ -17,23 +17,23 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 class AsyncSaveTorn(Rule):
-    """An asynchronous save was still going on when the next one began or the run ended.
+    """An asynchronous save is not finished when the next one begins or the run ends.
 
     ## What it does
-    In code, flags `torch.distributed.checkpoint.async_save` whose result is dropped or never
-    read, and one in a loop whose result is read only behind the loop. In a run, reports an
-    `async_save` that is not done at the next save or at the end of the program without anything
-    having waited for it, and a next save that is staged into the memory the first is still
-    written from.
+    In code, reports `torch.distributed.checkpoint.async_save` whose result is dropped or never
+    read, and one in a loop whose result is read only after the loop.
+
+    In a run, reports an `async_save` that is unfinished at the next save or at the end of the
+    program, without anything having waited for it, and a save that is staged into the memory from
+    which the previous one is still written.
 
     ## Why is this bad?
-    Two saves into one directory mix their files. A stager that keeps its memory for the next
-    save overwrites it: the first checkpoint gets values of both steps. A save that nobody waits
-    for may fail without a word or be cut off by the end of the program: the checkpoint looks
-    complete and is not.
+    The checkpoint looks complete and is not: a save that nothing waits for may fail silently, or be
+    cut off by the end of the program. Two saves into one directory mix their files. A stager that
+    reuses its memory mixes values of two steps.
 
     ## Fix safety
-    No fix is offered: where waiting costs least is known to the training loop only.
+    No fix is offered: where waiting costs least depends on the training loop.
 
     ## References
     - pytorch/pytorch documentation of `torch.distributed.checkpoint.async_save`
@@ -167,7 +167,7 @@ def train(model, steps, folder):
             yield self.finding_in_run(
                 timeline,
                 event,
-                f"The asynchronous save of {path} was not done, and nobody had waited for it, "
+                f"The asynchronous save of {path} was not finished, and nothing had waited for it, "
                 + _when(event, when),
                 severity=Severity.ERROR if torn else Severity.WARNING,
                 confidence=Confidence.HIGH if torn else Confidence.MEDIUM,

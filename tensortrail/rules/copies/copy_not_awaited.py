@@ -21,23 +21,26 @@ from tensortrail.rules.shared.values import reads_values
 
 
 class CopyNotAwaited(Rule):
-    """Work is started on a side stream, and its result is used without waiting for that stream.
+    """Work runs on a side stream, and its result is used without waiting for that stream.
 
     ## What it does
-    Finds `copy_`, `to` and `cuda` with `non_blocking=True` inside `with torch.cuda.stream(s)`
-    whose result is used after the block, or kept in an attribute, a container or an argument,
-    while nothing waits for `s`: no `wait_stream(s)`, no `s.synchronize()`, no event recorded
-    after the copy. Waiting for another stream does not count. The same is said of a tensor that
-    the block computes and binds to a name, and of elements of a list that it fills round by round
-    and that are read outside of it before anybody waits.
+    Reports `copy_`, `to` and `cuda` with `non_blocking=True` inside `with torch.cuda.stream(s)`, if
+    the result is used after the block, or kept in an attribute, a container or an argument, and
+    nothing waits for `s`: no `wait_stream(s)`, no `s.synchronize()`, no event recorded after the
+    copy. Waiting for another stream does not count. Also reports:
+
+    - a tensor that the block computes and binds to a name;
+    - elements of a list that the block fills round by round and that are read outside of it before
+      any wait.
 
     ## Why is this bad?
-    The block only queues the copy on `s`. The current stream does not wait for `s`: its next
-    kernel reads the target before, during or after the copy. No error is raised; the values are
-    those of the previous step, zeros, or a mixture.
+    The values are those of the previous step, zeros or a mixture, and no error is raised. The block
+    only queues the copy on `s`; the next kernel on the current stream reads the target before,
+    during or after it.
 
     ## Fix safety
-    No fix is offered: the wait belongs as late as the program allows, which only its author knows.
+    No fix is offered: the wait belongs as late as possible, and only the author knows where that
+    is.
 
     ## References
     - pytorch/pytorch, CUDA semantics: CUDA streams
@@ -299,14 +302,14 @@ def upload(rows, device):
                 module,
                 copy,
                 f"the copy runs on `{stream}`, and the result is returned: nothing has waited for "
-                "that stream, and nobody else has it to wait for",
+                "that stream, and the caller does not have it",
                 trail=[(block.node, "this block only queues the work")],
             )
         elif is_kept(module, copy, what) and not class_waits(module, block):
             yield self.finding(
                 module,
                 copy,
-                f"the copy runs on `{stream}`, and nothing here waits for that stream: whoever "
+                f"the copy runs on `{stream}`, and nothing here waits for that stream: code that "
                 "uses the result on another stream may read it before it is written",
                 trail=[(block.node, "this block only queues the work")],
             )

@@ -36,19 +36,22 @@ _UNPINS = ("clone", "float", "half", "bfloat16", "double", "to", "contiguous", "
 
 
 class PinnedMisuse(Rule):
-    """Memory is pinned that cannot be, or a pinned tensor is replaced by one that is not.
+    """Pinning fails, or has no effect.
 
     ## What it does
-    Finds `pin_memory` of a tensor that is on a GPU, also by a DataLoader, `pin_memory()` whose
-    result is dropped, and a variable that holds a pinned tensor and is bound to a `.clone()`,
-    `.float()` or `.to(dtype)` of it, which is in pageable memory again.
+    In code, reports:
 
-    A run shows the refused call, and who put the tensor on the GPU.
+    - `pin_memory` of a tensor that is on a GPU, also by a DataLoader;
+    - `pin_memory()` whose result is dropped;
+    - a variable that holds a pinned tensor and is bound to a `.clone()`, `.float()` or `.to(dtype)`
+      of it, which is in pageable memory.
+
+    In a run, reports the refused call, and what put the tensor on the GPU.
 
     ## Why is this bad?
-    Only CPU memory can be pinned: the first raises. `pin_memory()` gives a copy: dropped, nothing
-    is pinned. From pageable memory, `non_blocking=True` has no effect towards a GPU, and the
-    overlap that the pinning was for is gone without a message.
+    Pinning a GPU tensor raises, as only CPU memory can be pinned. In the other forms nothing is
+    pinned, and no error is raised: `non_blocking=True` towards a GPU has no effect from pageable
+    memory, and copies no longer overlap with work.
 
     ## Fix safety
     No fix is offered: pinned memory is scarce, and the last copy may be meant to be pageable.

@@ -23,24 +23,27 @@ _COPIES = (Did.MOVE, Did.COPY)
 
 
 class ReadBeforeSync(Rule):
-    """A copy from a GPU was read on the host before anybody waited for it.
+    """A copy from a GPU is read on the host before it is finished.
 
     ## What it does
-    Follows copies from a device to pinned host memory with `non_blocking=True`. Reports a
-    read of one on the CPU before any stream, event or device was waited for. Found in rehearsed
-    runs (`tensortrail trace --rehearse`), where the copy is always done and the race is still
-    seen, and in code that reads the result of `.to("cpu", non_blocking=True)` itself, elements
-    of a list or dict that it was put into, or pinned memory behind `copy_(x, non_blocking=True)`.
+    Follows copies to pinned host memory with `non_blocking=True`, and reports a read on the CPU
+    before any stream, event or device was waited for.
+
+    In code: reads of the result of `.to("cpu", non_blocking=True)`, of elements of a list or dict
+    that it was put into, and of pinned memory after `copy_(x, non_blocking=True)`.
+
+    In rehearsed runs (`tensortrail trace --rehearse`): the copy is always finished there, and the
+    race is still detected.
 
     ## Why is this bad?
-    `non_blocking=True` only asks for the copy. Until the stream is waited for, the host sees
-    what was in that memory before: zeros, or values of an earlier step. Mostly it goes well, and
-    under load it does not. `x.to("cpu", non_blocking=True)` gives pinned memory and races as well.
-    The other direction is safe: kernels wait for the copies before them on their stream.
+    The host reads zeros, or values of an earlier step, and no error is raised: usually the copy is
+    finished in time, under load it is not. `x.to("cpu", non_blocking=True)` gives pinned memory and
+    races as well. The other direction is safe: kernels wait for the copies before them on their
+    stream.
 
     ## Fix safety
-    No fix is offered: the right place to wait is after the work that the copy was to overlap with.
-    Where there is none, leave `non_blocking=True` out.
+    No fix is offered: wait after the work that the copy was to overlap with. Where there is none,
+    leave out `non_blocking=True`.
 
     ## References
     - pytorch/pytorch tutorial on `pin_memory` and `non_blocking`

@@ -12,21 +12,20 @@ from tensortrail.rules.shared.origins import behind
 
 
 class RecordedForItsOwnStream(Rule):
-    """`record_stream` names the stream on which the tensor was made, which changes nothing.
+    """`record_stream` names the stream on which the tensor was made, which has no effect.
 
     ## What it does
-    Flags `x.record_stream(torch.cuda.current_stream())` under `with torch.cuda.stream(side):`
-    where `x` was made under it too. It follows methods and functions of the file that are called
-    under such a `with`.
+    Reports `x.record_stream(torch.cuda.current_stream())` under `with torch.cuda.stream(side):`, if
+    `x` was made under it too. Methods and functions of the file that are called under such a `with`
+    are followed.
 
     ## Why is this bad?
-    The allocator gives memory back to the stream that asked for it. `record_stream` is to name
-    the *other* stream, which uses the tensor: the one that was current before the `with`. Inside
-    it the current stream is `side` itself, so nothing is recorded, and the memory is given away
-    while the other stream may still read it.
+    The memory is reused while the other stream may still read it, and values are wrong now and
+    then. `record_stream` should name the *other* stream, the one that was current before the
+    `with`. Inside it, the current stream is `side`, to which the memory belongs already.
 
     ## Fix safety
-    No fix is offered: `current_stream()` belongs before the `with`, and its result into the call.
+    No fix is offered: call `current_stream()` before the `with`, and pass its result.
 
     ## References
     - pytorch documentation of `torch.Tensor.record_stream`

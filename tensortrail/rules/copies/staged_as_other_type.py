@@ -15,16 +15,16 @@ _PLAIN = frozenset({
 
 
 class StagedAsOtherType(Rule):
-    """An asynchronous save staged a tensor as another type: its values are lost.
+    """An asynchronous save staged a tensor as another type, and its values are lost.
 
     ## What it does
-    Compares each tensor that `async_save` was given with the copy that was staged for writing.
-    Reports a wrapper subclass that became a tensor of another class. Found in recorded runs only.
+    In a recorded run, reports a wrapper subclass that `async_save` was given and whose staged copy
+    is of another class.
 
     ## Why is this bad?
-    Staging makes its copy by `new_empty` and fills it storage by storage. A subclass that
-    answers `new_empty` with a plain tensor gets a copy of its shape into which nothing is
-    written: the checkpoint holds uninitialised memory, and no error tells.
+    The checkpoint holds uninitialised memory, and no error is raised. Staging makes its copy by
+    `new_empty` and fills it storage by storage; if the subclass answers `new_empty` with a plain
+    tensor, nothing is written into the copy.
 
     ## Example
     ```python

@@ -17,23 +17,25 @@ class UnorderedStreams(Rule):
     """Two streams use the same memory and neither waits for the other.
 
     ## What it does
-    Follows which stream wrote, read and owns each storage, and who waited for whom: events,
-    `wait_stream`, synchronisation, blocking copies, autograd. Reports a stream that reads or
-    writes what another one wrote, or writes what another one reads, if nothing puts one after the
-    other; and memory that is returned to its stream, and given to the next tensor there, while
-    another stream may still use it. Found in rehearsed runs (`tensortrail trace --rehearse`),
-    where all work is done in order and the race is still seen. In code it reports
-    `wait_stream` with the default stream where the current one is meant.
+    In a rehearsed run (`tensortrail trace --rehearse`), which works in order and still detects the
+    race, reports:
+
+    - a stream that reads or writes what another one wrote, or writes what another one reads, if no
+      event, `wait_stream`, synchronisation, blocking copy or autograd orders the two;
+    - memory that its stream frees and gives to the next tensor, while another stream may still use
+      it.
+
+    In code, reports `wait_stream` with the default stream where the current one is meant.
 
     ## Why is this bad?
-    Streams run side by side. `torch.cuda.Stream()` does not wait for the default stream, nor the
-    default stream for it: a kernel reads what is half written, or what was there before. Memory
-    is given away again as soon as the last tensor on it is gone, to work of the stream on which it
-    was allocated: a kernel of another stream then reads a stranger's values. No error is raised.
+    Values are wrong now and then, and no error is raised: a kernel reads what is half written, what
+    was there before, or another tensor. `torch.cuda.Stream()` does not wait for the default stream,
+    nor the default stream for it. Freed memory is reused at once by the stream on which it was
+    allocated.
 
     ## Fix safety
-    No fix is offered: `a.wait_stream(b)` belongs after the last work that `b` is given for `a`, and
-    as late as `a` allows; only the program's author knows what is to overlap.
+    No fix is offered: `a.wait_stream(b)` belongs after the last work of `b` that `a` needs, and as
+    late as possible. Only the author knows what is to overlap.
 
     ## References
     - pytorch/pytorch, CUDA semantics: streams, and streams of backward passes

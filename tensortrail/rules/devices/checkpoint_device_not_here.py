@@ -18,15 +18,15 @@ CPU = '"cpu"'
 
 
 class CheckpointDeviceNotHere(Rule):
-    """A file is loaded onto a GPU that this machine, or this process, does not have.
+    """A file is loaded onto a GPU that this machine or process does not have.
 
     ## What it does
-    In a recorded run, reports a `torch.load` that failed because its tensors were to go to a
-    device that is not there: the one that `map_location` names, or the one that they were saved
-    from, as another rank or another machine did.
+    In a recorded run, reports a `torch.load` that failed because its tensors belong on a missing
+    device: the one in `map_location`, or the one that they were saved from on another rank or
+    machine.
 
     ## Why is this bad?
-    The program ends, or cannot go on from its checkpoint with fewer GPUs than it was written with.
+    The program ends. A checkpoint cannot be continued with fewer GPUs than it was written with.
 
     ## What you may see
     ```
@@ -45,8 +45,8 @@ class CheckpointDeviceNotHere(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what is computed with the loaded tensors themselves is computed on the CPU then.
-    `load_state_dict` copies them to where the weights are.
+    Unsafe: computations with the loaded tensors themselves run on the CPU. `load_state_dict` copies
+    them to where the weights are.
 
     ## References
     - pytorch documentation of `torch.load`, `map_location`

@@ -19,17 +19,19 @@ class DeviceMismatch(Rule):
     """An operation was given tensors on different devices.
 
     ## What it does
-    Reports exceptions about operands on different devices, and operations on CPU and meta
-    tensors that raise none, with the device of each operand and the line that put it there. Found
-    in recorded runs only.
+    In a recorded run, reports exceptions about operands on different devices, and operations on CPU
+    and meta tensors that raise none, with the device of each operand and the line that put it
+    there.
 
     ## Why is this bad?
-    On a GPU the program ends with an exception. The usual causes: a tensor made without a device,
-    a batch that is not moved, a copy of the model (`copy.deepcopy`, an average of its weights) or
-    an optimizer made before the model was moved, a plain attribute where a buffer is meant
-    (`tensortrail check` reports those). Some operations on a CPU and a meta tensor, a linear layer
-    without bias among them, succeed without a word and return memory that nobody wrote: wrong
-    numbers instead of an error.
+    The program ends with an exception, or goes on with wrong numbers: some operations on a CPU and
+    a meta tensor, such as a linear layer without bias, raise nothing and return uninitialised
+    memory. Usual causes:
+
+    - a tensor made without a device, or a batch that is not moved;
+    - a copy of the model (`copy.deepcopy`, an average of its weights) or an optimizer made before
+      the model was moved;
+    - a plain attribute where a buffer is meant (`tensortrail check` reports it).
 
     ## What you may see
     ```
@@ -54,8 +56,8 @@ class DeviceMismatch(Rule):
     ```
 
     ## Fix safety
-    Unsafe. A fix is offered where one call made or read the tensor in the wrong place, or where one
-    line behind a move mends it; elsewhere which operand is to move is for a person to say.
+    Unsafe. Offered where one call made or read the tensor in the wrong place, or where one line
+    after a move repairs it. Elsewhere only you know which operand to move.
 
     ## References
     - pytorch/pytorch documentation, "Meta device"

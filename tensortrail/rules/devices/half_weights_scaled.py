@@ -16,15 +16,15 @@ CHANGE = (
 
 
 class HalfWeightsScaled(Rule):
-    """A gradient scaler is used with weights that are half precision themselves.
+    """A gradient scaler is used with weights that are in half precision.
 
     ## What it does
     In a recorded run, reports a `GradScaler` that refused the gradients of an optimizer's weights,
     with their names and the line that made them float16.
 
     ## Why is this bad?
-    The program ends. The scaler is made for weights in float32 whose operations autocast runs in
-    half precision: small updates are lost in float16 weights.
+    The program ends. The scaler is made for float32 weights whose operations autocast runs in half
+    precision: small updates are lost in float16 weights.
 
     ## What you may see
     ```

@@ -19,14 +19,14 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 class NumberTypesMeet(Rule):
-    """An operation is given floating-point tensors of different types, and refuses them.
+    """An operation refuses floating-point tensors of different types.
 
     ## What it does
-    In a recorded run, reports the exception of such an operation: which operand, a weight by its
-    name, has which type, and the line that converted it, if there was one.
+    In a recorded run, reports the exception of such an operation: the type of each operand, the
+    name of a weight, and the line that converted it, if there was one.
 
     ## Why is this bad?
-    The program ends. Mostly a part of a model was converted and the rest, or a layer that was
+    The program ends. Usually a part of a model was converted, and the rest, or a layer that was
     added later, was not.
 
     ## What you may see
@@ -46,7 +46,7 @@ class NumberTypesMeet(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: which type is meant is for the program to say.
+    No fix is offered: only you know which type is meant.
 
     ## References
     - huggingface/peft documentation "Troubleshooting", dtype-related issues

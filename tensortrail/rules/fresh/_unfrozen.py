@@ -23,7 +23,7 @@ def unfrozen(timeline: Timeline, event: Event, frozen: Mapping[str, Any]) -> Fix
     at = _where_known(event, stack)
     line = f"{model}.{part}.requires_grad_(True)"
     if not part or at is None:
-        return Fix("leave what is to be trained its gradients", Safety.DISPLAY, ())
+        return Fix("keep gradients on for what should be trained", Safety.DISPLAY, ())
     text = f"let what is to be trained have gradients, behind line {at[1]}: `{line}`"
     tree = timeline.tree(at[0])
     statement = statement_at(tree, at[1]) if tree else None

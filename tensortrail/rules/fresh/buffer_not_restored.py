@@ -14,23 +14,23 @@ _WRITES = ("add", "update", "discard", "remove", "pop", "clear", "setdefault")
 
 
 class BufferNotRestored(Rule):
-    """A buffer that is not saved is lost, or begins to be saved.
+    """A buffer with `persistent=False` loses its values, or gets into state dicts.
 
     ## What it does
-    Finds three ways to lose what `persistent=False` says of a buffer:
+    Reports:
 
-    - the set `module._non_persistent_buffers_set` (or another internal table) is bound to a name
-      and changed in place under it, which changes the module;
-    - a routine that copies buffers from `named_buffers()` into another module, and registers all
-      of them as persistent without a look at `_non_persistent_buffers_set`;
-    - a model that has values is sent to meta and back with `to_empty`, or a class of this file with
-      such a buffer, its own or that of a part, is made on meta and gets memory by `to_empty`, and
-      then only a state dict is loaded.
+    - an internal table of a module, such as `module._non_persistent_buffers_set`, that is bound to
+      a name and changed in place, which changes the module;
+    - a function that copies buffers from `named_buffers()` into another module and registers all of
+      them as persistent;
+    - a model with values that is sent to meta and back with `to_empty`, or a class of this file
+      with such a buffer, its own or that of a part, that is made on meta and filled by `to_empty`,
+      if only a state dict is loaded afterwards.
 
     ## Why is this bad?
-    A state dict has no buffers with `persistent=False`. After `to("meta")` and `to_empty` they hold
-    uninitialised memory: rotary frequencies, masks and position ids are wrong, and nothing raises.
-    Registered as persistent, they appear in checkpoints that other code refuses to load.
+    Rotary frequencies, masks and position ids hold uninitialised memory after `to_empty`, because a
+    state dict has no buffers with `persistent=False`. No error is raised. Registered as persistent,
+    they appear in checkpoints that other code refuses to load.
 
     ## Fix safety
     No fix is offered.

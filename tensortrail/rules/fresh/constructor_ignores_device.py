@@ -18,21 +18,25 @@ _MOVES = frozenset({"to", "to_empty", "_apply", "cuda"})
 
 
 class ConstructorIgnoresDevice(Rule):
-    """A module is given a device, and makes a parameter or buffer without it.
+    """A module constructor has a `device` parameter and makes a weight or buffer without it.
 
     ## What it does
-    Looks at the constructors of modules that have a `device` parameter. Reports parameters and
-    buffers that `torch.empty`, `torch.zeros` and the like make there without a device, where the
-    constructor makes others on the device it was given, or, as a note, uses the parameter for
-    nothing at all. Nothing is reported where the device is stored, where the module is moved at
-    the end, or where other methods move the parameter, nor for a `torch.tensor` of a number.
+    Reports parameters and buffers that a constructor with a `device` parameter makes with
+    `torch.empty`, `torch.zeros` and the like without a device, though it passes the device to other
+    calls.
+
+    Reported as a note: the same, where the constructor does not use its `device` at all.
+
+    Not reported: constructors that store the device or move the module at the end, parameters that
+    other methods move, and `torch.tensor` of a number.
 
     ## Why is this bad?
-    Whoever builds the module on a GPU, or on `meta` to save memory, gets one that lies on two
-    devices. It works again after `module.to(device)`, so that it is seen late.
+    Building the module on a GPU, or on `meta` to save memory, gives one that lies on two devices,
+    and its first call raises a device mismatch. `module.to(device)` repairs it, so it is noticed
+    late.
 
     ## Fix safety
-    The fix is unsafe: it passes the device, and somebody may rely on the CPU.
+    Unsafe: the fix passes the device, and code may rely on the CPU.
 
     ## References
     - pytorch/ao, `WeightOnlyInt4Linear(device=...)`

@@ -16,18 +16,18 @@ _WHOLE = rb"[\w.\[\]]+\.(size\(\s*\)|shape\b)"
 
 
 class EmptySizeIsASize(Rule):
-    """An empty size is taken for "no size given", though `()` is the size of a scalar.
+    """An empty size is treated as "no size given", though `()` is the size of a scalar.
 
     ## What it does
-    Flags `size if len(size) > 0 else tensor.size()`, `size or tensor.shape` and the like, where
-    the other choice is the size of a tensor.
+    Reports, as a note, `size if len(size) > 0 else tensor.size()`, `size or tensor.shape` and the
+    like, where the other choice is the size of a tensor.
 
     ## Why is this bad?
-    `tensor.new_empty(())` asks for one element. It gets a tensor of the size of `tensor`: a
-    staged scalar becomes a copy of the whole weight, and the copy into it fails or broadcasts.
+    `tensor.new_empty(())` returns a tensor of the size of `tensor` instead of one element: a staged
+    scalar becomes a copy of the whole weight, and the copy into it fails or broadcasts.
 
     ## Fix safety
-    Unsafe: where callers passed `()` to say "the same size", they now get a scalar.
+    Unsafe: callers that passed `()` for "the same size" get a scalar.
 
     ## References
     - review of NVIDIA/TransformerEngine pull request 2721
@@ -173,7 +173,7 @@ def make_like(tensor, size=None):
                 return
 
     def _asked_for_none(self, module: Module, node: ast.expr, text: str) -> Fix | None:
-        return module.fix("ask for None instead", Safety.UNSAFE, module.replace(node, text))
+        return module.fix("test for None instead", Safety.UNSAFE, module.replace(node, text))
 
 
 def _filling(module: Module) -> Iterable[FunctionNode | None]:

@@ -36,23 +36,25 @@ _BUILDING = frozenset({"__init__", "__new__", "__post_init__", "reset_parameters
 
 
 class FactoryIgnoresDevice(Rule):
-    """A tensor is made on the default device and meets one that is wherever the caller put it.
+    """A tensor is made on the default device and meets one on the caller's device.
 
     ## What it does
-    Flags `torch.arange(n)`, `torch.zeros(n)`, `torch.tensor([...])`, `torch.LongTensor(...)` and
-    the like without a device, where the result meets a tensor of an argument in an operation (in a
-    module's method, or in a function that asks for the device of that tensor), where it is passed
-    to a module (a note), and where a function with a `device` parameter returns it without having
-    moved it.
-    Flags functions that take the keyword arguments of an operation and overwrite or drop `device`.
-    Notes factories that take the whole shape of a tensor and not its device, and
-    `nn.Parameter(torch.Tensor(n))`. In a plain function, and while a graph is traced, it is a note:
-    that may be on the CPU alone. Tensors without dimensions go with every device and are not
-    flagged.
+    Reports `torch.arange(n)`, `torch.zeros(n)`, `torch.tensor([...])`, `torch.LongTensor(...)` and
+    the like without a device, if the result meets an argument or a weight in an operation: in a
+    method of a module, or in a function that reads the device of that tensor elsewhere. Also
+    reports functions that take the keyword arguments of an operation and overwrite or drop its
+    `device`.
+
+    Reported as a note: a tensor that is passed to a module; one that a function with a `device`
+    parameter returns without moving it; one with the whole shape of another tensor, but not its
+    device; `nn.Parameter(torch.Tensor(n))`; and operations in plain functions or traced graphs,
+    which may run on the CPU only.
+
+    Not reported: 0-dim tensors, which go with every device.
 
     ## Why is this bad?
-    It works on the CPU. With the model on a GPU the operation finds its operands on two devices
-    and raises.
+    With the model on a GPU the operation raises "Expected all tensors to be on the same device". On
+    the CPU the same code works.
 
     ## Fix safety
     Unsafe: a caller may rely on the tensor being on the CPU.

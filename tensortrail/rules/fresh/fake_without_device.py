@@ -17,20 +17,20 @@ _REGISTERS = re.compile(r"register_fake|impl_abstract|register_meta|register_abs
 
 
 class FakeWithoutDevice(Rule):
-    """The fake implementation of an operator answers on the default device.
+    """The fake implementation of an operator returns a tensor on the default device.
 
     ## What it does
-    Looks at functions that are registered with `torch.library.register_fake`, `impl_abstract` and
-    the like, by decorator or by call. Reports a result that a factory such as `torch.empty` makes
-    without a device, where the function is given a tensor.
+    Reports a result that a factory such as `torch.empty` makes without a device, in a function that
+    is given a tensor and is registered with `torch.library.register_fake`, `impl_abstract` and the
+    like, by decorator or by call.
 
     ## Why is this bad?
-    `torch.compile` and `torch.export` believe what the fake implementation says: a CPU tensor where
-    the operator gives one on the GPU. Tracing then stops over two devices, or the graph moves data
-    to the CPU that was never there.
+    Tracing stops over two devices, or the graph copies data to the CPU: `torch.compile` and
+    `torch.export` believe the fake implementation, which returns a CPU tensor where the operator
+    returns one on the GPU.
 
     ## Fix safety
-    The fix is unsafe: it takes the device of the first tensor. The operator may answer elsewhere.
+    Unsafe: it takes the device of the first tensor, and the operator may return another one.
 
     ## References
     - pytorch documentation, `torch.library.register_fake`
@@ -134,8 +134,8 @@ def _(x: torch.Tensor, n: int):
                 yield self.finding(
                     module,
                     made,
-                    f"`{one_line(module, made)}` says that the operator answers on the default "
-                    f"device, wherever `{tensor}` lies",
+                    f"`{one_line(module, made)}` makes the fake result on the default device, "
+                    f"wherever `{tensor}` is",
                     fixes=[fix if tensor.isidentifier() else None],
                 )
 

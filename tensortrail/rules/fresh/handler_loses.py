@@ -18,23 +18,23 @@ _CARRIED_OVER = 3
 
 
 class HandlerLoses(Rule):
-    """A tensor class makes one like itself, and leaves out a part of what it was.
+    """A method of a tensor class makes a new object and drops a part of its state.
 
     ## What it does
-    Finds, in a class of tensors or parameters,
+    Reports, in a class of tensors or parameters:
 
     - a method such as `to`, `clone` or `detach` that builds the new object from the fields of
       `self` and leaves out one that the constructor takes and keeps;
-    - `_parse_to(...)` whose `non_blocking` goes to `_`, so that every transfer blocks;
+    - `_parse_to(...)` whose `non_blocking` is dropped, so that every transfer blocks;
     - a handler in `__torch_dispatch__` that reads inner tensors of an argument before the
-      `isinstance` that tells whether it has any.
+      `isinstance` test that it has any.
 
     ## Why is this bad?
-    The object comes back from `.to(device)` with another state: a flag that says it is quantized
-    is off again, and the next move quantizes it a second time. Nothing is raised where it is lost.
+    After `.to(device)` the object has another state: a flag that it is quantized is off again, and
+    the next move quantizes it a second time. No error is raised where the flag is lost.
 
     ## Fix safety
-    No fix is offered: a field may have to be moved as well.
+    No fix is offered: some fields may have to be moved as well.
 
     ## References
     - bitsandbytes-foundation/bitsandbytes #1665: `Params4bit.to` dropped `bnb_quantized`
@@ -222,7 +222,7 @@ class Scaled(torch.Tensor):
                 yield self.finding(
                     module,
                     read,
-                    f"`{module.text(read)}` is read before line {test.lineno} asks whether "
+                    f"`{module.text(read)}` is read before line {test.lineno} tests whether "
                     f"`{module.text(subject)}` is of this class: a plain tensor has no "
                     f"`{read.attr}`",
                     severity=Severity.ERROR,

@@ -26,24 +26,23 @@ class LayerWithoutOptimizer(Rule):
     """A new layer is put into a model after the optimizer was made of its parameters.
 
     ## What it does
-    Flags `model.fc = nn.Linear(...)`, `model.head[2] = nn.Sequential(...)` and
-    `model.scale = nn.Parameter(...)` where the same function made an optimizer of
-    `model.parameters()` before, goes on to make steps with it, and neither makes another one nor
-    gives it the new parameters by `add_param_group`. So is `setattr(model, name, ...)`.
-    In a recorded run: parameters that get gradients and are in no optimizer until the end, where
-    an optimizer was made of the parameters of the same model before these came, or of the model
-    that stood in its place. This also shows what `get_peft_model`, `to_empty`, a copy or
-    `load_state_dict(assign=True)` did.
+    In code, reports `model.fc = nn.Linear(...)`, `model.head[2] = nn.Sequential(...)`,
+    `model.scale = nn.Parameter(...)` and `setattr(model, name, ...)`, if the same function made an
+    optimizer of `model.parameters()` before, steps it afterwards, and neither makes another one nor
+    calls `add_param_group`.
+
+    In a recorded run, reports parameters that get gradients and are in no optimizer, where an
+    optimizer was made of the same model before they came, or of the model that they replaced. This
+    includes parameters from `get_peft_model`, `to_empty`, a copy or `load_state_dict(assign=True)`.
 
     ## Why is this bad?
-    An optimizer holds the parameters that the model had when it was made. It gets no gradients
-    for the layer that was replaced, and the new one stays as it was initialised. Nothing fails: the
-    loss goes down a little, as the rest is trained.
+    The new layer keeps its initial values, and no error is raised: the loss even falls a little, as
+    the rest is trained. An optimizer holds the parameters that the model had when it was made.
 
     ## Fix safety
-    In code no fix is offered: the optimizer belongs behind the last line that changes the model.
-    After a run the line that makes the optimizer is offered once more, behind that line. Unsafe:
-    the first optimizer stays, without use.
+    In code, no fix is offered: the optimizer belongs after the last line that changes the model.
+    After a run, a second construction of the optimizer after that line is offered. Unsafe: the
+    first one stays, without use.
 
     ## References
     - pytorch documentation, `torch.optim`: constructing an optimizer

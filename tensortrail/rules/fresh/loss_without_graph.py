@@ -24,15 +24,21 @@ NOTHING = "the backward pass has nothing to differentiate"
 
 
 class LossWithoutGraph(Rule):
-    """A backward pass fails, as no graph leads from its loss to a weight.
+    """`backward()` fails because no graph leads from the loss to a weight.
 
     ## What it does
-    In a recorded run, reports `backward()` of a tensor that has no graph, and says what cut it:
-    the line of a `.detach()`, `.data`, `.item()`, `.numpy()`, `argmax`, comparison or
-    `torch.tensor` on the way from the weights to the loss, a block or function that runs under
-    `torch.no_grad()`, activation checkpointing whose inputs want no gradients, or the line that
-    froze all weights of the model. What is only logged, or cut in an evaluation, is not taken for
-    the cause: the lines that the loss comes from are read in the source.
+    In a recorded run, reports `backward()` of a tensor without a graph, and names what cut it:
+
+    - a `.detach()`, `.data`, `.item()`, `.numpy()`, `argmax`, comparison or `torch.tensor` on the
+      way from the weights to the loss;
+    - a block or function under `torch.no_grad()`;
+    - activation checkpointing whose inputs need no gradients;
+    - the line that froze all weights of the model.
+
+    A value that is only logged, or cut in an evaluation, is not named: the source shows which lines
+    lead to the loss.
+
+    Reported as a note: a failure that the program catches.
 
     ## Why is this bad?
     The program ends with a message that names neither the weights nor the line.

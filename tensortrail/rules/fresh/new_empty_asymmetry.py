@@ -14,21 +14,25 @@ _PLAIN = re.compile(r"^torch\.(empty|zeros|new_empty|empty_like)$")
 
 
 class NewEmptyAsymmetry(Rule):
-    """A tensor subclass answers `new_empty` otherwise than its callers may expect.
+    """A tensor subclass answers `new_empty` with another class or device than asked for.
 
     ## What it does
-    Flags, in `__torch_dispatch__` or a function registered for the op: an answer to `new_empty`
-    that is a plain tensor on one device and the subclass on another, and one that drops the
-    caller's `device` or `pin_memory`. In a recorded run: a factory gave another device or dtype
-    than it was asked for, or its own type on one device only.
+    In code, reports in `__torch_dispatch__`, or a function registered for the op, an answer to
+    `new_empty` that
+
+    - is a plain tensor on one device and the subclass on another;
+    - drops the caller's `device` and `pin_memory`.
+
+    In a recorded run, reports a factory that gave another device or dtype than it was asked for, or
+    its own type on one device only.
 
     ## Why is this bad?
-    Checkpoint staging makes its host copies by `new_empty(size, device="cpu")` and copies into
-    them. A plain tensor there loses the quantized parts without an error; a tensor on the
-    wrong device makes the staging copy a copy on the GPU.
+    A checkpoint loses the quantized parts without an error: staging makes its host copies by
+    `new_empty(size, device="cpu")`, and copies into a plain tensor. With the wrong device, the
+    staged copy lies on the GPU.
 
     ## Fix safety
-    No fix is offered: what the subclass is made of is its own.
+    No fix is offered: the right answer depends on what the subclass is made of.
 
     ## References
     - NVIDIA/TransformerEngine pull request 2721

@@ -11,16 +11,15 @@ from tensortrail.rules.shared.mends import statement_at
 
 
 class OptimizerOfOtherModel(Rule):
-    """Two optimizers have the parameters of one model, and another model has no optimizer.
+    """Two optimizers have the parameters of one model, and another model has none.
 
     ## What it does
-    In a recorded run, reports two optimizers that were given the very same parameters and both
-    make steps, while a model at hand gets gradients in each of its weights and is in no
-    optimizer.
+    In a recorded run, reports two optimizers that were given the very same parameters and both make
+    steps, while another model gets gradients in each of its weights and is in no optimizer.
 
     ## Why is this bad?
-    One of two networks that are trained in turns, mostly the generator, is never trained: its
-    gradients are computed, and nobody uses them. The other is pulled both ways.
+    One of two networks that are trained in turns, usually the generator, is never trained, and no
+    error is raised. Two optimizers change the other one.
 
     ## Example
     ```python
@@ -34,8 +33,8 @@ class OptimizerOfOtherModel(Rule):
     ```
 
     ## Fix safety
-    Unsafe. It is offered where the run shows which of the two steps was meant for the other
-    model: the one that comes behind the backward pass through it.
+    Unsafe. Offered where the run shows which optimizer was meant for the other model: the one that
+    steps after the backward pass through it.
 
     ## References
     - pytorch tutorial "DCGAN"

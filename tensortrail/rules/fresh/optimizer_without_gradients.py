@@ -14,14 +14,18 @@ class OptimizerWithoutGradients(Rule):
     """An optimizer makes steps, and none of its parameters ever has a gradient.
 
     ## What it does
-    In a recorded run, reports an optimizer that made at least two steps with a backward pass
-    before each of them, and at no step had a gradient: because `zero_grad` came between the
-    backward pass and the step, because what its model gave was detached before the loss (a
-    generator trained on the images that the discriminator was given), because its parameters
-    are frozen, or because no loss was computed from them.
+    In a recorded run, reports an optimizer that made at least two steps, with a backward pass
+    before each of them, and had a gradient at none, because
+
+    - `zero_grad` came between the backward pass and the step;
+    - the output of its model was detached before the loss (a generator trained on the images that
+      the discriminator was given);
+    - its parameters are frozen;
+    - no loss was computed from them.
 
     ## Why is this bad?
-    Nothing fails. The weights stay as they are, and the loss that is printed is that of others.
+    The weights never change, and no error is raised. The loss that is printed is that of other
+    weights.
 
     ## Example
     ```python
@@ -37,7 +41,7 @@ class OptimizerWithoutGradients(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the weights are trained then.
+    Unsafe: the weights are then trained.
 
     ## References
     - pytorch documentation, `torch.optim`: taking an optimization step
@@ -74,7 +78,7 @@ class OptimizerWithoutGradients(Rule):
             fix = taken_anew(timeline, event, cuts[0]) or kept(timeline, cuts[0])
         else:
             severity = Severity.WARNING
-            fix = Fix("compute its loss from what it is to train", Safety.DISPLAY, ())
+            fix = Fix("compute its loss from the weights that it should train", Safety.DISPLAY, ())
         event = dataclasses.replace(event, site=at)
         return self.finding_in_run(timeline, event, told, severity=severity, fixes=[fix])
 

@@ -14,22 +14,23 @@ _AT_THE_END = "the end of the run"
 
 
 class ReadBeforeWrite(Rule):
-    """Fresh memory was read before anybody wrote a value into it.
+    """Fresh memory is read before any value is written into it.
 
     ## What it does
-    Reports an operation that reads or saves a tensor of `torch.empty`, `empty_like`, `new_empty`,
-    `Module.to_empty` or of a storage that was resized to get its memory back, before anything was
-    written into it. It does not matter how the memory came into the parameter: by assignment,
-    `.data =`, `set_` or `swap_tensors`, or by a copy of such memory. A warning names parameters
-    and buffers into which less was written than was read. A note at the end of the run names
-    those that nobody has read or written since. The confidence is high for parameters
-    and buffers, and lower for tensors without a name, which may be measured on purpose. Found in
-    recorded runs only.
+    In a recorded run, reports an operation that reads or saves a tensor of `torch.empty`,
+    `empty_like`, `new_empty`, `Module.to_empty`, or of a storage that was resized to get its memory
+    back, before anything was written into it. It does not matter how the memory got into the
+    parameter: by assignment, `.data =`, `set_`, `swap_tensors` or a copy of such memory.
+
+    Reported as a warning: parameters and buffers of which more was read than written, and tensors
+    without a name, which may be measured on purpose.
+
+    Reported as a note: parameters and buffers that nothing has written or read by the end of the
+    run.
 
     ## Why is this bad?
-    The memory holds whatever was there: results differ from run to run, are NaN on some days
-    and look plausible on others. A buffer that is not persistent is in no checkpoint: after
-    `to_empty` nothing fills it.
+    The values are whatever was in memory: results differ from run to run, are NaN on some days and
+    plausible on others. After `to_empty`, no checkpoint fills a buffer that is not persistent.
 
     ## Example
     ```python

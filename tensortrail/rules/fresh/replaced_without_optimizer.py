@@ -14,22 +14,23 @@ class ReplacedWithoutOptimizer(Rule):
     """A model is replaced by another one after the optimizer was made of its parameters.
 
     ## What it does
-    Flags `model = Net(...)`, `model = copy.deepcopy(model)`, `model = Net.from_pretrained(...)` and
-    `model = torch.load(...)` where the same function made an optimizer of `model.parameters()`
-    before, calls the new model and goes on to make steps with that optimizer. It flags the same of
-    attributes: where `__init__` makes `self.optimizer` of `self.model.parameters()`, some method
-    makes its steps, and a method that runs later stores another model in `self.model`.
+    Reports `model = Net(...)`, `copy.deepcopy(model)`, `Net.from_pretrained(...)` or
+    `torch.load(...)`, if the same function made an optimizer of `model.parameters()` before, calls
+    the new model and goes on to step that optimizer.
 
-    Nothing is reported if the optimizer is made again or given the new parameters, nor if the new
-    object is made around the old one, as in `model = DataParallel(model)`.
+    Also reports attributes: `__init__` makes `self.optimizer` of `self.model.parameters()`, a
+    method steps it, and a method that runs later stores another model in `self.model`.
+
+    Not reported: an optimizer that is made again or given the new parameters, and a new object
+    around the old one, such as `model = DataParallel(model)`.
 
     ## Why is this bad?
-    The optimizer holds the parameters of the first model. The new one gets gradients and is never
-    changed, and nothing fails: the loss only stays where it was.
+    The loss stays where it was, and no error is raised. The new model gets gradients, but the
+    optimizer holds the parameters of the first one.
 
     ## Fix safety
-    No fix is offered: the optimizer belongs behind the line that makes the model. Weights can be
-    loaded into the model that is there, by `load_state_dict`.
+    No fix is offered: the optimizer belongs after the line that makes the model. `load_state_dict`
+    loads weights into the existing model.
 
     ## References
     - pytorch documentation, `torch.optim`: constructing an optimizer
@@ -211,8 +212,8 @@ class Restarting:
         return self.finding(
             module,
             new,
-            f"the optimizer of line {made.lineno} has the parameters of the `{found.model}` before "
-            f"it: what `{one_line(module, new.value)}` gives is never trained",
+            f"the optimizer of line {made.lineno} has the parameters of the previous "
+            f"`{found.model}`: the one from `{one_line(module, new.value)}` is never trained",
             severity=None if found.surely else Severity.WARNING,
             trail=[
                 (made, f"takes the parameters of `{found.model}`"),

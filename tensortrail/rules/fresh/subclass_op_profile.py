@@ -21,21 +21,25 @@ class SubclassOpProfile(Rule):
     """A wrapper subclass answers some ops of a use and lacks others of the same use.
 
     ## What it does
-    Flags a wrapper subclass that is made for sharding or checkpoints (it answers `empty_like`,
-    `new_zeros`, `split`, `as_strided`) and has no answer to `new_empty`, with which checkpoint
-    staging makes its copies; and one that answers `_pin_memory` or `is_pinned`, but not both,
-    while every other op is refused. Bases, decorator tables and a fall-through that wraps again
-    are taken into account. In a recorded run: a copy, a fresh or a moved tensor is not of the
-    class, or an operation raised NotImplementedError.
+    In code, reports a wrapper subclass that
+
+    - is made for sharding or checkpoints (it answers `empty_like`, `new_zeros`, `split`,
+      `as_strided`) and has no answer to `new_empty`, with which checkpoint staging makes its
+      copies;
+    - answers only one of `_pin_memory` and `is_pinned`, and refuses every other op.
+
+    Bases, decorator tables and a fall-through that wraps again count as answers.
+
+    In a recorded run, reports a copy, a fresh or a moved tensor that is not of the class, and an
+    operation that raised NotImplementedError.
 
     ## Why is this bad?
-    If other ops fall through to the plain inner tensor, `new_empty` gives a plain tensor, and
-    `async_save` stages uninitialised memory without an error. If they are refused, saving or
-    offloading fails with NotImplementedError.
+    `async_save` stages uninitialised memory without an error, if other ops fall through to the
+    plain inner tensor. If they are refused, saving or offloading raises NotImplementedError.
 
     ## Fix safety
-    No fix is offered: a right answer depends on what the class is made of.
-    `tensortrail doctor subclass module:Class` runs the operations and says which are answered.
+    No fix is offered: the right answer depends on what the class is made of.
+    `tensortrail doctor subclass module:Class` runs the operations and shows which are answered.
 
     ## References
     - NVIDIA/TransformerEngine pull request 2721

@@ -13,16 +13,16 @@ WRAPPER, SETTING = "torch.nn.parallel.DistributedDataParallel", "find_unused_par
 
 
 class UnusedInParallel(Rule):
-    """Data parallelism waits for the gradients of parameters that the loss does not use.
+    """`DistributedDataParallel` waits for gradients of parameters that the loss does not use.
 
     ## What it does
-    In a recorded run, reports the failure of `DistributedDataParallel` in the round after, with
-    the names of the parameters that had no gradient: its message has their numbers. Parameters
-    that were replaced in the model after it was wrapped are reported as such.
+    In a recorded run, reports the failure of `DistributedDataParallel` in the next iteration, with
+    the names of the parameters that had no gradient. The exception has only their numbers.
+    Parameters that were replaced in the model after it was wrapped are reported as such.
 
     ## Why is this bad?
-    Each gradient is averaged over the ranks as soon as it is there. One that never comes stops
-    the program in the next round, or makes the ranks wait for each other.
+    The program ends in the next iteration, or the ranks wait for each other: each gradient is
+    averaged over the ranks as soon as it is there, and these never come.
 
     ## What you may see
     ```
@@ -40,7 +40,7 @@ class UnusedInParallel(Rule):
     ```
 
     ## Fix safety
-    Unsafe: each round walks the graph once more. Where the parameters are never used, freeze them.
+    Unsafe: each iteration walks the graph once more. Freeze parameters that are never used.
 
     ## References
     - pytorch documentation of `DistributedDataParallel`, `find_unused_parameters`
@@ -66,7 +66,7 @@ class UnusedInParallel(Rule):
         return self.finding_in_run(
             timeline,
             event,
-            f"the loss of the round before used {names} not at all: "
+            f"the loss of the previous iteration did not use {names}: "
             "`DistributedDataParallel` waits for their gradients",
             fixes=[_told(timeline, event)],
         )

@@ -13,24 +13,26 @@ _AT_THE_END = "the end of the run"
 
 
 class WeightNotLoaded(Rule):
-    """A load gave a weight nothing, and the model uses what the weight's initialiser left.
+    """A load leaves out a weight, and the model uses its initial values.
 
     ## What it does
-    Reports loads that left weights out: `load_state_dict(strict=False)`, `from_pretrained`,
-    safetensors' `load_model`, accelerate's `load_checkpoint_in_model` and partial loads of
-    distributed checkpoints. It names the weights, the file that does not have them and the first
-    operation that reads them. It is an error if hardly anything of the file fits: it is the
-    checkpoint of another class. It is a warning if the rest fits and nothing trains or writes
-    these weights in the run, and a note if nothing reads them, or if the file is a small part
-    of the model that fits wholly, as an adapter does.
+    In a recorded run, reports loads that left out weights: `load_state_dict(strict=False)`,
+    `from_pretrained`, `load_model` of safetensors, `load_checkpoint_in_model` of accelerate and
+    partial loads of distributed checkpoints. The finding names the weights, the file and the first
+    operation that reads them:
 
-    Weights that another load or a copy has given values are not reported, nor new heads that an
-    optimizer then trains, nor tied weights, nor buffers that are computed. Found in recorded runs
-    only.
+    - an error if hardly anything in the file fits: it is the checkpoint of another class;
+    - a warning if the rest fits, and nothing trains or writes these weights.
+
+    Reported as a note: weights that nothing reads, and a file that fits wholly but has only a small
+    part of the weights, such as an adapter.
+
+    Not reported: weights with values from another load or a copy, new heads that an optimizer
+    trains, tied weights, and buffers that are computed.
 
     ## Why is this bad?
-    The library prints which keys are missing, once, among other lines, and goes on. The weights
-    are random numbers: answers are different after each start, and look plausible.
+    Answers differ after each start and look plausible, because the weights are random numbers. The
+    library prints the missing keys once, among other lines, and goes on.
 
     ## Example
     ```python

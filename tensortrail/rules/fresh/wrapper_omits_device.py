@@ -14,21 +14,22 @@ _DATA = re.compile(r"(^|_)(q?data|qweight|inner|tensor|values|codes|packed)$")
 
 
 class WrapperOmitsDevice(Rule):
-    """A wrapper subclass is made without saying on which device its data lies.
+    """A wrapper subclass is made without the device of its data.
 
     ## What it does
-    Flags `_make_wrapper_subclass(...)` without `device=`, and the construction of a wrapper
-    whose constructor takes `device`, without it: where a `device` is at hand, or in the file of
-    the wrapper itself, whose data may lie anywhere. In a recorded run: a wrapper says it is on
-    a device on which none of its inner tensors is.
+    In code, reports `_make_wrapper_subclass(...)` without `device=`, and a wrapper whose
+    constructor takes `device` that is made without it: where a `device` is in scope, or in the file
+    of the wrapper itself.
+
+    In a recorded run, reports a wrapper that claims a device on which none of its inner tensors is.
 
     ## Why is this bad?
-    The wrapper then claims the CPU (or the current GPU, if its constructor says so), whatever
-    its inner buffers lie on. Copies go to the wrong device, checks pass that must not, and a
-    staged host copy says it is on the GPU.
+    Copies go to the wrong device, and device checks pass that should fail: the wrapper claims the
+    CPU (or the current GPU, if its constructor says so), wherever its inner tensors are. A staged
+    host copy claims to be on the GPU.
 
     ## Fix safety
-    Unsafe: code that worked with the wrong device now sees the right one.
+    Unsafe: code that worked with the wrong device gets the right one.
 
     ## References
     - NVIDIA/TransformerEngine pull requests 2721 and 2974

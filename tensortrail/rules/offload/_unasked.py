@@ -49,7 +49,7 @@ def _of_a_hook(module: Module, call: ast.Call, hook: ast.Attribute) -> str:
         return ""
     if any(_binds(each, hook.attr) for each in cls.body):
         return ""
-    return f"`self.{hook.attr}` is set by `{names[0]}` alone, and this does not ask for it"
+    return f"only `{names[0]}` sets `self.{hook.attr}`, and this does not test it"
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:
@@ -75,7 +75,7 @@ def _of_a_key(module: Module, call: ast.Call, subject: ast.Subscript) -> str:
     if len(others) < _ENOUGH or not all(_asks_for(module, each, held) for each in others):
         return ""
     line = others[0].lineno
-    return f"the {len(others)} others of the class ask what `{held}` holds, as line {line} does"
+    return f"the {len(others)} others of the class test what `{held}` holds, as line {line} does"
 
 
 def _of_a_flag(module: Module, call: ast.Call) -> str:
@@ -88,7 +88,7 @@ def _of_a_flag(module: Module, call: ast.Call) -> str:
         own = isinstance(subject := receiver(each), ast.Name) and subject.id == "self"
         if own and flags and called(each) != called(call):
             flag = sorted(flags)[0]
-            return f"this is done whatever `{flag}` says, and line {each.lineno} asks it"
+            return f"this runs whatever `{flag}` says, but line {each.lineno} tests it"
     return ""
 
 

@@ -33,26 +33,28 @@ from tensortrail.rules.shared.operands import Operand
 
 
 class CompanionNotMoved(Rule):
-    """A module or a wrapper tensor was moved, and a tensor that belongs to it stayed behind.
+    """A module or wrapper tensor was moved, and a tensor that belongs to it stayed behind.
 
     ## What it does
-    In code, flags a tensor in a plain attribute of an `nn.Module` that meets a parameter, a buffer
-    or an input of the module in an operation, where nothing in the class moves it; and a `to`,
-    `cuda` or `cpu` that takes some tensors of its object along and leaves another. Also flags a
-    tensor that a function moves before an operation with an argument it does not move, a tensor
-    that is moved on one branch only, and a loop over `**kwargs` that moves tensors and no lists of
-    tensors. A note is what stands for no tensor until another method stores one,
-    `torch.tensor([0])`; what the constructor is given, or puts on a device that is a value; what
-    belongs to an export or to data; and all where modules are built under `with torch.device(d):`.
+    In code, reports:
 
-    In a run, reports operations that met a tensor which is a plain attribute of a module, after
-    the module had been moved away from it; and wrapper tensors some of whose inner tensors a move
-    took along and others not.
+    - a tensor in a plain attribute of an `nn.Module` that meets a parameter, a buffer or an input
+      of the module in an operation, if nothing in the class moves it;
+    - a `to`, `cuda` or `cpu` method that moves some tensors of its object and leaves another;
+    - a tensor that is moved before an operation with an argument that is not moved;
+    - a tensor that is moved on one branch only;
+    - a loop over `**kwargs` that moves tensors, but no lists of tensors.
+
+    Reported as a note: a placeholder such as `torch.tensor([0])` that another method replaces; a
+    tensor that the constructor is given, or puts on a device held in a variable; code for an export
+    or for data; modules built under `with torch.device(d):`.
+
+    In a run, reports an operation that met a plain attribute after its module had been moved away,
+    and a move that took only some inner tensors of a wrapper tensor along.
 
     ## Why is this bad?
-    `.to()`, `.cuda()` and offloading move parameters and buffers. A tensor that was only assigned
-    to `self`, or that a `to` of one's own forgets, stays where it was: the next operation finds
-    its operands on two devices.
+    The next operation finds its operands on two devices and raises. `.to()`, `.cuda()` and
+    offloading move parameters and buffers, not a tensor that was only assigned to `self`.
 
     ## What you may see
     ```
@@ -61,7 +63,7 @@ class CompanionNotMoved(Rule):
 
     ## Fix safety
     Unsafe: the attribute becomes a buffer, with `persistent=False` so that state dicts stay as they
-    are. A `to` that leaves a tensor has to be completed by hand.
+    are. For a `to` method that leaves a tensor, no fix is offered.
 
     ## References
     - pytorch/pytorch documentation of `torch.nn.Module.register_buffer`

@@ -10,20 +10,22 @@ from tensortrail.rules.shared.in_tests import in_tests
 
 
 class ContextNotExceptionSafe(Rule):
-    """A context manager restores device, offload or hook state only if its body does not fail.
+    """A context manager restores device, offload or hook state only if its body succeeds.
 
     ## What it does
-    Flags a `@contextmanager` function with a bare `yield` outside `try ... finally`, followed by
-    statements that restore where things are: devices, offloading, hooks, a replaced `forward`.
+    Reports a `@contextmanager` function with a bare `yield` outside `try ... finally`, if the
+    statements after it restore devices, offloading, hooks or a replaced `forward`.
+
+    Reported as a note: other state that was saved before the `yield` and is set back after it.
 
     ## Why is this bad?
-    An exception inside the `with` block is raised at the `yield`, and what follows never runs:
-    the model stays onloaded (out of memory at the retry), or a global switch stays off for
-    every later save.
+    After an exception inside the `with` block, the model stays onloaded (out of memory at the
+    retry), or a global switch stays off for every later save. The exception is raised at the
+    `yield`, and what follows never runs.
 
     ## Fix safety
-    Unsafe: what restores now also runs after a failure, with whatever state the failure left. It
-    is offered where all that restores stands right after the `yield` and does nothing else.
+    Unsafe: the restoring code also runs after a failure, with the state that the failure left.
+    Offered where all of it directly follows the `yield` and does nothing else.
 
     ## References
     - vllm-project/compressed-tensors pull request 790

@@ -16,20 +16,22 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class DeviceMapMiscounted(Rule):
-    """The devices of a device map are counted, or one is picked, in a way that misses some.
+    """The devices of a device map are counted or picked in a way that misses some.
 
     ## What it does
-    Flags four ways to ask a device map: `len(device_map.values()) > 1`, which counts modules;
-    `list(set(device_map.values()))[0]`, which may be any of them; a set
-    without `"disk"` that is then taken for all devices because it has one member; and the first
-    device that is not the CPU, where no condition says that there is one.
+    Reports:
+
+    - `len(device_map.values()) > 1`, which counts modules, not devices;
+    - a set without `"disk"` that is taken for all devices because it has one member;
+    - the first device that is not the CPU, if no condition says that there is one.
+
+    Reported as a note: `list(set(device_map.values()))[0]`, which may be any of the devices.
 
     ## Why is this bad?
-    A map with two modules on one GPU is taken for one over several devices. A head is put on
-    whichever GPU comes first in a set, not where the layer before it is; with names of devices, the
-    order changes from process to process. A model
-    that lies on a GPU and on disk is loaded into the GPU as a whole, which was to be avoided.
-    A model that is wholly on the CPU has a map too: `next` raises StopIteration for it.
+    A model with two modules on one GPU is treated as spread over several devices. A model on a GPU
+    and on disk is loaded into the GPU as a whole. A model wholly on the CPU raises StopIteration at
+    `next`. A head goes to whichever GPU comes first in a set, and with device names, that order
+    changes from process to process.
 
     ## Fix safety
     Unsafe, and only for the count of entries: the condition changes its answer.

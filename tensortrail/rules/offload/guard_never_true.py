@@ -26,21 +26,23 @@ class Never(NamedTuple):
 
 
 class GuardNeverTrue(Rule):
-    """What waits for a copy, or puts a tensor on a device, stands under a test that never holds.
+    """A wait or a move to a device is under a test that never holds.
 
     ## What it does
-    Flags a branch that waits or synchronises under `if self.staging:`, where the attribute is only
-    ever False or None in the whole package; and one that waits, moves or makes a tensor on a device
-    under `if parts is None:`, where the name was bound to a list or dict just before.
+    Reports a branch that
+
+    - waits or synchronises under `if self.staging:`, where the attribute is only ever False or None
+      in the whole package;
+    - waits, moves or makes a tensor on a device under `if parts is None:`, where the name was bound
+      to a list or dict just before.
 
     ## Why is this bad?
-    The branch reads as if the case were taken care of, and never runs. A wait that is left out
-    shows as wrong values now and then; a case that is left out as an error with more than
-    one process.
+    The branch never runs. Without the wait, values are wrong now and then; without the move, the
+    case raises an error, often only with more than one process.
 
     ## Fix safety
-    No fix is offered: either the flag is to be set where the work begins, or another name is
-    meant in the test.
+    No fix is offered: either the flag should be set where the work begins, or the test should use
+    another name.
 
     ## References
     - pytorch/torchtitan: the flag before the wait for the staging of a checkpoint was never set

@@ -15,21 +15,22 @@ from tensortrail.rules.shared.operands import Operand, not_brought, operands
 
 
 class HookBypassed(Rule):
-    """An offloaded weight is used while its module does not run, so its hook did not bring it.
+    """An offloaded weight is used while its module does not run, so no hook has loaded it.
 
     ## What it does
-    Follows the hooks that accelerate and diffusers put on offloaded modules. Reports an
-    operation that gets a weight its hook has left elsewhere: because only a part of the module
-    was used, because the hook had been taken off, or because the module's forward was replaced.
-    Also reports a weight that was written while its hook had brought it, and whose new values
-    the hook throws away. In code it reports a weight that is bound to a name before its module
-    is onloaded, and used after it.
+    In a run, follows the hooks of accelerate and diffusers on offloaded modules. Reports:
+
+    - an operation with a weight that its hook has left elsewhere, because only a part of the module
+      was used, the hook had been removed, or the module's forward was replaced;
+    - a weight that was written while its hook had it loaded: the hook throws the new values away.
+
+    In code, reports a weight that is bound to a name before its module is onloaded, and used after
+    it.
 
     ## Why is this bad?
-    A hook brings the weight before the forward of the module it belongs to and takes it away
-    after. Whoever uses `other.weight` directly, in another module's forward or in a helper, gets
-    a placeholder without values, or one on the CPU. Some operations raise, others give undefined
-    memory. What is written meanwhile is lost: the hook brings its own copy the next time.
+    The operation raises, or computes with a placeholder or undefined memory. The hook loads a
+    weight before the forward of its own module and removes it afterwards, so `other.weight` in
+    another forward or a helper is a placeholder, or on the CPU. Writes in between are lost.
 
     ## What you may see
     ```

@@ -20,23 +20,23 @@ _PLACES_AGAIN = re.compile(
 
 
 class HookLost(Rule):
-    """A module loses the hook that brings its weights, or never gets it.
+    """A module loses the hook that loads its weights, or never gets one.
 
     ## What it does
-    Finds four ways in which code about offloading leaves a module without its hook:
+    Reports, in code about offloading:
 
     - `add_hook_to_module(m, h)` without `append=True` after another hook was attached to `m`;
-    - a function that attaches hooks to children by calling itself, and does not pass on one of
-      its own options;
-    - all hooks removed because the model is dispatched (`if hf_device_map:`), and no dispatch,
-      move or save after it;
-    - `register_parameter` on a module in a file that registers parameters elsewhere with
+    - a function that attaches hooks to children by calling itself, and does not pass on one of its
+      own options;
+    - the removal of all hooks because the model is dispatched (`if hf_device_map:`), with no
+      dispatch, move or save after it;
+    - `register_parameter` on a module, in a file that registers parameters elsewhere with
       `register_offload_parameter`.
 
     ## Why is this bad?
-    accelerate keeps one hook a module: a second one replaces the first. Without its hook a module
-    computes with placeholders on meta, or with weights that stayed on the CPU: an error about two
-    devices at best, undefined values at worst.
+    The module computes with placeholders on meta, or with weights that stayed on the CPU: at best
+    an error about two devices, at worst undefined values. accelerate keeps one hook per module, so
+    a second one replaces the first.
 
     ## Fix safety
     `append=True` is unsafe: both hooks then run, in the order in which they were added.

@@ -14,20 +14,23 @@ _ABOUT_PLACES = re.compile(r"device|offload|pin(ned)?_|memmap|mmap|non_blocking|
 
 
 class MisplacedArgument(Rule):
-    """An argument about devices or offloading is passed where another one is expected.
+    """An argument about devices or offloading is passed in the place of another.
 
     ## What it does
-    Compares the names of positional arguments with the parameters of the function they go to.
-    Reports a name that is itself a parameter of the function, at another position, and is given
-    nowhere else; and `offload_param_device=offload_optimizer_device`, a keyword that is given the
-    variable named like its sibling. Whole configurations and policies are left to OFF104.
+    Compares the names of positional arguments with the parameters of the called function. Reports
+
+    - a name that is a parameter of the function at another position, and is passed nowhere else;
+    - a keyword that is given the variable of its sibling
+      (`offload_param_device=offload_optimizer_device`).
+
+    Not reported: whole configurations and policies (OFF104).
 
     ## Why is this bad?
-    A device is always true, and `False` is accepted as a device index: nothing raises. Weights are
-    pinned although the user said no, or swapped by the settings of another part.
+    Weights are pinned although the user switched it off, or are swapped by the settings of another
+    part. No error is raised: a device is truthy, and `False` is a valid device index.
 
     ## Fix safety
-    No fix is offered: the variable may be named badly and passed rightly.
+    No fix is offered: the variable may be badly named and rightly passed.
 
     ## References
     - kohya-ss/musubi-tuner: `use_pinned_memory` and `device` were swapped

@@ -63,21 +63,24 @@ class Units:
 
 
 class MovedUnlikeElsewhere(Rule):
-    """A part of an object is moved without a condition, and everywhere else under one.
+    """A part of an object is moved without the condition that guards its other moves.
 
     ## What it does
-    Compares statements such as `self.unet.to("cpu")` and `self.unet_hook.offload()` in the files
-    of a package. Reports one that asks nothing about offloading, if at least three others read
-    the same and all of them stand under a condition that names the same flag, hook or setting.
+    Compares statements such as `self.unet.to("cpu")` and `self.unet_hook.offload()` in the files of
+    a package. Reports:
 
-    So is `self.last_hook.offload()` that does not ask for the hook, if only a method such as
-    `enable_offload` sets it; `self.loaders[key].onload()`, if two others or more of the class, and
-    all of them, ask what `self.loaders` holds; and `self.offload(layer)`, if `self.prefetch(...)`
-    of the same function asks `self.offloading`.
+    - one without a condition about offloading, if at least three others read the same and all of
+      them stand under a condition that names the same flag, hook or setting;
+    - `self.last_hook.offload()` without a test of the hook, if only a method such as
+      `enable_offload` sets it;
+    - `self.loaders[key].onload()`, if the class has two or more others, and all of them test what
+      `self.loaders` holds;
+    - `self.offload(layer)`, if `self.prefetch(...)` in the same function is guarded by
+      `self.offloading`.
 
     ## Why is this bad?
-    Where the setting is off, the part is moved away and nothing brings it back; a hook that was
-    never set is None.
+    With the setting off, the part is moved away and nothing brings it back: the next call raises a
+    device mismatch. A hook that was never set is None, and the call raises an AttributeError.
 
     ## Fix safety
     No fix is offered: the condition may need names that this function does not have.
@@ -161,8 +164,8 @@ class MovedUnlikeElsewhere(Rule):
         return self.finding(
             module,
             call,
-            f"`{module.text(call)}` is done whatever {asked} says, and the "
-            f"{len(others)} other places that do it ask, see {places}",
+            f"`{module.text(call)}` runs whatever {asked} says, but the "
+            f"{len(others)} other places that do this test it, see {places}",
         )
 
 

@@ -32,21 +32,24 @@ class Move:
 
 
 class MovedWithoutGuard(Rule):
-    """One move to the CPU asks no flag, and the moves that belong to it do.
+    """One move to the CPU ignores a flag that the moves beside it respect.
 
     ## What it does
-    Compares the statements of one function that move something to the CPU. Reports one that
-    happens whatever a flag about offloading or memory says, if beside it something else is moved
-    to the CPU under that flag, or if the same object is moved back under it, later or before and
-    nowhere else. All other conditions around the two have to be the same, and the function has put
-    both on a device before, or neither.
+    Compares the statements of one function that move something to the CPU. Reports one that happens
+    regardless of a flag about offloading or memory, where
+
+    - another object is moved to the CPU under that flag;
+    - the same object is moved back only under that flag, before or after.
+
+    All other conditions of the two have to be the same, and the function has put both on a device
+    before, or neither. Also reports a move to a device variable that is set only under the flag.
 
     ## Why is this bad?
-    Somebody who has turned the flag off finds one part of the model on the CPU, and the next
-    step that uses it meets tensors on two devices.
+    With the flag off, one part of the model is on the CPU, and the next step that uses it raises a
+    device mismatch.
 
     ## Fix safety
-    The fix is unsafe: it puts the move under the same flag.
+    Unsafe: it puts the move under the same flag.
 
     ## References
     - pytorch/TensorRT issue 3728, a module that was offloaded whatever the setting said
@@ -194,8 +197,8 @@ def generate(args, encoder, model, prompt, noise, device):
         return self.finding(
             module,
             move.call,
-            f"`{move.what}` is moved to the CPU whatever `{condition}` says, and line {line}, "
-            f"where {who} is {done}, asks it",
+            f"`{move.what}` is moved to the CPU whatever `{condition}` says, but line {line}, "
+            f"where {who} is {done}, tests it",
             trail=((other.call, f"`{other.what}` is {done} under `{condition}`"),),
             fixes=(module.wrap_in_if(statement, condition, Safety.UNSAFE),),
         )
@@ -218,8 +221,8 @@ def generate(args, encoder, model, prompt, noise, device):
             yield self.finding(
                 module,
                 move.call,
-                f"`{move.what}` is moved to `{name}` whatever `{condition}` says, and line "
-                f"{bound[0].lineno}, which sets `{name}`, asks it",
+                f"`{move.what}` is moved to `{name}` whatever `{condition}` says, but line "
+                f"{bound[0].lineno}, which sets `{name}`, tests it",
                 trail=((bound[0], f"`{name}` is set under `{condition}`"),),
                 fixes=(module.wrap_in_if(statement, condition, Safety.UNSAFE),),
             )

@@ -15,24 +15,29 @@ _POLICY = re.compile(r"(^|\.)OffloadPolicy$")
 
 
 class OffloadFlagMisread(Rule):
-    """An offload setting is read as something it is not, or has not the effect it says.
+    """An offload setting is misread, or has no effect.
 
     ## What it does
-    Flags the truth (or `is not None`) of an offload configuration object that turns offloading
-    on, where the object itself can say "none"; the truth of an `OffloadPolicy`, which is always
-    true; and one offload configuration passed where another of the same call is meant
-    (`offload_param_config=offload_optimizer_config`); and a setting that a function accepts and
-    never reads. In a recorded run: a device map after whose use weights lie elsewhere (tied ones
-    have one place, whatever the map says), or are left on meta with no hook that knows their
-    values, or whose entries name no part of the model or split a block that must not be.
+    In code, reports:
+
+    - an offload configuration whose mere presence (`if config:`, `is not None`) turns offloading
+      on, though its device may be "none";
+    - an `OffloadPolicy` used as a condition: it is always true;
+    - one offload configuration passed in place of another of the same call
+      (`offload_param_config=offload_optimizer_config`);
+    - a boolean offload setting that a function accepts and never reads.
+
+    In a recorded run, reports a device map whose entries name no part of the model, split a block
+    that must stay whole, or whose weights ended elsewhere, or on meta with no hook that knows their
+    values. Tied weights have one place, whatever the map says.
 
     ## Why is this bad?
-    A configuration with `device="none"` exists and is true: offloading starts although it was
-    switched off. `bool(OffloadPolicy())` is True although it means "do not offload". A weight
-    that lies elsewhere than its module's inputs are sent to ends in a mismatch at the first call.
+    Offloading starts although `device="none"` switched it off, or `OffloadPolicy()`, which means
+    "do not offload", offloads. A weight that lies elsewhere than the inputs of its module raises a
+    device mismatch at the first call.
 
     ## Fix safety
-    Unsafe, and only offered where a variable of the right name is at hand.
+    Unsafe, and only offered where a variable of the right name is in scope.
 
     ## References
     - deepspeedai/DeepSpeed pull requests 2208 and 3420
@@ -204,7 +209,7 @@ def shard(model, offload_policy: OffloadPolicy):
         yield self.finding(
             module,
             asked.test,
-            f"`{name}` being there is taken for offloading being on; its device may be none",
+            f"the presence of `{name}` is read as offloading being on, but its device may be none",
             confidence=Confidence.MEDIUM,
             trail=[(switched, "offloading is switched on here")],
         )

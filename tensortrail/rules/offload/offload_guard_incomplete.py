@@ -25,18 +25,19 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class OffloadGuardIncomplete(Rule):
-    """ "Is it offloaded?" is decided by a test that misses a case.
+    """The test whether a model is offloaded misses a case.
 
     ## What it does
-    Flags a decision about offloading made by `len(set(device_map.values())) > 1`, or by
-    `"cpu" in device_map.values()`, where nothing else makes the condition true for `"disk"`. In
-    a recorded run: such a test in a function that is running while a weight, which a hook has on
-    disk, is used without having been brought, and that was false for this model.
+    In code, reports a decision about offloading by `len(set(device_map.values())) > 1`, or by
+    `"cpu" in device_map.values()`, if nothing else makes the condition true for `"disk"`.
+
+    In a recorded run, reports such a test that was false, in a function that is running while a
+    weight which a hook has on disk is used without being loaded.
 
     ## Why is this bad?
-    A model wholly on disk has one device in its map; one spread over GPU and disk has no
-    `"cpu"`. Both are then taken for not offloaded: their weights are still on meta when they
-    are saved or converted.
+    Weights are still on meta when they are saved or converted, because the model counts as not
+    offloaded: one wholly on disk has a single device in its map, and one on GPU and disk has no
+    `"cpu"`.
 
     ## Fix safety
     Unsafe: the added case runs code that did not run before.
@@ -191,7 +192,7 @@ def synchronise(self, device_map, offload):
     def _with_disk(self, module: Module, test: ast.Compare, subject: ast.expr) -> Fix | None:
         text = module.text(test)
         asked = module.replace(test, f'({text} or "disk" in {module.text(subject)})')
-        return module.fix("ask for disk too", Safety.UNSAFE, asked)
+        return module.fix("test for disk too", Safety.UNSAFE, asked)
 
 
 def _found(module: Module, test: ast.Compare) -> Incomplete | None:

@@ -11,17 +11,16 @@ _TO = ("cpu", "meta")
 
 
 class OffloadWithoutEffect(Rule):
-    """A module was offloaded, but the memory it lay in is still held by something else.
+    """A module was offloaded, but something else still holds its memory.
 
     ## What it does
-    Reports a move of a whole module to the CPU or to meta after which more than half of the
-    bytes that should have been freed are still alive, with the objects that hold them. Found in
-    recorded runs only.
+    In a recorded run, reports a move of a whole module to the CPU or to meta after which more than
+    half of the bytes that should have been freed, and at least 1 MB, are still alive, with the
+    objects that hold them.
 
     ## Why is this bad?
-    The module says it is on the CPU, and the memory of the device is as full as before: the next
-    allocation fails although "everything was offloaded". A view, a state dict, a list or a
-    closure that holds one old tensor keeps its whole storage.
+    The next allocation runs out of memory, although the module says that it is on the CPU. A view,
+    a state dict, a list or a closure that holds one old tensor keeps its whole storage.
 
     ## Example
     ```python
@@ -35,7 +34,7 @@ class OffloadWithoutEffect(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: whether the holder still needs the old tensors is its own matter.
+    No fix is offered: only the program knows whether the old tensors are still needed.
 
     ## References
     - pytorch/pytorch documentation, "Understanding CUDA Memory Usage"

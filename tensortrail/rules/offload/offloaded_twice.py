@@ -18,14 +18,14 @@ class OffloadedTwice(Rule):
     """A class has several ways to offload its parts, and none removes the hooks of another.
 
     ## What it does
-    Flags a method that puts hooks of accelerate on the parts of its class (`cpu_offload`,
-    `cpu_offload_with_hook`) where another method of the class puts hooks of another kind on them,
-    and the class never removes one.
+    Reports a method that puts accelerate hooks on the parts of its class (`cpu_offload`,
+    `cpu_offload_with_hook`), if another method of the class puts hooks of another kind on them and
+    the class never removes any.
 
     ## Why is this bad?
-    Whoever calls the second method after the first has both on the same modules: those of the
-    submodules stay, and go on moving weights to and fro that the outer hook has brought. The
-    memory saved is not the one asked for, or weights are on two devices.
+    Calling both methods leaves both kinds of hooks on the same modules. The hooks of the submodules
+    go on moving weights that the outer hook has loaded: less memory is saved than expected, or
+    weights are on two devices.
 
     ## Fix safety
     No fix is offered: `remove_hook_from_module(part, recurse=True)` belongs before the new hooks.

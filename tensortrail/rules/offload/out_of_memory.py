@@ -18,17 +18,18 @@ _VARIABLE = re.compile(r"`(?:\w+\.)*(\w+)`$")
 
 
 class OutOfMemory(Rule):
-    """An allocation was refused because the device is full, and the program failed by it.
+    """The device was full, and an allocation failed.
 
     ## What it does
-    In a recorded run, reports an allocation that was refused and that the program did not catch:
-    how many bytes were missing, and what grows with each step of the optimizer, by the line that
-    makes it and the list or attribute that keeps it. A program that catches the exception and
-    goes on, with a smaller batch for example, is not reported.
+    In a recorded run, reports an allocation that was refused, how many bytes were missing, and what
+    grows with each optimizer step: the line that makes it, and the list or attribute that keeps it.
+
+    Not reported: an exception that the program catches before it goes on, with a smaller batch for
+    example.
 
     ## Why is this bad?
-    The program ends. What fills a GPU is seldom what the failing line asked for: a list of outputs
-    "for the metrics" keeps every step's tensors, and the graphs behind them, on the GPU.
+    The program ends. What fills a GPU is seldom what the failing line allocates: a list of outputs
+    "for the metrics" keeps the tensors of every step, with their graphs, on the GPU.
 
     ## What you may see
     ```
@@ -45,8 +46,8 @@ class OutOfMemory(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what is kept is a copy on the CPU, and nothing can be differentiated through it. Where
-    a device map is enough, or the allocator's setting, that is offered as a setting.
+    Unsafe: a copy on the CPU is kept, without a graph. Where a device map, or the setting of the
+    allocator, is enough, that is offered as a setting.
 
     ## References
     - pytorch/pytorch issue 16417

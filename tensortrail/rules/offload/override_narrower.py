@@ -31,22 +31,23 @@ _PATCHES = re.compile(rb"\.\s*(?:" + "|".join(_TAKES).encode() + rb")\s*=[^=]")
 
 
 class OverrideNarrower(Rule):
-    """A method replaces one of `torch.nn.Module` and does less than its callers rely on.
+    """A method that replaces one of `torch.nn.Module` does less than its callers rely on.
 
     ## What it does
-    Finds, for methods that move or save a module,
+    Reports a function assigned in place of a method (`nn.Module.register_buffer = mine`) that
+    accepts fewer arguments.
+
+    Reported as a note, for methods that move or save a module:
 
     - an override of `to`, `cuda`, `_apply` and the like that does the work and returns nothing;
     - an override that accepts an argument, never reads it, and calls `super()` without it;
-    - a function put in the place of a method (`nn.Module.register_buffer = mine`) that accepts
-      fewer arguments;
-    - `super().state_dict(destination, prefix, keep_vars)` by position, as a note: torch announces
-      that it will stop accepting that.
+    - `super().state_dict(destination, prefix, keep_vars)` by position, which torch has announced to
+      stop accepting.
 
     ## Why is this bad?
-    `model = model.to(device)` is how modules are moved: it gives None. torch itself passes
-    `persistent`, `recurse` or `keep_vars` when it walks through children; a replacement without
-    them raises there, or drops what was asked for.
+    `model = model.to(device)`, the usual way to move a module, gives None. torch itself passes
+    `persistent`, `recurse` or `keep_vars` to children; a replacement without them raises there, or
+    drops the argument.
 
     ## Fix safety
     No fix is offered.
@@ -218,7 +219,7 @@ class Wrapper(torch.nn.Module):
                     module,
                     assign,
                     f"`{given.name}` takes the place of `{target.attr}` and does not accept "
-                    f"`{missing}`: whoever passes it gets an error",
+                    f"`{missing}`: a call that passes it raises",
                     trail=[(given, "the replacement")],
                 )
 

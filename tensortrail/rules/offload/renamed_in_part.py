@@ -28,17 +28,18 @@ class Twins(NamedTuple):
 
 
 class RenamedInPart(Rule):
-    """A block is a copy of another one with other names, and one name was left behind.
+    """A block is a copy of another one with other names, and one name was not changed.
 
     ## What it does
-    Compares blocks of one function that have the same shape and differ in one word of their names,
-    as `double_blocks` and `single_blocks`, and that are about offloading, devices or streams. Flags
-    a name of the second that kept the word of the first, or has neither, where the name
-    with the other word exists in the class or the function.
+    Compares blocks of one function about offloading, devices or streams that have the same shape
+    and differ in one word of their names, such as `double_blocks` and `single_blocks`. Reports a
+    name in the second block that kept the word of the first, or has neither, where the name with
+    the other word exists in the class or the function.
 
     ## Why is this bad?
-    The copy counts or moves with the numbers of the other group: a block is moved that is not
-    there, or is missing when it is used. It goes unnoticed as long as the two are equal.
+    The copied block counts or moves with the numbers of the other group: it moves a block that does
+    not exist, or one is missing when it is used. This goes unnoticed while the two numbers are
+    equal.
 
     ## Fix safety
     No fix is offered: the shared name may be meant.

@@ -32,21 +32,25 @@ _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free
 
 
 class UnguardedDeallocate(Rule):
-    """The caller's module is moved off its device without asking the offload setting.
+    """The caller's module is moved, whatever the offload setting says.
 
     ## What it does
-    Flags `deallocate_module(x)`, and `x.cpu()` or `x.to("cpu" | "meta")` of a module that the
-    caller owns, where the class or function has (or forwards) a setting about offloading and no
-    test of it dominates the move. Also flags the reverse: a guard of the wrong polarity, and a
-    submodule that is sent to `settings.device` although only offloading is a reason to. In a
-    recorded run: parameters that were on an accelerator before a call of Torch-TensorRT and are
-    on the CPU after it, although the setting says no.
+    In code, reports:
+
+    - `deallocate_module(x)`, and `x.cpu()` or `x.to("cpu" | "meta")` of a module that the caller
+      owns, where the class or function has (or forwards) an offload setting and no test of it
+      guards the move;
+    - the same under a reversed guard;
+    - a submodule that is sent to `settings.device`, although only offloading is a reason to.
+
+    In a recorded run, reports parameters that a call of Torch-TensorRT moved from an accelerator to
+    the CPU, although the setting says not to.
 
     ## Why is this bad?
-    The user said `offload_module_to_cpu=False` and still finds the model on the CPU. The next
-    call that uses a part of it outside the compiled region, such as an embedding, mixes CPU
-    weights with CUDA ids. `ExportedProgram.module()` shares the parameters of the model it was
-    exported from: moving it moves the user's model too.
+    The user passed `offload_module_to_cpu=False` and still finds the model on the CPU. The next
+    call of a part outside the compiled region, such as an embedding, mixes CPU weights with CUDA
+    ids. `ExportedProgram.module()` shares its parameters with the model it was exported from:
+    moving it moves the user's model.
 
     ## What you may see
     ```
@@ -54,8 +58,8 @@ class UnguardedDeallocate(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the guard is the one used elsewhere in the class, or the setting read where it is
-    kept, but code after it may rely on the move. In a run: the module is taken back after the call.
+    Unsafe: code after it may rely on the move. The guard is the one used elsewhere in the class, or
+    reads the setting where it is kept. In a run: the module is moved back after the call.
 
     ## References
     - pytorch/TensorRT issue 3728, pull requests 3736, 4629 and 4647

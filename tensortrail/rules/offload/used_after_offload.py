@@ -21,19 +21,21 @@ _MOVERS = ("MutableTorchTensorRTModule", "deallocate_module", "torch_tensorrt.co
 
 
 class UsedAfterOffload(Rule):
-    """A part of a module is used after the whole was handed to something that offloads it.
+    """A part of a module is used after a library call that may have offloaded the whole.
 
     ## What it does
-    Flags `model.sub(...)`, `model.get_input_embeddings()(ids)` and `model.sub.weight` after
-    `MutableTorchTensorRTModule(model)`, `torch_tensorrt.compile(model,
-    offload_module_to_cpu=True)`, `deallocate_module(model)` or accelerate's `cpu_offload(model)`,
-    unless the model was moved back in between. Modules with accelerate's hooks may be called,
-    but their weights may not be read from outside. In a recorded run: operands on several
-    devices, one of which a library's call had moved to the CPU or to meta.
+    In code, reports `model.sub(...)`, `model.get_input_embeddings()(ids)` and `model.sub.weight`
+    after `MutableTorchTensorRTModule(model)`,
+    `torch_tensorrt.compile(model, offload_module_to_cpu=True)`, `deallocate_module(model)` or
+    accelerate's `cpu_offload(model)`, unless the model was moved back in between. Modules with
+    accelerate's hooks may be called, but their weights may not be read from outside.
+
+    In a recorded run, reports operands on several devices, one of which a library call had moved to
+    the CPU or to meta.
 
     ## Why is this bad?
-    The compiled wrapper runs on the GPU, while the original model now lies on the CPU (or on
-    meta). Its embedding then meets CUDA ids: "Expected all tensors to be on the same device".
+    The call raises "Expected all tensors to be on the same device": the compiled wrapper runs on
+    the GPU, while the original model, with its embedding, is now on the CPU or on meta.
 
     ## What you may see
     ```
@@ -41,9 +43,9 @@ class UsedAfterOffload(Rule):
     ```
 
     ## Fix safety
-    None in code: whether to keep the model on its device (the setting) or to move the one part
-    back is a question of memory. A recorded run offers to move the part back where it is called.
-    That is unsafe: the part stays on the device.
+    In code, no fix is offered: whether to keep the model on its device (the setting) or to move one
+    part back depends on memory. A recorded run offers to move the part back where it is called.
+    Unsafe: the part stays on the device.
 
     ## References
     - pytorch/TensorRT issue 3728

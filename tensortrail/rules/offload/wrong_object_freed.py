@@ -19,27 +19,29 @@ _READS_ONLY = ("str", "repr", "print", "len", "type", "debug", "info", "warning"
 
 
 class WrongObjectFreed(Rule):
-    """An object is offloaded or deleted that is not the one that holds the memory.
+    """The object that is offloaded or deleted does not hold the memory.
 
     ## What it does
-    Finds five shapes:
+    Reports:
 
-    - a fresh result is offloaded (`deallocate_module(ep.module())`, `copy.deepcopy(m).cpu()`)
-      while another result of the same call lives on under a name and is used after it;
-    - `del module` of a parameter of the function, followed by `gc.collect()` or `empty_cache()`;
-    - a hook or move after a loop that only skips elements (`continue`): it acts on the last
-      element alone, and is meant for all;
-    - `x.to(device)` in a loop that never binds `x`, where an earlier loop does: it acts on what the
-      last turn of that one left in the name;
-    - `m.to(device)` directly before the offload of another module in the same hook.
+    - the offload of a fresh result (`deallocate_module(ep.module())`, `copy.deepcopy(m).cpu()`),
+      while a variable holds another result of the same call that is used afterwards;
+    - a hook or move after a loop that only skips elements (`continue`): it acts on the last element
+      alone;
+    - `x.to(device)` in a loop that never binds `x`, where an earlier loop does: it moves the same
+      object each time;
+    - `m.to(device)` directly before the offload of another module in the same forward hook.
+
+    Reported as a note: `del module` of a parameter of the function, followed by `gc.collect()` or
+    `empty_cache()`. The caller still has the object.
 
     ## Why is this bad?
-    The memory stays in use although the code says that it is free, and the next allocation fails.
-    Where the fresh result shares its parameters with the named one, the named one is computed
-    with on the wrong device instead. `del` ends one name; the caller still has the object.
+    The next allocation runs out of memory, because what was to be freed is still in use. If the
+    fresh result shares its parameters with the variable, that one is left on the wrong device
+    instead.
 
     ## Fix safety
-    No fix is offered: which object is to be freed, and when, depends on who uses it later.
+    No fix is offered: which object to free, and when, depends on who uses it later.
 
     ## References
     - pytorch/TensorRT #3868, #4063, #4088: `exported_program.module()` was offloaded, not the
@@ -216,7 +218,7 @@ def frames(container):
                 module,
                 call,
                 f"`{name.id}` is what the loop on line {loop.lineno} left behind: this loop never "
-                "binds it, and moves the same object in every turn",
+                "binds it, and moves the same object each time",
                 trail=[(loop, f"`{name.id}` is bound here")],
             )
 
@@ -271,8 +273,8 @@ def frames(container):
                     yield self.finding(
                         module,
                         call,
-                        f"this stands after the loop, and acts on the last `{acted[0].id}` only: "
-                        "the loop itself does nothing but skip",
+                        f"this is after the loop and acts on the last `{acted[0].id}` only: the "
+                        "loop itself only skips",
                         severity=Severity.ERROR,
                         trail=[(loop, "the loop")],
                     )

@@ -18,11 +18,11 @@ class BatchSizesDisagree(Rule):
     `gradient_accumulation_steps`, where all three are numbers.
 
     ## Why is this bad?
-    DeepSpeed computes the product with the number of ranks and stops if it is another one; with
-    these three there is no number of ranks that fits.
+    DeepSpeed stops at the start: the total has to be the product of the other two and the number of
+    ranks, and no number of ranks fits.
 
     ## Fix safety
-    No fix is offered: leave one of the three out, and DeepSpeed computes it.
+    No fix is offered: leave out one of the three, and DeepSpeed computes it.
 
     ## References
     - DeepSpeed 0.19.6: `runtime/config.py`, `_batch_assertion`

@@ -9,14 +9,14 @@ from tensortrail.rules.settings_file import SettingsFile, SettingsKind, is_on
 
 
 class BestModelOutOfStep(Rule):
-    """The best model is to be loaded at the end, and is not saved when it is found.
+    """The best model is to be loaded at the end, but is not saved when it is found.
 
     ## What it does
     Reports `load_best_model_at_end` where the strategies of evaluating and of saving differ, or
     where `save_steps` is no multiple of `eval_steps`.
 
     ## Why is this bad?
-    The Trainer refuses to start: a model that was evaluated and not saved could not be loaded.
+    The Trainer refuses to start: a model that was evaluated but not saved cannot be loaded.
 
     ## Fix safety
     No fix is offered: save as often as you evaluate, or set `save_strategy: best`.

@@ -21,7 +21,7 @@ class BothHalfPrecisions(Rule):
     """fp16 and bf16 are both switched on.
 
     ## What it does
-    Reports `fp16` and `bf16` together, in the settings of DeepSpeed and in the arguments of the
+    Reports `fp16` together with `bf16`, in the settings of DeepSpeed and in the arguments of the
     Trainer.
 
     ## Why is this bad?

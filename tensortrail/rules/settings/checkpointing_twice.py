@@ -17,8 +17,7 @@ class CheckpointingTwice(Rule):
     (`activation_checkpointing` since transformers 5.23) of the Trainer.
 
     ## Why is this bad?
-    The Trainer raises when it is built. Before that was a check, every layer was recomputed
-    twice.
+    The Trainer raises when it is built. Releases without this check recomputed every layer twice.
 
     ## Fix safety
     No fix is offered: keep the one in `fsdp_config`.

@@ -16,15 +16,14 @@ BELONG_THERE = (
 
 
 class DeepspeedFileAndSettings(Rule):
-    """Settings stand in the file of accelerate and in the DeepSpeed file that it names.
+    """Settings are in the file of accelerate, though it names a DeepSpeed file for them.
 
     ## What it does
     Reports settings of ZeRO, and `mixed_precision`, in a file of accelerate that names a
     `deepspeed_config_file`.
 
     ## Why is this bad?
-    accelerate lists the names of its own file and stops: with a DeepSpeed file, those settings
-    belong into that one.
+    accelerate stops with an error that lists these names: with a DeepSpeed file, they belong there.
 
     ## Fix safety
     No fix is offered: move the values into the DeepSpeed file.

@@ -10,17 +10,17 @@ from tensortrail.rules.settings_file import SettingsFile, SettingsKind, is_on
 
 
 class ElasticCheckpointAtStage3(Rule):
-    """An elastic checkpoint is asked for at ZeRO stage 3, which cannot write one.
+    """An elastic checkpoint is requested at ZeRO stage 3, which cannot write one.
 
     ## What it does
     Reports `elastic_checkpoint: true` at ZeRO stage 3.
 
     ## Why is this bad?
-    The settings are accepted with a line in the log. The first save of a checkpoint, hours
-    later, raises `NotImplementedError`.
+    The first save of a checkpoint, hours later, raises `NotImplementedError`. At the start, the
+    setting only causes a line in the log.
 
     ## Fix safety
-    No fix is offered: remove the setting; Universal Checkpointing changes the number of ranks.
+    No fix is offered: remove the setting. Universal Checkpointing changes the number of ranks.
 
     ## References
     - DeepSpeed 0.19.6: `runtime/zero/stage3.py`, `state_dict` and `load_state_dict`

@@ -10,11 +10,11 @@ from tensortrail.rules.settings_file import Given, SettingsFile, SettingsKind, i
 
 
 class FsdpCombinationRefused(Rule):
-    """Two settings of FSDP are refused together.
+    """Two settings of FSDP cannot be combined.
 
     ## What it does
-    Reports offloading of activations without activation checkpointing or without FSDP2, loading
-    on one rank without a broadcast of its weights, and LOCAL_STATE_DICT with FSDP2.
+    Reports activation offloading without activation checkpointing or without FSDP2, loading on one
+    rank without a broadcast of its weights, and LOCAL_STATE_DICT with FSDP2.
 
     ## Why is this bad?
     accelerate raises at the start of every rank.

@@ -12,18 +12,19 @@ UNSET: tuple[object, ...] = (0, False, None, [], {}, "")
 
 
 class FsdpNotSwitchedOn(Rule):
-    """FSDP is set up, and not switched on.
+    """FSDP has settings, but is not switched on.
 
     ## What it does
-    Reports a `fsdp_config` with settings of its own in arguments of the Trainer whose `fsdp` is
-    empty, false or not there.
+    Reports arguments of the Trainer with settings in `fsdp_config` and an `fsdp` that is empty,
+    false or missing.
 
     ## Why is this bad?
-    The Trainer does not look at `fsdp_config` then: every GPU holds the whole model.
+    Every GPU holds the whole model, and no error is raised: the Trainer does not read `fsdp_config`
+    then.
 
     ## Fix safety
-    No fix is offered: set `fsdp`, or remove `fsdp_config`. `accelerate launch` may switch FSDP
-    on by a file of its own.
+    No fix is offered: set `fsdp`, or remove `fsdp_config`. `accelerate launch` may switch on FSDP
+    by a file of its own.
 
     ## References
     - transformers 5.23.0: `training_args.py`, `_process_fsdp_args`

@@ -17,16 +17,15 @@ UNSET = ("0", "100000000", "none", "None")
 
 
 class FsdpPolicyReadsOtherSetting(Rule):
-    """Which layers FSDP wraps is given to a policy that does not read it.
+    """The layers that FSDP should wrap are set for a policy that does not read them.
 
     ## What it does
     Reports the classes of layers to wrap with a policy other than TRANSFORMER_BASED_WRAP, and a
     number of parameters with one other than SIZE_BASED_WRAP.
 
     ## Why is this bad?
-    Each policy reads its own setting alone. Without the right policy the layers are not wrapped
-    one by one, and the whole model is gathered at once: the memory that sharding was to save is
-    needed after all.
+    The whole model is gathered at once, and needs the memory that sharding should save: each policy
+    reads only its own setting, so the layers are not wrapped one by one.
 
     ## Fix safety
     No fix is offered: name the policy that reads the setting.

@@ -14,18 +14,18 @@ STRATEGIES = frozenset((
 
 
 class FsdpReshardingOfOtherVersion(Rule):
-    """How parameters are sharded is given in the form of the other version of FSDP.
+    """The sharding of parameters is set in the form of the other version of FSDP.
 
     ## What it does
     Reports the name of a strategy as `fsdp_reshard_after_forward` with `fsdp_version: 2`, and
-    `fsdp_reshard_after_forward` where FSDP1 reads `fsdp_sharding_strategy` alone.
+    `fsdp_reshard_after_forward` where FSDP1 reads only `fsdp_sharding_strategy`.
 
     ## Why is this bad?
-    FSDP2 wants true or false and stops at a name. FSDP1, started from a file of accelerate,
-    takes FULL_SHARD whatever `fsdp_reshard_after_forward` says.
+    FSDP2 wants true or false and raises at a name. FSDP1, started from a file of accelerate, uses
+    FULL_SHARD whatever `fsdp_reshard_after_forward` says.
 
     ## Fix safety
-    No fix is offered: give the setting of the version you use.
+    No fix is offered: use the setting of your version.
 
     ## References
     - accelerate 1.15.0: `utils/dataclasses.py`, `FullyShardedDataParallelPlugin.__post_init__`

@@ -16,12 +16,12 @@ class FsdpWholeModel(Rule):
     Reports NO_WRAP, or no policy at all, in a file of accelerate whose FSDP shards parameters.
 
     ## Why is this bad?
-    The parameters of the model are one unit: the first layer gathers all of them, and they stay
-    until the last one has run. Sharding then saves memory between steps, and none during one.
+    Sharding saves memory between steps, but not during one: the parameters are a single unit, which
+    the first layer gathers and which stays until the last one has run.
 
     ## Fix safety
     No fix is offered: TRANSFORMER_BASED_WRAP wraps the layers of most models. A script may also
-    wrap by itself.
+    wrap them itself.
 
     ## References
     - accelerate 1.15.0: `utils/dataclasses.py`: `NO_WRAP` is the default

@@ -10,15 +10,15 @@ from tensortrail.rules.settings_file import SettingsFile
 
 
 class NvmeBelowStage3(Rule):
-    """The optimizer is to go to NVMe, and the ZeRO stage only knows the CPU.
+    """The optimizer should be offloaded to NVMe, but the ZeRO stage supports only the CPU.
 
     ## What it does
     Reports `offload_optimizer` to nvme at ZeRO stage 1 or 2.
 
     ## Why is this bad?
-    Stages 1 and 2 ask only whether the device is `none`; for any other they keep the states in
-    the memory of the CPU, and nothing is written to the drive. A machine whose memory was to be
-    spared runs out of it.
+    The machine runs out of memory that the setting should save: stages 1 and 2 test only whether
+    the device is `none`, keep the states in CPU memory for any other, and write nothing to the
+    drive.
 
     ## Fix safety
     No fix is offered: stage 3 uses the drive.

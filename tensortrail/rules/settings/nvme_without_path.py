@@ -12,13 +12,13 @@ ACCELERATE = SettingsKind.ACCELERATE
 
 
 class NvmeWithoutPath(Rule):
-    """Something is to be offloaded to NVMe, and no path is given.
+    """Something is offloaded to NVMe, and no path is set.
 
     ## What it does
     Reports `device: nvme` without `nvme_path` at ZeRO stage 3.
 
     ## Why is this bad?
-    DeepSpeed joins the path with a folder's name and fails on `None`. accelerate passes the
+    DeepSpeed raises when it joins the path `None` with the name of a folder. accelerate passes the
     word `none`, and the states of the optimizer go to a folder of that name in the working
     directory, on whatever disk that is.
 

@@ -12,11 +12,10 @@ OLD_NAMES = {"cpu_offload": "offload_optimizer", "cpu_offload_param": "offload_p
 
 
 class OldAndNewOffload(Rule):
-    """Offloading is given under its old name and under its new one.
+    """Offloading is set under its old name and under its new one.
 
     ## What it does
-    Reports `cpu_offload` beside `offload_optimizer`, and `cpu_offload_param` beside
-    `offload_param`.
+    Reports `cpu_offload` with `offload_optimizer`, and `cpu_offload_param` with `offload_param`.
 
     ## Why is this bad?
     DeepSpeed refuses the two together, whatever their values are.

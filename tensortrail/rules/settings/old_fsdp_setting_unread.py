@@ -20,19 +20,22 @@ UNREAD: dict[str, Callable[[object], bool]] = {
 
 
 class OldFsdpSettingUnread(Rule):
-    """A setting of FSDP1 asks for something, and FSDP2 does not read it.
+    """A setting of FSDP1 is used with FSDP2, which does not read it.
 
     ## What it does
-    Reports, with `fsdp_version: 2`, a `fsdp_sharding_strategy` other than FULL_SHARD,
-    `fsdp_forward_prefetch: true`, `fsdp_use_orig_params: false` and a `fsdp_backward_prefetch`.
+    Reports, with `fsdp_version: 2`, a `fsdp_sharding_strategy` other than FULL_SHARD.
+
+    Reported as a note: `fsdp_forward_prefetch: true`, `fsdp_use_orig_params: false` and a
+    `fsdp_backward_prefetch`.
 
     ## Why is this bad?
-    FSDP2 reads `fsdp_reshard_after_forward` alone: with SHARD_GRAD_OP or NO_SHARD the
-    parameters are divided and gathered as with FULL_SHARD, which is slower, and HYBRID_SHARD
-    shards over all ranks. The others have no counterpart.
+    FSDP2 reads only `fsdp_reshard_after_forward`. With SHARD_GRAD_OP or NO_SHARD, the parameters
+    are sharded and gathered as with FULL_SHARD, which is slower; HYBRID_SHARD shards over all
+    ranks. The other settings have no counterpart.
 
     ## Fix safety
-    No fix is offered: SHARD_GRAD_OP is `fsdp_reshard_after_forward: false`; the others can go.
+    No fix is offered: SHARD_GRAD_OP is `fsdp_reshard_after_forward: false`. The others can be
+    removed.
 
     ## References
     - accelerate 1.15.0: `utils/dataclasses.py`, `FullyShardedDataParallelPlugin.__post_init__`

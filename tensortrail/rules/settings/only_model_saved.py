@@ -10,15 +10,14 @@ from tensortrail.rules.settings_file import SettingsFile, SettingsKind, is_on
 
 
 class OnlyModelSaved(Rule):
-    """Checkpoints are to hold the model alone, and something needs the rest, or the whole.
+    """Checkpoints hold only the model, but something else needs more than that.
 
     ## What it does
     Reports `save_only_model` with `load_best_model_at_end` under DeepSpeed or FSDP, and with a
     SHARDED_STATE_DICT of FSDP.
 
     ## Why is this bad?
-    The Trainer refuses to start: it could not put the sharded model together again from what is
-    saved.
+    The Trainer refuses to start: it could not rebuild the sharded model from such a checkpoint.
 
     ## Fix safety
     No fix is offered: switch `save_only_model` off, or save a FULL_STATE_DICT.

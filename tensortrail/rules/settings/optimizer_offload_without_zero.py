@@ -10,14 +10,14 @@ from tensortrail.rules.settings_file import SettingsFile
 
 
 class OptimizerOffloadWithoutZero(Rule):
-    """The optimizer is to be offloaded, and ZeRO is switched off.
+    """The optimizer should be offloaded, but ZeRO is switched off.
 
     ## What it does
     Reports `offload_optimizer` to cpu or nvme at ZeRO stage 0.
 
     ## Why is this bad?
-    Only the optimizers of ZeRO move their states. At stage 0 they stay on the GPU; with
-    DeepSpeed's own Adam the engine still picks the one for CPUs, whose first step then fails on
+    The states of the optimizer stay on the GPU: only the optimizers of ZeRO move them. With
+    DeepSpeed's own Adam, the engine still picks the one for CPUs, whose first step raises on
     parameters of a GPU.
 
     ## Fix safety

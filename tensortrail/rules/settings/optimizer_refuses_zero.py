@@ -12,17 +12,17 @@ WITHOUT_ZERO = frozenset(("onebitadam", "zerooneadam", "onebitlamb"))
 
 
 class OptimizerRefusesZero(Rule):
-    """The optimizer of the settings cannot run with ZeRO, or with a parameter it is given.
+    """The optimizer cannot run with ZeRO, or refuses one of its parameters.
 
     ## What it does
-    Reports the 1-bit optimizers and 0/1 Adam at a ZeRO stage above 0, and `max_grad_norm` among
-    the parameters of the optimizer.
+    Reports the 1-bit optimizers and 0/1 Adam at a ZeRO stage above 0, and `max_grad_norm` in the
+    parameters of the optimizer.
 
     ## Why is this bad?
     DeepSpeed raises when it builds the optimizer, after the model was loaded.
 
     ## Fix safety
-    No fix is offered: take another optimizer, or `gradient_clipping` at the top of the file.
+    No fix is offered: use another optimizer, or `gradient_clipping` at the top of the file.
 
     ## References
     - DeepSpeed 0.19.6: `runtime/engine.py`, `_configure_basic_optimizer`

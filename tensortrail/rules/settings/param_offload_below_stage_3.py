@@ -13,18 +13,18 @@ PARTED = 3
 
 
 class ParamOffloadBelowStage3(Rule):
-    """Parameters are to be offloaded, and the ZeRO stage keeps them whole on every GPU.
+    """Parameters should be offloaded, but the ZeRO stage keeps all of them on every GPU.
 
     ## What it does
     Reports `offload_param` (`offload_param_device` in accelerate) to cpu or nvme at a ZeRO
     stage below 3.
 
     ## Why is this bad?
-    The optimizers of stages 1 and 2 are never given `offload_param`: all parameters stay on
-    every GPU, and the run that was to fit does not.
+    The model does not fit: the optimizers of stages 1 and 2 never get `offload_param`, so all
+    parameters stay on every GPU.
 
     ## Fix safety
-    No fix is offered: stage 3 divides the parameters and costs communication.
+    No fix is offered: stage 3 shards the parameters and costs communication.
 
     ## References
     - DeepSpeed 0.19.6: `runtime/engine.py`, `_configure_zero_optimizer`

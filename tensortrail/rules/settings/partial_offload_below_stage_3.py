@@ -10,14 +10,14 @@ from tensortrail.rules.settings_file import SettingsFile, SettingsKind, is_on
 
 
 class PartialOffloadBelowStage3(Rule):
-    """A part of the optimizer is to be offloaded, which only ZeRO stage 3 can do.
+    """A part of the optimizer should be offloaded, which only ZeRO stage 3 supports.
 
     ## What it does
     Reports `offload_optimizer.ratio` below 1, and `super_offload`, at a ZeRO stage below 3.
 
     ## Why is this bad?
-    DeepSpeed refuses a ratio below 1 when it reads its settings. `super_offload` is looked at
-    by stage 3 alone.
+    DeepSpeed refuses a ratio below 1 when it reads its settings. Only stage 3 reads
+    `super_offload`.
 
     ## Fix safety
     No fix is offered: set the stage to 3, or remove the setting.

@@ -9,14 +9,14 @@ from tensortrail.rules.settings_file import SettingsFile, SettingsKind
 
 
 class ProcessesNotStarted(Rule):
-    """Several processes are asked for, and one is started.
+    """Several processes are configured, but only one is started.
 
     ## What it does
     Reports `num_processes` above 1 with `distributed_type: 'NO'` in a file of accelerate.
 
     ## Why is this bad?
-    `accelerate launch` starts the script once: one GPU works, the others idle, and whatever the
-    number was to divide, the batch or the model, is not divided.
+    `accelerate launch` starts the script once: one GPU works, the others idle, and the batch or the
+    model is not divided.
 
     ## Fix safety
     No fix is offered: set `distributed_type: MULTI_GPU`, or `num_processes: 1`.

@@ -9,18 +9,18 @@ from tensortrail.rules.settings_file import Given, SettingsFile, SettingsKind
 
 
 class SettingTwice(Rule):
-    """One setting stands twice in a block.
+    """A setting occurs twice in a block.
 
     ## What it does
     Reports the second of two settings of the same name in one block, in YAML and in JSON.
 
     ## Why is this bad?
-    YAML and JSON readers keep the last one without a message. DeepSpeed refuses its own file
-    when a name stands twice in it; through accelerate and transformers the same file loads, and
-    the first value is lost.
+    The first value is lost without a message: YAML and JSON readers keep the last one. DeepSpeed
+    refuses its own file when a name occurs twice, but through accelerate and transformers the same
+    file loads.
 
     ## Fix safety
-    No fix is offered: only you know which of the two is meant.
+    No fix is offered: only you know which of the two is right.
 
     ## References
     - DeepSpeed 0.19.6: `runtime/config_utils.py`, `dict_raise_error_on_duplicate_keys`

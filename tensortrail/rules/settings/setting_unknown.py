@@ -16,16 +16,16 @@ class SettingUnknown(Rule):
     """A setting has a name that the library does not know.
 
     ## What it does
-    Reports names at the top of a file of accelerate, and names in the `zero_optimization` of
-    DeepSpeed, that the release named below does not have; and names in `fsdp_config` and
-    `deepspeed_config` of accelerate that nothing reads.
+    Reports names that the release below does not have, at the top of a file of accelerate and in
+    the `zero_optimization` of DeepSpeed, and names that nothing reads in accelerate's `fsdp_config`
+    and `deepspeed_config`.
 
     ## Why is this bad?
-    accelerate and DeepSpeed stop at an unknown name where they check for it. In the blocks of
-    accelerate they do not: a misspelt or renamed setting does nothing, and nothing says so.
+    In the blocks of accelerate, a misspelt or renamed setting has no effect, and no message says
+    so. At the other places accelerate and DeepSpeed stop with an error.
 
     ## Fix safety
-    No fix is offered: the nearest known name is given where there is one.
+    No fix is offered: the finding names the nearest known setting, if there is one.
 
     ## References
     - accelerate 1.15.0: `commands/config/config_args.py`, `from_yaml_file`; `commands/launch.py`

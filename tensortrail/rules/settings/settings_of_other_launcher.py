@@ -15,15 +15,15 @@ BLOCKS = {
 
 
 class SettingsOfOtherLauncher(Rule):
-    """A block of settings is given for a way of training that is not chosen.
+    """A block of settings belongs to another way of training than the chosen one.
 
     ## What it does
     Reports a filled `deepspeed_config`, `fsdp_config` or `megatron_lm_config` in a file of
-    accelerate whose `distributed_type` is another one.
+    accelerate with another `distributed_type`.
 
     ## Why is this bad?
-    `accelerate launch` reads the block of the chosen type alone. Nothing is sharded or
-    offloaded, every GPU holds the whole model, and no message says so.
+    Nothing is sharded or offloaded, every GPU holds the whole model, and no message says so:
+    `accelerate launch` reads only the block of the chosen type.
 
     ## Fix safety
     No fix is offered: set `distributed_type`, or remove the block.

@@ -17,16 +17,16 @@ ONLY_STAGE_3 = frozenset((
 
 
 class Stage3SettingBelow(Rule):
-    """A setting of ZeRO stage 3 is given with a lower stage, where nothing reads it.
+    """A setting of ZeRO stage 3 is used with a lower stage, which does not read it.
 
     ## What it does
-    Reports settings that only stage 3 is given, when the stage is 1 or 2 and the value is not
-    the default: `stage3_gather_16bit_weights_on_model_save`, `zero3_init_flag`,
+    Reports, as a note, settings that only stage 3 reads, if the stage is 1 or 2 and the value is
+    not the default: `stage3_gather_16bit_weights_on_model_save`, `zero3_init_flag`,
     `zero_hpz_partition_size`, `zero_quantized_weights`, `mics_shard_size`.
 
     ## Why is this bad?
-    Nothing happens, and nothing is said, or a line among many: weights are saved as they are,
-    the model is not divided while it is built, no traffic is quantized.
+    The setting has no effect, with one line in the log at most: weights are saved as they are, the
+    model is not divided while it is built, no traffic is quantized.
 
     ## Fix safety
     No fix is offered: remove the setting, or set the stage to 3.

@@ -19,14 +19,14 @@ SAME = {
 
 
 class TrainerAndDeepspeedDisagree(Rule):
-    """The Trainer and its DeepSpeed settings give one thing two values.
+    """The Trainer and its DeepSpeed settings have two values for one thing.
 
     ## What it does
-    Reports numbers and switches of a `deepspeed` block that differ from the arguments of the
-    Trainer beside it: batch size, accumulation, clipping, learning rate, fp16, bf16.
+    Reports numbers and switches in a `deepspeed` block that differ from the arguments of the
+    Trainer in the same file: batch size, accumulation, clipping, learning rate, fp16, bf16.
 
     ## Why is this bad?
-    transformers compares them and stops before the first step, after the model was loaded.
+    transformers compares them and raises before the first step, after the model was loaded.
 
     ## Fix safety
     No fix is offered: write `auto` in the DeepSpeed block, and the Trainer fills it in.

@@ -15,17 +15,17 @@ WORDS = (
 
 
 class WordReadAsBoolean(Rule):
-    """A word without quotes is read as true or false, where the library wants the word.
+    """A word without quotes is read as a boolean, where the library wants the word.
 
     ## What it does
-    Reports `mixed_precision: no`, and `no` as a device of offloading, without quotes in YAML.
+    Reports `mixed_precision: no`, and `no` as an offload device, without quotes in YAML.
 
     ## Why is this bad?
-    YAML 1.1 reads `no`, `off` and `yes` as true and false. accelerate calls a method of
-    strings on the value, and DeepSpeed knows no device named false.
+    accelerate and DeepSpeed stop with an error: accelerate calls a string method on the value, and
+    DeepSpeed knows no device of that name. YAML 1.1 reads `no`, `off` and `yes` as false and true.
 
     ## Fix safety
-    No fix is offered: put the word into quotes.
+    No fix is offered: quote the word.
 
     ## References
     - https://yaml.org/type/bool.html

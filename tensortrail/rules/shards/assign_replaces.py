@@ -8,19 +8,21 @@ from tensortrail.rules.timeline import Event
 
 
 class AssignReplaces(Rule):
-    """`load_state_dict(assign=True)` gives weights another device or type than the model had.
+    """`load_state_dict(assign=True)` changes the device or the type of weights.
 
     ## What it does
-    Reports a load with `assign=True` after which weights lie on another device than before, or
-    after which some have another type than the others have kept. Weights on meta are left out:
-    for these the argument is made. If all weights have one other type it is a note. Found in
-    recorded runs only.
+    In a recorded run, reports a load with `assign=True` after which weights are on another device
+    than before, or some have another type than the rest.
+
+    Reported as a note: all weights have one other type.
+
+    Not reported: weights that were on meta, for which `assign=True` is made.
 
     ## Why is this bad?
-    Without `assign=True` a load copies values into the weights that are there, and `model.cuda()`
-    or `model.half()` before it stays in effect. With it the tensors of the file take their place,
-    with the device and the type of the file: the model is back on the CPU, half of it computes in
-    another type, or it needs twice the memory.
+    After the load the model is back on the CPU, computes partly in another type, or needs twice the
+    memory: the tensors of the file replace those of the model, with their device and type. Without
+    `assign=True`, values are copied, and an earlier `model.cuda()` or `model.half()` stays in
+    effect.
 
     ## Example
     ```python

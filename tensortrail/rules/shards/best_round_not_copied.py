@@ -15,22 +15,22 @@ class BestRoundNotCopied(Rule):
     """The state dict of the best round is kept without a copy, and training goes on.
 
     ## What it does
-    Finds `best = model.state_dict()`, by itself or in a dict, under a condition in a loop that
-    trains `model`, if `best` is used behind the loop. A loop whose best state is loaded into
-    `model` again trains it, whatever it calls. The same is said of copies that are none:
-    `dict(model.state_dict())`, `copy.copy` of it, and, as a warning, values taken by `.cpu()`,
-    which copies nothing while the model is on the CPU.
-    In a recorded run: `model.load_state_dict(state)` where `state` holds the tensors of the model,
-    and optimizers have stepped since it was taken.
+    In code, reports `best = model.state_dict()`, directly or in a dict, under a condition in a loop
+    that trains `model`, if `best` is used after the loop. Copies that copy no tensors count as
+    well: `dict(model.state_dict())`, `copy.copy` of it and, as a warning, values taken with
+    `.cpu()`, which copies nothing while the model is on the CPU. A loop whose best state is loaded
+    into `model` afterwards is taken to train it.
+
+    In a recorded run, reports `model.load_state_dict(state)` where `state` holds the tensors of the
+    model itself, and optimizers have stepped since it was taken.
 
     ## Why is this bad?
-    A state dict holds the tensors of the model, not copies. The rounds that follow change them in
-    place: what is saved, loaded or returned at the end are the weights of the last round, with the
-    score of the best one.
+    The last round is saved or returned with the score of the best one. A state dict holds the
+    tensors of the model, not copies, and the rounds that follow change them in place.
 
     ## Fix safety
-    In code no fix is offered: a copy costs the memory of the model; saving it to a file at once
-    does not. After a run a copy is offered, as unsafe.
+    In code, no fix is offered: a copy costs the memory of the model; saving to a file at once does
+    not. After a run, a copy is offered as an unsafe fix.
 
     ## References
     - pytorch/pytorch, tutorial "Saving and Loading Models": `best_model_state` needs a deepcopy

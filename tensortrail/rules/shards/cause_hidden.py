@@ -44,24 +44,25 @@ _LONGEST = 1500
 
 
 class CauseHidden(Rule):
-    """A broad `except` around conversion, compiling or saving hides what went wrong.
+    """A broad `except` around conversion, compiling or saving hides the real error.
 
     ## What it does
-    Flags `except Exception` around work that converts, moves, compiles or saves weights, when
-    the handler raises a fixed explanation without the exception it caught, or only logs and lets
-    the code go on to use a name that the failed `try` never bound.
+    In code, reports `except Exception` around work that converts, moves, compiles or saves weights,
+    if the handler
 
-    In a recorded run it reports what really stopped `save_pretrained` of transformers.
+    - raises a fixed explanation without the exception that it caught;
+    - only logs, and the code goes on to use a name that the failed `try` never bound.
+
+    Not reported: a handler that claims no cause of its own. Python keeps the first exception as its
+    context.
+
+    In a recorded run, reports the exception that stopped `save_pretrained` of transformers.
 
     ## Why is this bad?
-    The message names one cause and the real one is another: users change shard sizes for a
-    `ValueError` in a line of bookkeeping. Where the code goes on, it fails later with an
-    `UnboundLocalError` that does not mention the device mismatch behind it.
-
-    Python keeps the first exception as context of the second one even without `from`, so a
-    handler that claims no cause of its own is not flagged. It is the claim ("because of
-    offloading", "not supported", "try a smaller ...") that sends people the wrong way, and that
-    is all that is left where only the last message is logged or sent on.
+    Users follow a wrong explanation ("because of offloading", "not supported", "try a smaller
+    ..."): they change shard sizes for a `ValueError` in a line of bookkeeping. If only the last
+    message is logged or sent on, the real one is lost. Where the code goes on, it fails with an
+    `UnboundLocalError` that does not mention the cause.
 
     ## What you may see
     ```
@@ -71,7 +72,7 @@ class CauseHidden(Rule):
     ## Fix safety
     Unsafe: `from error` only sets the cause that is shown, but the file is one that saves or
     converts, and a bare `except:` becomes `except BaseException`. Where the code goes on after
-    logging no fix is offered.
+    logging, no fix is offered.
 
     ## References
     - huggingface/transformers issue 47333

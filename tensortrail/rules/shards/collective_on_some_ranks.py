@@ -18,27 +18,32 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class CollectiveOnSomeRanks(Rule):
-    """A call that all processes have to make is made by some of them only.
+    """Only some processes make a call that all of them have to make.
 
     ## What it does
-    Flags collectives of `torch.distributed` (`all_reduce`, `barrier`, `broadcast`, `all_gather` and
-    the like), saving and loading of distributed checkpoints, and `save_state`, `gather`, `reduce`
-    and `wait_for_everyone` of an Accelerator, `save_checkpoint` and `load_checkpoint` of an engine
-    of DeepSpeed, under a condition about the rank (`if rank == 0:`,
-    `if accelerator.is_main_process:`), or behind a `return` of the other ranks. The same holds for
-    `state_dict()` of a model that the function has wrapped in FSDP. Nothing is reported where the
-    other branch makes the same call, where the condition occurs with the opposite answer too (one
-    process first, then the others), and where a group is passed. Calls of an Accelerator wait only
-    with FSDP and DeepSpeed: they are a warning where the file names one of these, else a note.
+    Reports these calls under a condition on the rank (`if rank == 0:`,
+    `if accelerator.is_main_process:`), or after a `return` of the other ranks:
+
+    - collectives of `torch.distributed` (`all_reduce`, `barrier`, `broadcast`, `all_gather` and the
+      like), and saving or loading a distributed checkpoint;
+    - `save_state`, `gather`, `reduce` and `wait_for_everyone` of an Accelerator;
+    - `save_checkpoint` and `load_checkpoint` of a DeepSpeed engine;
+    - `state_dict()` of a model that the function has wrapped in FSDP.
+
+    Reported as a note: calls of an Accelerator, unless the file names FSDP or DeepSpeed (then a
+    warning). They wait for other processes only with one of these.
+
+    Not reported: a call that the other branch, or the same condition with the opposite answer,
+    makes as well, and a collective with a `group`.
 
     ## Why is this bad?
-    Each process waits in such a call for all others. Those that do not come there let it wait
-    until the timeout, half an hour by default; or they pair it with the next call that they
-    make, and exchange the wrong tensors. With one process nothing happens.
+    The program hangs until the timeout: the ranks that make the call wait for those that do not. Or
+    another rank pairs it with its next collective, and they exchange the wrong tensors. With one
+    process nothing happens.
 
     ## Fix safety
-    No fix is offered: all processes have to make the call, and which of the lines around it are for
-    one of them is yours to say.
+    No fix is offered: all processes have to make the call, and only you know which of the lines
+    around it are for one process.
 
     ## References
     - pytorch documentation, `torch.distributed`: collective functions
@@ -238,9 +243,9 @@ def train(model, optimizer, saver, loss, folder):
             module,
             call,
             f"all processes have to call `{one_line(module, call.func)}`{when}, and only those "
-            f"with `{one_line(module, guard.test)}` {_answer(guard)} do: they wait for others",
+            f"with `{one_line(module, guard.test)}` {_answer(guard)} do: they wait for the others",
             severity=_SEVERITY[of_accelerator, sharded],
-            trail=[(guard.test, "asks for the rank"), (call, "waits for all")],
+            trail=[(guard.test, "tests the rank"), (call, "waits for all")],
         )
 
 

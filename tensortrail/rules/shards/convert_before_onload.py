@@ -22,15 +22,15 @@ class ConvertBeforeOnload(Rule):
     """A state dict is converted while its offloaded weights are still on meta.
 
     ## What it does
-    Flags a conversion of a state dict in a save path that loads offloaded weights only later,
-    unless the conversion is guarded by a test that nothing is offloaded.
+    In code, reports a conversion of a state dict in a save that loads offloaded weights only later,
+    unless a test that nothing is offloaded guards the conversion.
 
-    In a recorded run: says which weights `save_pretrained` of transformers converted while they
-    had no data. `tensortrail trace --guard` stops the program before it touches a file.
+    In a recorded run, reports the weights that `save_pretrained` of transformers converted while
+    they had no data. `tensortrail trace --guard` stops the program before it touches a file.
 
     ## Why is this bad?
-    The converted tensors are meta tensors too, and have other names: the later load looks for
-    a weight that no longer exists. The save fails with a missing key, or writes nothing of use.
+    The save fails with a missing key, or writes tensors without data. The converted tensors are
+    meta tensors too and have new names, so the later load looks for weights that no longer exist.
 
     ## Fix safety
     No fix is offered: loading everything first may need more memory than there is.

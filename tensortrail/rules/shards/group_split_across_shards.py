@@ -21,18 +21,19 @@ class GroupSplitAcrossShards(Rule):
     """Weights are converted one shard at a time, though a conversion may need several shards.
 
     ## What it does
-    Flags a conversion of a state dict inside the loop over shard files. Where nothing shows that
-    it joins weights (its name, a `cat` or `stack` in it) this is a note: renaming needs no group.
+    In code, reports a conversion of a state dict inside the loop over shard files.
 
-    In a recorded run: says which weights of an offloaded model of transformers belong together,
-    in which files `save_pretrained` put them, and with which `max_shard_size` none is cut.
-    `tensortrail trace --guard` stops the program before it touches a file, and
-    `tensortrail doctor plan-save` says it of a save that is still to come.
+    Reported as a note: a conversion that is not seen to join weights, by its name or a `cat` or
+    `stack` in it. Renaming needs no group.
+
+    In a recorded run, reports which weights of an offloaded transformers model belong together, in
+    which files `save_pretrained` put them, and which `max_shard_size` keeps all groups whole.
+    `tensortrail trace --guard` stops the program before it touches a file.
+    `tensortrail doctor plan-save` makes the same check before a save.
 
     ## Why is this bad?
-    Where several weights become one (experts stacked, q/k/v fused), the members of a group may
-    lie in different files. The conversion then fails, or writes a truncated weight that loads
-    nowhere.
+    The conversion fails, or writes a truncated weight that no model can load: where several weights
+    become one (stacked experts, fused q/k/v), the members of a group may lie in different files.
 
     ## Fix safety
     No fix is offered. Raising `max_shard_size` keeps more groups whole; lowering it splits more.

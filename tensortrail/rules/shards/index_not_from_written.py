@@ -21,27 +21,29 @@ _FILE_OF_EACH = "fqn_to_index_mapping"
 
 
 class IndexNotFromWritten(Rule):
-    """The index of a checkpoint is not built from what was written.
+    """The index of a checkpoint does not match the files that were written.
 
     ## What it does
-    Flags a `weight_map` built from all keys of a dict while the loop that writes skips some, a
-    `weight_map` taken from the split while shards are converted (and renamed) afterwards, and
-    `dict.update(<generator of dicts>)`, which always raises.
+    In code, reports:
 
-    In a recorded run: says which weights the index of a checkpoint names for a file that has no
-    such weight, or does not name at all, and when `save_pretrained` of transformers fails over
-    such an `update`. `tensortrail trace --guard` stops the program before that save touches a
-    file.
+    - a `weight_map` built from all keys of a dict, while the loop that writes skips some;
+    - a `weight_map` taken from the split, while shards are converted (and renamed) afterwards;
+    - `dict.update(<generator of dicts>)`, which raises unless each dict has exactly two keys.
+      Reported as a note where the owner is not known to be a dict.
+
+    In a recorded run, reports weights that an index places in a file without them, weights that it
+    does not list, and a `save_pretrained` of transformers that fails over such an `update`.
+    `tensortrail trace --guard` stops the program before that save touches a file.
 
     ## Why is this bad?
-    The index then names tensors that no file has, or misses ones that were written: the
-    checkpoint does not load. `weight_map.update({k: f} for k in keys)` raises a ValueError about
-    the length of an element, which a broad `except` around it turns into something else. (A dict
-    of exactly two keys is worse: it is taken for a pair, and nothing is raised.)
+    The checkpoint does not load: its index names tensors that no file has, or lacks ones that were
+    written. `weight_map.update({k: f} for k in keys)` raises a ValueError about the length of an
+    element, and a broad `except` around it hides that. (A dict of exactly two keys is read as a
+    pair, without an error.)
 
     ## Fix safety
-    Safe for the generator of dicts: the code raises before and does what it says after. The
-    other forms get no fix.
+    Safe for the generator of dicts: the code raises before and does what it says after. For the
+    other forms no fix is offered.
 
     ## References
     - huggingface/transformers issue 47333 and pull request 47346

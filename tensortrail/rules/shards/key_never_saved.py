@@ -36,22 +36,23 @@ class Net(nn.Module):
 
 
 class KeyNeverSaved(Rule):
-    """A checkpoint is asked for a key that the file which writes it never saves.
+    """A checkpoint is read by a key that its writer never saves.
 
     ## What it does
-    Compares the keys of every `torch.save({"model": ...}, path)` of a file with the keys that it
-    reads of what `torch.load(path)` gave. Flags `state["scaler"]` if no save of the file has this
-    key, and one of them shares keys with what is read: it writes the same path, or is made by a
-    method of the same class of the same attributes. A file that saves nothing is compared with the
-    saves of the project whose files have that name, if all of them share keys with what is read;
-    a key that one of these has is never flagged.
+    Compares the keys of every `torch.save({"model": ...}, path)` in a file with the keys read from
+    the result of `torch.load(path)`. Reports `state["scaler"]` if no save in the file has this key
+    and a save that shares other keys with this load belongs to it: it writes the same path, or both
+    are in methods of one class that use the same attributes.
 
-    Nothing is reported if the keys of any save in the file are not known, if a condition names the
-    key (`if "scaler" in state:`), or if an error is caught.
+    A file without a save is compared with the project's saves to files of that name, if all of them
+    share keys with what is read and none has this key.
+
+    Not reported: keys in a file with a save whose keys are not known, keys that a condition names
+    (`if "scaler" in state:`), and reads whose error is caught.
 
     ## Why is this bad?
-    The save works, and so does training, for hours. The first resumption stops with a `KeyError`,
-    and what it asks for is in no file.
+    Resuming fails with a `KeyError`, often after hours of training, and the value is in no file.
+    Until then saving and training work.
 
     ## Fix safety
     No fix is offered: the key may be misspelled on either side, or its value was never saved.

@@ -20,18 +20,17 @@ _PARTIAL = Setting(
 
 
 class KeyNotInCheckpoint(Rule):
-    """A distributed checkpoint is asked for keys that it does not have.
+    """A distributed checkpoint does not have the keys that are loaded.
 
     ## What it does
-    Compares, when `torch.distributed.checkpoint.load` refuses, the keys of the state dict with
-    those of the checkpoint, and tells how they differ: another name before all of them, as in
-    `dcp.load({"net": ...})` of what was saved as `{"model": ...}`, or some weights that are not
-    there. Found in recorded runs only.
+    In a recorded run, reports a `torch.distributed.checkpoint.load` that failed, and how the keys
+    of the state dict differ from those of the checkpoint: another name before all of them, as in
+    `dcp.load({"net": ...})` of what was saved as `{"model": ...}`, or some missing weights.
 
     ## Why is this bad?
-    The exception names the first key, on each rank, and nothing of what the checkpoint has. A
-    partial load, which the exception suggests to look for, loads nothing at all if every key
-    begins with another name.
+    The program ends on each rank. The exception names the first key and nothing of what the
+    checkpoint has. It suggests a partial load, which loads nothing at all if every key begins with
+    another name.
 
     ## Example
     ```python
@@ -44,8 +43,8 @@ class KeyNotInCheckpoint(Rule):
     ```
 
     ## Fix safety
-    The name in the call is replaced if it stands there once. It is unsafe: the checkpoint may be
-    another one than you meant.
+    Unsafe: the checkpoint may be the wrong one. The name in the call is replaced if it occurs there
+    once.
 
     ## References
     - pytorch/pytorch#148252

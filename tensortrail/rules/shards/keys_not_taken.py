@@ -12,18 +12,17 @@ _MOST_NAMES = 3
 
 
 class KeysNotTaken(Rule):
-    """A load took quantized weights from a file, and nothing took the scales that belong to them.
+    """A load took quantized weights from a file, but not the scales that belong to them.
 
     ## What it does
-    Reports a load that is not strict and leaves keys of the file over. It is an error if a key
-    stands beside a weight of int8, uint8, float8 or float4 that was taken: without its scale or
-    quantization state the weight has other values than it was saved with. For other keys there is a
-    note where `load_state_dict` was called with `strict=False`. Found in recorded runs only.
+    In a recorded run, reports a load that is not strict and takes an int8, uint8, float8 or float4
+    weight, but not a key of the file that belongs to it: a scale or a quantization state.
+
+    Reported as a note: other keys that `load_state_dict` leaves out with `strict=False`.
 
     ## Why is this bad?
-    A quantized weight is a small number that means `weight * scale`. A model that takes it as
-    it is computes with weights that are wrong by a factor of their own for each row or block, and
-    raises nothing.
+    Outputs are wrong, and no error is raised. A quantized weight is a small number that means
+    `weight * scale`; without the scales, each row or block is wrong by its own factor.
 
     ## Example
     ```python
@@ -37,7 +36,7 @@ class KeysNotTaken(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: the model has to be built as the one that was saved.
+    No fix is offered: the model has to be built like the one that was saved.
 
     ## References
     - vllm-project/vllm: scales of a quantized checkpoint were dropped when weights were reloaded
@@ -69,8 +68,8 @@ class KeysNotTaken(Rule):
         return self.finding_in_run(
             timeline,
             load,
-            f"nothing took {_named(list(scales), len(scales))} of {file_of(load)}, and the {kinds} "
-            "weights beside them were taken without: they have other values than were saved",
+            f"nothing took {_named(list(scales), len(scales))} of {file_of(load)}, though the "
+            f"{kinds} weights they belong to were taken: these have other values than were saved",
             evidence={"keys": str(len(scales))},
         )
 

@@ -13,20 +13,20 @@ _OF_A_MODEL = ("named_parameters", "parameters", "named_buffers")
 
 
 class LastShardLost(Rule):
-    """Weights are collected into shards, and the last shard is never put away.
+    """Weights are collected into shards, and the last shard is never stored.
 
     ## What it does
-    Flags a loop over the items of a state dict, or over the parameters of a model, that fills a
-    dict or list and, when it is full, appends or saves it and begins a new one, where nothing
-    reads the one that is left when the loop ends.
+    Reports a loop over the items of a state dict, or over the parameters of a model, that fills a
+    dict or list and, when it is full, appends or saves it and begins a new one, if nothing reads
+    the last one after the loop.
 
     ## Why is this bad?
-    The last shard is mostly not full. Its weights are in no file: who loads the checkpoint is told
-    that keys are missing, or gets initial values for them.
+    The weights of the last shard are in no file: loading the checkpoint reports missing keys, or
+    leaves these weights with initial values. The last shard is usually not full, so the loop does
+    not store it.
 
     ## Fix safety
-    The fix puts the last one away behind the loop, as it is done in the loop. It is unsafe where it
-    may be empty.
+    Unsafe: the fix stores the last shard after the loop, as the loop does, and it may be empty.
 
     ## References
     - huggingface/huggingface_hub, `split_state_dict_into_shards_factory`
@@ -146,9 +146,9 @@ def each(model, shards):
         return self.finding(
             module,
             filled.fill,
-            f"what is in `{filled.name}` when the loop ends is put away by nobody: line "
-            f"{filled.put.lineno} does it only when it is full",
-            trail=[(filled.put, "put away here"), (filled.fill, "filled here")],
+            f"`{filled.name}` may hold weights when the loop ends, and nothing stores them: line "
+            f"{filled.put.lineno} does so only when it is full",
+            trail=[(filled.put, "stored here"), (filled.fill, "filled here")],
             fixes=[_put_after(module, loop, filled)],
         )
 
@@ -245,4 +245,4 @@ def _is_read_after(module: Module, loop: ast.For, name: str) -> bool:
 def _put_after(module: Module, loop: ast.For, filled: Filled) -> Fix | None:
     text = f"\n{' ' * loop.col_offset}{module.text(filled.put)}"
     edit = module.insert_after(loop.body[-1], text)
-    return module.fix("put the last one away too", Safety.UNSAFE, edit)
+    return module.fix("store the last one too", Safety.UNSAFE, edit)

@@ -13,19 +13,21 @@ _READS = ("load", "load_file", "load_state_dict", "load_checkpoint", "torch_load
 
 
 class LoadIncomplete(Rule):
-    """Weights are loaded without the strictness that was asked for.
+    """A `strict` argument has no effect on a load, or missing keys go unnoticed.
 
     ## What it does
-    Finds functions that accept `strict` and load a state dict without it, so that the argument
-    has no effect; and, as a note, `load_state_dict(..., strict=False)` whose result, the lists of
+    Reports a function that accepts `strict` and loads a state dict without it.
+
+    Reported as a note: `load_state_dict(..., strict=False)` of a file whose result, the lists of
     missing and unexpected keys, is dropped.
 
     ## Why is this bad?
-    A key that nobody took, or a parameter that no file gave, leaves a weight with its initial
-    values. The model loads without an error and gives wrong results.
+    The load raises although the caller passed `strict=False`. Or, with `strict=False` and no look
+    at the result, the model loads without an error and gives wrong results: a parameter that is in
+    no file keeps its initial values.
 
     ## Fix safety
-    No fix is offered: a stricter load may refuse checkpoints that were accepted so far.
+    No fix is offered: another strictness may refuse, or accept, other checkpoints than so far.
 
     ## References
     - deepspeedai/DeepSpeed: `load_state_dir(..., strict=True)` did not pass `strict` on

@@ -12,16 +12,16 @@ OP = "dcp.load"
 
 
 class LoadedIntoCopies(Rule):
-    """A distributed checkpoint is loaded into copies of the weights, and nobody gives them back.
+    """A distributed checkpoint is loaded into copies of the weights, which are never used.
 
     ## What it does
     In a recorded run, reports a `torch.distributed.checkpoint.load` into tensors that are not the
-    model's own, though a model at hand has a weight for each of their keys, if nothing reads these
-    tensors until the end: no `load_state_dict`, no copy, no comparison, no save.
+    model's own, though a model has a weight for each of their keys, if nothing reads these tensors
+    until the end: no `load_state_dict`, no copy, no comparison, no save.
 
     ## Why is this bad?
-    The load writes into the tensors that it is given. Nothing fails: the model goes on with the
-    weights it had, as they were initialised, and a run that was to be resumed begins anew.
+    The model keeps its initial weights, and no error is raised: a run that should resume starts
+    anew. The load writes only into the tensors that it is given.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ class LoadedIntoCopies(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the model has other weights then.
+    Unsafe: the model then has other weights.
 
     ## References
     - pytorch documentation, `torch.distributed.checkpoint`: "load operates in place"

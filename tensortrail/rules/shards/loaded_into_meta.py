@@ -20,22 +20,21 @@ _HARMLESS = frozenset(
 
 
 class LoadedIntoMeta(Rule):
-    """Weights are loaded into a model on meta without `assign=True`: nothing is loaded.
+    """Weights are loaded into a model on meta without `assign=True`, which loads nothing.
 
     ## What it does
-    Flags `model.load_state_dict(weights)` where the model was made under
-    `with torch.device("meta"):` or `with init_empty_weights():` in the same function, got no memory
-    in between (`to_empty`), and `assign=True` is missing. Also flags `model.to(device)` of such a
-    model.
+    Reports `model.load_state_dict(weights)` without `assign=True`, if the model was made under
+    `with torch.device("meta"):` or `with init_empty_weights():` in the same function and got no
+    memory in between (`to_empty`). Also reports `model.to(device)` of such a model.
 
     ## Why is this bad?
-    A tensor on meta has no memory, so copying into it does nothing: torch says so in a warning for
-    each weight, and the model stays on meta. The first call that needs a value fails, or what is
-    saved afterwards is empty. `model.to(device)` has nothing to copy and raises.
+    The model stays on meta, with only a warning for each weight: a tensor on meta has no memory to
+    copy into. The first call that needs a value fails, or a save writes a file without data.
+    `model.to(device)` raises.
 
     ## Fix safety
-    The fix passes `assign=True`. It is unsafe: the model then takes the tensors of the file as they
-    are, with their dtype and device.
+    Unsafe: with `assign=True` the model takes the tensors of the file as they are, with their dtype
+    and device.
 
     ## References
     - pytorch documentation, `torch.nn.Module.load_state_dict`: `assign`

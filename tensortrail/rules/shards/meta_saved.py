@@ -29,18 +29,20 @@ class MetaSaved(Rule):
     """A checkpoint is written from a model whose weights may be placeholders on meta.
 
     ## What it does
-    Flags `torch.save`, `save_file` and `save_pretrained` of a model that was built under
-    `init_empty_weights` or on the meta device and never filled, or that was handed to
-    accelerate's `cpu_offload` or `disk_offload`, or to `dispatch_model` with an `offload_dir`;
-    and a save beside a branch that does collect the offloaded weights first.
+    In code, reports:
 
-    In a recorded run: a writer was given tensors on meta, by whom they are there, and where their
-    data is. `tensortrail trace --guard` stops the program before `torch.save` replaces a file by
-    one without the data that hooks of accelerate still have.
+    - `torch.save`, `save_file` and `save_pretrained` of a model that was built under
+      `init_empty_weights` or on meta and never filled, or was given to accelerate's `cpu_offload`
+      or `disk_offload`, or to `dispatch_model` with an `offload_dir`;
+    - a save on one branch, where another branch collects the offloaded weights first.
+
+    In a recorded run, reports a save that was given tensors on meta, with the line that put them
+    there and the place of their data. `tensortrail trace --guard` stops the program before
+    `torch.save` replaces a file by one without the data that hooks of accelerate still have.
 
     ## Why is this bad?
-    A meta tensor has a shape and no data. `torch.save` writes it without a complaint: the file
-    is small, complete by its keys, and empty.
+    The file holds all keys and shapes, and no data: it is small, and loading it gives no weights.
+    `torch.save` writes a meta tensor without an error.
 
     ## What you may see
     ```
@@ -48,8 +50,8 @@ class MetaSaved(Rule):
     ```
 
     ## Fix safety
-    In code no fix is offered: where the weights are to come from is not there. After a run that
-    saved what hooks of accelerate offloaded, `tensortrail fix` offers
+    In code, no fix is offered: the code does not say where the weights should come from. After a
+    run that saved what hooks of accelerate offloaded, `tensortrail fix` offers
     `get_state_dict_offloaded_model(model)`, which brings all weights into memory.
 
     ## References

@@ -15,12 +15,14 @@ _NAMED = re.compile(r"Unsupported (?:global: GLOBAL|class) ([\w.]+)")
 
 
 class ObjectInCheckpoint(Rule):
-    """A checkpoint holds an object of a class, and `torch.load` reads plain values only.
+    """A checkpoint holds an object of a class, which `torch.load` refuses by default.
 
     ## What it does
-    In a recorded run, reports a `torch.load` that refused a file for a class that it names: a
-    whole module, an `argparse.Namespace`, a NumPy number. It says where the run saved it, if it
-    did. A refusal that the program catches before it goes on is not reported.
+    In a recorded run, reports a `torch.load` that refused a file because of a class in it: a whole
+    module, an `argparse.Namespace`, a NumPy number. The finding names the line that saved it, if
+    the run saw it.
+
+    Not reported: a refusal that the program catches before it goes on.
 
     ## Why is this bad?
     The program ends. A file that only its own classes can read is also lost when they are renamed
@@ -45,8 +47,8 @@ class ObjectInCheckpoint(Rule):
     ```
 
     ## Fix safety
-    Unsafe: `weights_only=False` is offered for files that the same run has written, and for no
-    others, as it runs what the file says.
+    Unsafe: `weights_only=False` runs what the file says. It is offered only for files that the same
+    run has written.
 
     ## References
     - pytorch documentation "Serialization semantics", `torch.load` with `weights_only=True`

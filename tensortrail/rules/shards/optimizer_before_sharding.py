@@ -14,20 +14,19 @@ _REPLACE = ("FullyShardedDataParallel", "fully_shard", "parallelize_module")
 
 
 class OptimizerBeforeSharding(Rule):
-    """An optimizer is made of the parameters of a model, and the model is sharded afterwards.
+    """An optimizer is made before the model is sharded, and keeps the old parameters.
 
     ## What it does
-    Flags `torch.optim.AdamW(model.parameters())` where the same function passes the model to
-    `FullyShardedDataParallel`, `fully_shard` or `parallelize_module` further down, and makes no
-    other optimizer after that.
+    Reports `torch.optim.AdamW(model.parameters())`, if the same function passes the model to
+    `FullyShardedDataParallel`, `fully_shard` or `parallelize_module` afterwards and makes no other
+    optimizer after that.
 
     ## Why is this bad?
-    Sharding replaces the parameters of the model. The optimizer keeps those of before: it holds the
-    memory of the whole model, gets no gradients, and the weights that are trained never change.
-    Nothing fails.
+    The weights never change, and no error is raised. Sharding replaces the parameters of the model;
+    the optimizer keeps the old ones, which get no gradients and hold the memory of the whole model.
 
     ## Fix safety
-    No fix is offered: the optimizer belongs behind the last line that wraps the model.
+    No fix is offered: the optimizer belongs after the last line that wraps the model.
 
     ## References
     - pytorch documentation, `FullyShardedDataParallel`: the optimizer must be initialized after
@@ -119,8 +118,8 @@ def one_of_two(model, sharded):
                 yield self.finding(
                     module,
                     made,
-                    f"line {wrap.lineno} gives `{model}` other parameters: this optimizer keeps "
-                    "those of before, and trains nothing",
+                    f"line {wrap.lineno} replaces the parameters of `{model}`: this optimizer "
+                    "keeps the old ones and trains nothing",
                     trail=[
                         (made, f"takes the parameters of `{model}`"),
                         (wrap, f"`{one_line(module, wrap)}` replaces them"),

@@ -10,17 +10,20 @@ from tensortrail.rules.shared.failures import was_handled
 
 
 class OptimizerOfOtherGroups(Rule):
-    """The state of an optimizer is loaded into one of other parameters.
+    """The state of an optimizer is loaded into an optimizer of other parameters.
 
     ## What it does
-    In a recorded run, reports an optimizer's `load_state_dict` that failed because its groups, or
-    the parameters in them, are not as many as those of the saved one, or one whose state has
-    other shapes than the parameters that it is given to: this fails at the first step, far from
-    the load.
+    In a recorded run, reports an optimizer's `load_state_dict` that
+
+    - failed because the number of groups, or of the parameters in one, differs from the saved one;
+    - succeeded with states of other shapes than their parameters.
+
+    Reported as a note: a failure that the program catches.
 
     ## Why is this bad?
-    An optimizer's state has no names: it is given to the parameters in their order. As many
-    parameters in another order are not noticed at all.
+    The load raises, or, with other shapes, the first step does, far from the load. The state of an
+    optimizer has no names and goes to the parameters in their order. The same number of parameters
+    in another order raises nothing at all.
 
     ## What you may see
     ```
@@ -40,7 +43,7 @@ class OptimizerOfOtherGroups(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: which parameters are trained is for the program to say.
+    No fix is offered: which parameters are trained is up to the program.
 
     ## References
     - pytorch documentation of `torch.optim.Optimizer.load_state_dict`

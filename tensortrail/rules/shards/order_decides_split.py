@@ -14,20 +14,20 @@ from tensortrail.rules.shared.origins import text_behind
 
 
 class OrderDecidesSplit(Rule):
-    """A state dict is split into shards in an order that pulls groups of weights apart.
+    """A state dict is split into shards in an order that separates groups of weights.
 
     ## What it does
-    Flags `split_torch_state_dict_into_shards(d)` on an unsorted dict in a function that later
-    converts weights shard by shard.
+    Reports, as a note, `split_torch_state_dict_into_shards(d)` on an unsorted dict, in a function
+    that later converts weights shard by shard.
 
     ## Why is this bad?
-    Files are filled in the order of the dict. Members of one group that stand far apart, such
-    as the weights of many experts, then land in different files, and a conversion that needs
-    them together cannot be made.
+    A conversion that needs several weights together fails: files are filled in the order of the
+    dict, so members of a group that stand far apart, such as the weights of many experts, land in
+    different files.
 
     ## Fix safety
-    Unsafe: the shards get other contents. Sorting keeps neighbours together; it does not
-    promise that no group lies on the border of two files.
+    Unsafe: the shards get other contents. Sorting keeps neighbours together, but a group may still
+    be split between two files.
 
     ## References
     - review of huggingface/transformers pull request 47018

@@ -26,11 +26,11 @@ class ShapeDiffersAtLoad(Rule):
     """A state dict has weights of other shapes than the model.
 
     ## What it does
-    In a recorded run, reports a `load_state_dict` that failed by shapes: which weights differ and
-    how, the file that they come from, and the line that saved it, if the run saw that.
+    In a recorded run, reports a `load_state_dict` that failed because of shapes: which weights
+    differ and how, their file, and the line that saved it, if the run saw it.
 
     ## Why is this bad?
-    The program ends, also with `strict=False`, which is about names alone.
+    The program ends, even with `strict=False`, which ignores names, not shapes.
 
     ## What you may see
     ```
@@ -51,7 +51,7 @@ class ShapeDiffersAtLoad(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the weights of other shapes stay as they were initialised, and are to be trained.
+    Unsafe: the weights of other shapes keep their initial values and have to be trained.
 
     ## References
     - pytorch/pytorch issue 40859

@@ -17,20 +17,22 @@ _STATE_DICT = ".state_dict()"
 
 
 class SharedMemorySaved(Rule):
-    """A writer that refuses shared memory was given one tensor under several names.
+    """A tensor is saved under several names in a format that refuses shared memory.
 
     ## What it does
-    In a recorded run: reports calls of `safetensors.torch.save_file` whose dict has the same memory
-    under more than one key, as tied weights have, and names the keys.
+    In a recorded run, reports `safetensors.torch.save_file` of a dict that has the same memory
+    under several keys, as tied weights have, and names the keys.
 
-    In code: flags `save_file` of the state dict of a class that ties its weights
-    (`self.head.weight = self.embed.weight`); and, as a note, of a state dict that another branch
-    writes with `torch.save`, which takes such weights. Nothing is reported where the function
-    clones them or looks for names that share memory.
+    In code, reports `save_file` of the state dict of a class that ties its weights
+    (`self.head.weight = self.embed.weight`).
+
+    Reported as a note: `save_file` of a state dict that another branch writes with `torch.save`.
+
+    Not reported: functions that clone these weights or look for names that share memory.
 
     ## Why is this bad?
-    safetensors stores each tensor once and raises an error. Cloning one of the two makes the call
-    succeed, and the tie is gone in the file.
+    safetensors stores each tensor once and raises an error. Cloning one of the two makes the save
+    succeed, and the file no longer has the tie.
 
     ## What you may see
     ```
@@ -38,7 +40,7 @@ class SharedMemorySaved(Rule):
     ```
 
     ## Fix safety
-    Unsafe: `save_model` leaves one of the names out, and `load_model` has to be used to read it.
+    Unsafe: `save_model` leaves out one of the names, and only `load_model` reads the result.
 
     ## References
     - huggingface/safetensors documentation, "Torch shared tensors"

@@ -23,24 +23,25 @@ from tensortrail.rules.shared.objects import receiver
 
 
 class SnapshotBeforeChange(Rule):
-    """A state dict is kept, the parameters change, and the state dict is used as if it had not.
+    """A state dict is kept without a copy, then the parameters change and it is used again.
 
     ## What it does
-    Finds `sd = m.state_dict()` without a copy, where
+    Reports `sd = m.state_dict()` without a copy, where
 
-    - the parameters of `m` are given other memory after it (`p.data = p.data.float()`), and `sd`
-      is used then;
-    - `m` is trained, or loaded from elsewhere, and `m.load_state_dict(sd)` is to bring the old
-      values back, in the same function or in another method of the class;
-    - `m.state_dict().copy()` is kept in a mapping or a name of the file or in an attribute, and
-      read later, in a file that loads state dicts: the copy has the same tensors.
+    - the parameters of `m` get other memory after it (`p.data = p.data.float()`), and `sd` is used
+      then;
+    - `m` is trained, or loaded from elsewhere, and `m.load_state_dict(sd)` is to restore the old
+      values, in the same function or in another method of the class;
+    - `m.state_dict().copy()` is kept in a mapping, a global name or an attribute and read later, in
+      a file that loads state dicts.
 
-    The same for one tensor: `saved["scale"] = meta.scale`, then `meta.scale.copy_(...)`.
+    Also reports one tensor that is kept and overwritten: `saved["scale"] = meta.scale`, then
+    `meta.scale.copy_(...)`.
 
     ## Why is this bad?
-    A state dict holds the tensors of the model, not copies. What changes a parameter in place
-    changes `sd` as well: loading it back restores nothing. What gives the parameter other memory
-    leaves `sd` with the old one: it is saved or loaded with old values and an old dtype.
+    `load_state_dict(sd)` restores nothing: a state dict holds the tensors of the model, not copies,
+    and training changes both. If the parameters get other memory instead, `sd` keeps the old values
+    and the old dtype and is saved or loaded with these.
 
     ## Fix safety
     No fix is offered: a copy costs the memory of the model, and taking the state dict later may be

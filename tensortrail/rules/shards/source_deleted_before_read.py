@@ -18,18 +18,18 @@ class SourceDeletedBeforeRead(Rule):
     """A save deletes old files of the folder before it has read the offloaded weights.
 
     ## What it does
-    Flags the removal of files in a save path that loads offloaded weights only later.
+    In code, reports the removal of files in a save that loads offloaded weights only later.
 
-    In a recorded run: says which file `save_pretrained` of transformers removed or overwrote
-    before it read the offloaded weights that lie in it. `tensortrail trace --guard` stops the
-    program before that.
+    In a recorded run, reports the file that `save_pretrained` of transformers removed or overwrote
+    before it read the offloaded weights in it. `tensortrail trace --guard` stops the program before
+    that.
 
     ## Why is this bad?
-    Saving into the folder the weights are offloaded from removes the very files they still have
-    to be read from: the save fails half-way and the only copy of the weights is gone.
+    The save fails half-way, and the only copy of the weights is gone: saving into the folder that
+    holds the offloaded weights removes the files they still have to be read from.
 
     ## Fix safety
-    No fix is offered: what to keep until when is the writer's design.
+    No fix is offered: which files to keep until when is up to the writer.
 
     ## References
     - `save_pretrained` of huggingface/transformers, into the folder of a disk-offloaded model

@@ -14,12 +14,11 @@ class StateDictInside(Rule):
     """A whole checkpoint is loaded, and the state dict lies in it under a key.
 
     ## What it does
-    In a recorded run, reports a `load_state_dict` that failed because it was given a dict with
-    other things, an epoch or the state of an optimizer, one of whose values has the names of the
-    model's weights.
+    In a recorded run, reports a `load_state_dict` that failed on a dict with other things, such as
+    an epoch or the state of an optimizer, one of whose values has the names of the model's weights.
 
     ## Why is this bad?
-    The program ends. With `strict=False` nothing at all would be loaded.
+    The program ends. With `strict=False` it would go on, and nothing at all would be loaded.
 
     ## What you may see
     ```

@@ -16,16 +16,15 @@ class StateDictNotCalled(Rule):
     """`state_dict` is saved without being called: the file holds a method, not weights.
 
     ## What it does
-    Flags `torch.save(model.state_dict, path)`, `{"model": model.state_dict}` and
+    Reports `torch.save(model.state_dict, path)`, `{"model": model.state_dict}` and
     `load_state_dict(other.state_dict)`, where `state_dict` is a method that is not called.
 
     ## Why is this bad?
-    Nothing complains while the program saves: a method can be pickled, together with the whole
-    model. Who loads the file finds a method where weights should be, often after the training that
-    it came from is gone.
+    The save succeeds, as a method can be pickled together with the whole model. Loading the file
+    gives a method instead of weights, often after the training is gone.
 
     ## Fix safety
-    The fix adds the call. It is unsafe where the attribute is a state dict of your own.
+    The fix adds the call. Unsafe where the attribute is a state dict of your own.
 
     ## References
     - pytorch documentation, saving and loading models

@@ -15,12 +15,15 @@ class StateDictsByPosition(Rule):
     """The entries of two state dicts are paired by position, not by name.
 
     ## What it does
-    Finds `zip(a.items(), b.values())` where both are state dicts of different origin.
+    Reports `zip(a.items(), b.values())` where both are state dicts of different origin.
+
+    Reported as a note: `zip(a.state_dict().items(), b.state_dict().values())`, with both in one
+    place.
 
     ## Why is this bad?
-    The order of a state dict is the order in which its modules were made, and a wrapper, a tied
-    weight or a key that is missing on one side shifts everything after it. Tensors then go to
-    parameters of other names; where the shapes agree, nothing is raised.
+    Weights go to parameters of other names, and where the shapes agree no error is raised. The
+    order of a state dict is the order in which its modules were made; a wrapper, a tied weight or a
+    missing key on one side shifts everything after it.
 
     ## Fix safety
     No fix is offered: the names may differ by a prefix.

@@ -10,17 +10,19 @@ from tensortrail.rules.shared.operands import named
 
 
 class SyncOverwritten(Rule):
-    """Weights are synced into a model, and its file is loaded over them before anything reads them.
+    """Weights are synced into a model, then its file is loaded over them.
 
     ## What it does
-    Reports weights that came from a file, then got the values of another model, and then those of
-    a file again, if nothing read the ones between and something reads the last ones. It names the
-    line of the sync, the line of the load and the operation that reads. Another sync before the
-    first reading makes all well. Found in recorded runs only.
+    In a recorded run, reports weights that came from a file, then got the values of another model,
+    and then those of a file again, if nothing read the values in between and something reads the
+    last ones. The finding names the sync, the load and the operation that reads.
+
+    Not reported: weights that are synced again before they are read.
 
     ## Why is this bad?
-    The engine answers with the weights of its file and not with those that the trainer gave it. Its
-    answers look right, because the file is a good model, and training on them does nothing.
+    The engine answers with the weights of its file, not with those of the trainer, and no error is
+    raised. The answers look right, because the file is a good model, and training on them has no
+    effect.
 
     ## Example
     ```python
@@ -54,8 +56,8 @@ class SyncOverwritten(Rule):
             yield self.finding_in_run(
                 timeline,
                 load,
-                f"{names}: the values written at {load.facts['synced']} are gone, this line puts "
-                f"those of {file_of(load)} over them before anything reads them; "
-                f"{load.facts.get('read')} reads these",
+                f"{names}: the values written at {load.facts['synced']} are lost: this line "
+                f"loads those of {file_of(load)} over them before anything reads them, and "
+                f"{load.facts.get('read')} reads the loaded ones",
                 evidence={"weights": str(len(same))},
             )

@@ -10,21 +10,21 @@ from tensortrail.rules.shared.in_tests import in_tests
 
 
 class TableSaved(Rule):
-    """A buffer that the constructor computes of its settings is saved with the weights.
+    """A buffer that the constructor computes from its settings is saved with the weights.
 
     ## What it does
-    Notes `self.register_buffer(name, value)` without `persistent=False`, if the value is a table
-    (`arange`, `linspace`, `tril`, a tensor filled in a loop) that is computed of arguments of the
-    constructor, and nothing writes the buffer later. One is reported for each constructor.
+    Reports, as a note, `self.register_buffer(name, value)` without `persistent=False`, if the value
+    is a table (`arange`, `linspace`, `tril`, a tensor filled in a loop) that is computed from
+    arguments of the constructor, and nothing writes the buffer later. Only one is reported for each
+    constructor.
 
     ## Why is this bad?
-    What can be computed again is in every checkpoint. A checkpoint of another setting, such as a
-    longer sequence, is refused for the size of the table; where the size is the same, the values
-    of the file win over the setting. Files of a release that had no such buffer lack the key.
+    Loading a checkpoint of another setting, such as a longer sequence, fails with a size mismatch.
+    Where the size is the same, the values in the file replace those of the setting. Files of a
+    release that had no such buffer lack the key.
 
     ## Fix safety
-    Unsafe: a file that has the key is then loaded with one key too many, which a strict load
-    refuses.
+    Unsafe: older files then have one key too many, which a strict load refuses.
 
     ## References
     - NVIDIA/Megatron-LM: `inv_freq` of a rotary embedding was saved, and required on load
@@ -174,8 +174,8 @@ class Mask(nn.Module):
             yield self.finding(
                 module,
                 call,
-                f"`{name}` is computed of {shown} and saved all the same: a checkpoint of another "
-                "setting is refused, or its values win",
+                f"`{name}` is computed from {shown} and saved: a checkpoint of another setting is "
+                "refused, or replaces its values",
                 fixes=[self._not_saved(module, call)],
             )
 

@@ -17,26 +17,29 @@ _TIES = re.compile(r"(^|_)(re)?tie(_|$|d)|retie", re.IGNORECASE)
 
 
 class TiesLost(Rule):
-    """Parameters that two modules share are replaced one by one, and no longer shared after it.
+    """Parameters that two modules share are replaced one by one, which ends the sharing.
 
     ## What it does
-    Finds three shapes in code that gives a model new parameters:
+    In code, reports:
 
-    - `model.tie_weights()`, and then a load that exchanges the parameters (`assign=True`,
-      `load_checkpoint_in_model`, `to_empty`), with no tie after it; and `to_empty` of a model that
-      was made on meta, whose class ties weights in its constructor;
-    - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name.
-      The loop gives a shared parameter once, under its first name;
+    - `model.tie_weights()` before a load that replaces the parameters (`assign=True`,
+      `load_checkpoint_in_model`, `to_empty`), with no tie after it; and `to_empty` of a model made
+      on meta whose class ties weights in its constructor;
+    - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name: a
+      shared parameter comes once, under its first name;
     - `self.embed = ...` in a class that ties `self.head.weight = self.embed.weight` in another
-      method, and does not do so again; a note in a setter of what it is given.
+      method and does not tie again.
 
-    In a recorded run it reports a load with `assign=True` after which names that were one parameter
-    are two, if nothing has tied them again when the first of them is read.
+    Reported as a note: `load_checkpoint_in_model`, which ties the weights again since accelerate
+    0.19, and a setter that stores what it is given.
+
+    In a recorded run, reports a load with `assign=True` after which names that were one parameter
+    are two, if nothing has tied them when the first of them is read.
 
     ## Why is this bad?
-    The second name keeps the old parameter. The model computes with both: the head with the old
-    weight or with a placeholder, the embedding with the new one. Training changes only one of
-    them, and saving writes two weights where one belongs, or drops the wrong one.
+    One name, such as the head's, keeps the old weight or a placeholder, the other has the new one.
+    Outputs are wrong, training changes only one of the two, and saving writes two weights or drops
+    the wrong one.
 
     ## Fix safety
     No fix is offered: models tie their weights in different ways.

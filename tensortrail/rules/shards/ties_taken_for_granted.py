@@ -18,20 +18,20 @@ _SAME_TENSOR = re.compile(
 
 
 class TiesTakenForGranted(Rule):
-    """The weights that a class can tie are taken for tied, whatever the configuration says.
+    """Weights that a class can tie are treated as tied, whatever the configuration says.
 
     ## What it does
-    Finds functions that decide something by `_tied_weights_keys` of a transformers model, and
-    neither ask `config.tie_word_embeddings` nor whether two names are one tensor.
+    Reports, as a note, a function that decides by `_tied_weights_keys` of a transformers model, and
+    tests neither `config.tie_word_embeddings` nor whether two names are one tensor.
 
     ## Why is this bad?
-    `_tied_weights_keys` belongs to the class: it names what may be tied. The larger models of a
-    family are often not tied, with the same class. Their `lm_head` is then left out of a
-    checkpoint, or not converted, although it has values of its own.
+    An `lm_head` with values of its own is left out of the checkpoint, or not converted.
+    `_tied_weights_keys` belongs to the class and names what may be tied; the larger models of a
+    family are often not tied.
 
     ## Fix safety
-    No fix is offered: `getattr(model.config, "tie_word_embeddings", False)` is not where every
-    model keeps it. From transformers 5, `model.all_tied_weights_keys` names what is tied.
+    No fix is offered: not every model has `config.tie_word_embeddings`. From transformers 5,
+    `model.all_tied_weights_keys` names what is tied.
 
     ## References
     - huggingface/peft: names tied with the embedding were reported for models that tie nothing

@@ -24,17 +24,17 @@ _OF_EVERY_MODULE = frozenset(
 
 
 class UnwrappedOnMainOnly(Rule):
-    """A model is unwrapped on the main process alone, and used as unwrapped by all of them.
+    """A model is unwrapped on the main process only, and all processes use it as unwrapped.
 
     ## What it does
-    Flags `model.config`, `model.encode(...)` and other names that a wrapper does not have, where
-    `model = accelerator.unwrap_model(model)` or `model = model.module` stands under a test of the
-    rank before it, and the use does not.
+    Reports `model.config`, `model.encode(...)` and other names that a wrapper does not have, after
+    `model = accelerator.unwrap_model(model)` or `model = model.module` under a test of the rank,
+    where the use is not under that test.
 
     ## Why is this bad?
-    On the other processes the name still means the wrapper: `DistributedDataParallel` has no
-    attributes of the module inside, so they stop with an AttributeError while the main process
-    goes on, and waits for them at its next collective. With one process nothing is seen.
+    The other processes stop with an AttributeError, because their model is still a
+    `DistributedDataParallel`, which has no attributes of the module inside. The main process then
+    hangs at its next collective. With one process nothing happens.
 
     ## Fix safety
     No fix is offered: unwrap on every process, or use the model under the same test.

@@ -36,27 +36,30 @@ LOAD = "Module.load_state_dict"
 
 
 class WrapperPrefix(Rule):
-    """A state dict was saved from a wrapper, and its keys do not fit the module inside.
+    """The keys of a state dict carry a wrapper's prefix and do not fit the module inside.
 
     ## What it does
-    Reports a `load_state_dict` that failed because every key carries the name under which a
-    wrapper holds its module: `_orig_mod.` of `torch.compile`, `module.` of data parallelism and
-    others, or any name under which another module holds the model; one with `strict=False` that
-    left the weights as they were for that reason; one into a wrapper of what was saved without;
-    and a `KeyError` of a key that is there with such a name before it. The
-    message names the line that saved the wrapper, if the run saw it. In code it
-    reports `torch.save(m.state_dict(), ...)`, `save_file(m.state_dict(), ...)` and the same in a
-    dict or variable that is saved, where `m` was
-    made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function, or is
-    what accelerate's `prepare` gave, which wraps it in a run of several processes, or is an
-    attribute in which the class keeps such a wrapper, and nothing renames the keys. So is a
-    function of the project, also of another file, that is given the wrapper and writes its state
-    dict. It is a note unless a load that is seen there takes the file for a model that is not
-    wrapped so: who reads it elsewhere may cut the prefix off.
+    In a recorded run, reports:
+
+    - a `load_state_dict` that failed because every key begins with the name under which a wrapper
+      or another module holds the model (`_orig_mod.` of `torch.compile`, `module.` of data
+      parallelism);
+    - the same failure in reverse: keys without the prefix, loaded into a wrapper;
+    - a load with `strict=False` that left the weights as they were for that reason;
+    - a `KeyError` for a key that is present with such a prefix.
+
+    In code, reports a wrapper's state dict that is given to `torch.save` or `save_file`, directly,
+    in a dict or variable, or by a function of the project, if nothing renames the keys. The wrapper
+    was made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function,
+    is kept in an attribute, or was returned by accelerate's `prepare`, which wraps in a run of
+    several processes.
+
+    Reported as a note: such a save, unless a load of that file into an unwrapped model is seen.
+    Other readers may remove the prefix.
 
     ## Why is this bad?
-    The checkpoint can only be loaded into a module that is wrapped in the same way. With
-    `strict=False` the load succeeds and leaves all weights as they were.
+    `load_state_dict` raises. With `strict=False` it succeeds and leaves all weights as they were.
+    Only a module that is wrapped in the same way can load the checkpoint.
 
     ## What you may see
     ```
@@ -64,7 +67,7 @@ class WrapperPrefix(Rule):
     ```
 
     ## Fix safety
-    Unsafe: checkpoints written before keep the old keys.
+    Unsafe: checkpoints that were written before keep the old keys.
 
     ## References
     - pytorch/pytorch documentation of `torch.compile` and `torch.nn.Module.compile`

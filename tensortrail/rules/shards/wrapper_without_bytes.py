@@ -12,16 +12,15 @@ FLATTEN = "torchao.prototype.safetensors.safetensors_support.flatten_tensor_stat
 
 
 class WrapperWithoutBytes(Rule):
-    """Quantized weights are given to safetensors, which reads the bytes of plain tensors.
+    """Quantized or distributed weights are saved by safetensors, which takes plain tensors only.
 
     ## What it does
-    In a recorded run, reports a `save_file` or `save_model` of safetensors that failed and was
-    given tensors of classes that wrap others: quantized weights of torchao, `DTensor`.
+    In a recorded run, reports a `save_file` or `save_model` of safetensors that failed on tensors
+    of classes that wrap others: quantized weights of torchao, `DTensor`.
 
     ## Why is this bad?
-    Such a tensor has no memory of its own: its numbers, scales and zero points are other tensors
-    inside it. The format knows plain tensors only, so the save fails, with a message about an
-    invalid storage.
+    The save fails with a message about an invalid storage. Such a tensor has no memory of its own:
+    its numbers, scales and zero points are other tensors inside it.
 
     ## What you may see
     ```
@@ -40,7 +39,7 @@ class WrapperWithoutBytes(Rule):
     ```
 
     ## Fix safety
-    Unsafe: another format is written, under the same name.
+    Unsafe: the file has another format under the same name.
 
     ## References
     - pytorch/ao issue 2230

@@ -13,21 +13,21 @@ class WrittenByEveryProcess(Rule):
     """Every process of a distributed run writes the same file.
 
     ## What it does
-    Flags `torch.save` and `save_file` in a function in which all processes work together, as it
-    makes the process group, wraps a model in `DistributedDataParallel` or calls a collective, if
-    no condition before the save asks for the rank, and the name of the file holds nothing that
-    differs from process to process. A name that is an argument is left alone: the caller may give
-    each process its own.
+    Reports `torch.save` and `save_file` in a function that makes the process group, wraps a model
+    in `DistributedDataParallel` or calls a collective, if no condition before the save tests the
+    rank, and nothing in the file name differs between processes.
+
+    Not reported: a file name that is an argument. The caller may give each process its own.
 
     ## Why is this bad?
-    The processes open one file at a time of their own, and each writes all of it. Where two write
-    at once the file is damaged, and it is only found when it is read: "PytorchStreamReader failed",
-    "unexpected EOF".
+    The file is damaged where two processes write at once, and this shows only when it is read:
+    "PytorchStreamReader failed", "unexpected EOF". Each process opens the file and writes all of
+    it.
 
     ## Fix safety
-    No fix is offered: what stands beside the save may have to be done by one process too. Put it
-    under `if torch.distributed.get_rank() == 0:`, and leave collectives, and the state dict of a
-    sharded model, out of that block.
+    No fix is offered: the lines around the save may be for one process too. Put it under
+    `if torch.distributed.get_rank() == 0:`, and keep collectives and the state dict of a sharded
+    model out of that block.
 
     ## References
     - pytorch tutorial on DistributedDataParallel: save in one process, load in all
@@ -141,7 +141,7 @@ def keep(model, args):
         return self.finding(
             module,
             found.call,
-            f"every process writes `{one_line(module, found.path)}`: nothing here asks for the "
-            f"rank, and all of them come to `{together}` in line {found.together.lineno}",
-            trail=[(found.together, "all processes come here"), (found.call, "and here")],
+            f"every process writes `{one_line(module, found.path)}`: nothing here tests the "
+            f"rank, and all of them run `{together}` in line {found.together.lineno}",
+            trail=[(found.together, "all processes run this"), (found.call, "and this")],
         )

@@ -28,23 +28,31 @@ from tensortrail.rules.storage._settled import settled
 
 
 class AliasByPointer(Rule):
-    """Two tensors are taken for one because their storage pointers are equal.
+    """Two tensors are treated as one because their storage pointers are equal.
 
     ## What it does
-    Flags equality of `data_ptr()` or `untyped_storage().data_ptr()` that proves sameness, and
-    keys made of a pointer, where the tensor may have no storage: wrapper subclasses, meta and
-    offloaded tensors, tensors of size zero. Inequality that only leads to a copy is not
-    flagged, nor is a test that also asks for size, offset, device or `!= 0`. In a recorded run:
-    a line that compares by the address or makes a key of it got 0 for two different tensors.
+    In code, reports equality of `data_ptr()` or `untyped_storage().data_ptr()` as a proof of
+    sameness, and keys made of a pointer, where the tensor may have no storage: wrapper subclasses,
+    meta and offloaded tensors, tensors of size zero.
+
+    Reported as a note: an equality that neither decides about a move nor drops a tensor nor skips
+    work, `in seen` tests of a pointer, single entries (`tied[pointer] = ...`), and keys that
+    include the shape.
+
+    Not reported: an inequality that only leads to a copy, and tests that also compare size, offset,
+    device or `!= 0`.
+
+    In a recorded run, reports a line that compares by the address, or makes a key of it, and got 0
+    for two different tensors.
 
     ## Why is this bad?
-    All tensors without a storage have pointer 0. "Nothing was moved" is then concluded for a
-    tensor that was moved, a weight is taken for tied and its key deleted, all offloaded weights
-    are put into one shard.
+    The pointer of every tensor without a storage is 0. A weight is treated as tied and its key
+    deleted, all offloaded weights go into one shard, or a tensor that was moved counts as not
+    moved.
 
     ## Fix safety
     Unsafe: `is` is offered where one side is `.to(...)` of the other. Two parameters may be tied
-    over one storage without being one object: for them the test is kept, for what has a storage.
+    over one storage without being one object: for these, the test is kept where there is a storage.
 
     ## References
     - huggingface/safetensors pull requests 232 and 283
@@ -259,7 +267,7 @@ def local_storage_signature(tensor):
         if not (is_weight(module, left) and is_weight(module, right)):
             return None
         same = module.replace(compare, f"({one} is {other} or {test} != 0)")
-        return module.fix("take no missing storage for a shared one", Safety.UNSAFE, same)
+        return module.fix("do not treat missing storages as shared", Safety.UNSAFE, same)
 
     def _grouped(self, module: Module, subscript: ast.Subscript) -> Iterator[Finding]:
         """`groups[t.data_ptr()].add(...)`: tensors gathered under one pointer."""

@@ -13,16 +13,16 @@ from tensortrail.rules.shared.mends import edited, source_of, statement_of
 
 
 class AverageOfItself(Rule):
-    """An average of weights, or a copy that is kept of them, lies in the memory of the model.
+    """An average or a copy of weights shares the memory of the model.
 
     ## What it does
     In a recorded run, reports `lerp_`, `add_(..., alpha=...)` and `copy_` that write a weight of a
     model from its own memory, where the source names two things: the values of `state_dict()` or
-    `parameters()` were kept without a copy, and the average that is made of them is the model.
+    `parameters()` were kept without a copy, so the average is the model.
 
     ## Why is this bad?
-    Nothing fails. The average equals the weights at every step, and each update changes the model
-    besides: it is scaled by a little more or less than one.
+    The average equals the weights at every step, and no error is raised. Each update also changes
+    the model: it is scaled by a little more or less than one.
 
     ## Example
     ```python
@@ -34,7 +34,7 @@ class AverageOfItself(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the copy takes the memory of the model once more.
+    Unsafe: the copy needs the memory of the model once more.
 
     ## References
     - pytorch documentation, `torch.optim.swa_utils`: `AveragedModel` makes a deepcopy

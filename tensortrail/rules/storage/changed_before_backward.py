@@ -20,12 +20,14 @@ SIGNS = {"__iadd__": "+", "__isub__": "-", "__imul__": "*", "__itruediv__": "/",
 
 
 class ChangedBeforeBackward(Rule):
-    """Values that a backward pass needs were changed in place after they were computed with.
+    """Values that a backward pass needs are changed in place before it runs.
 
     ## What it does
     In a recorded run, reports a backward pass that failed for that reason, with the line that
-    changed them: `h += 1`, `x.mul_(2)`, `x[mask] = 0` or an activation in place, or the step of an
-    optimizer between the forward pass and the backward pass of another loss.
+    changed the values: `h += 1`, `x.mul_(2)`, `x[mask] = 0`, an in-place activation, or an
+    optimizer step between the forward pass and the backward pass of another loss.
+
+    Reported as a note: a failure that the program catches.
 
     ## Why is this bad?
     The program ends, with a message that has a shape and no line.
@@ -48,8 +50,8 @@ class ChangedBeforeBackward(Rule):
     ```
 
     ## Fix safety
-    Unsafe: a new tensor is made. A step that is moved behind the other backward pass uses other
-    gradients if both losses come to the same weights.
+    Unsafe: a new tensor is made. A step that is moved after the other backward pass uses other
+    gradients if both losses reach the same weights.
 
     ## References
     - pytorch documentation "Autograd mechanics", in-place correctness checks

@@ -21,15 +21,17 @@ class DataSwap(Rule):
     """`.data = ` gives a tensor memory of another device, or of a class that cannot take it.
 
     ## What it does
-    Notes `x.data = torch.zeros(...)` without a device for a tensor that comes from elsewhere, code
-    that moves the parameters of any model with `p.data = p.data.to(device)` and nowhere handles
-    tensor subclasses, and `swap_tensors(old, new)` where nothing asks for a device.
+    Reports, as a note:
+
+    - `x.data = torch.zeros(...)` without a device, where `x` comes from elsewhere;
+    - `p.data = p.data.to(device)` for the parameters of any model, in code that nowhere handles
+      tensor subclasses;
+    - `swap_tensors(old, new)` in a function that tests no device.
 
     ## Why is this bad?
-    A new tensor without a device is on the CPU: `x` says so from then on, wherever it was, and the
-    next operation with it fails or synchronises. For a wrapper subclass (a `DTensor`, a quantized
-    weight), `.data = ` exchanges the outer shell only: device and dtype look moved, the inner
-    tensors stay where they were.
+    `x` is on the CPU from then on, wherever it was, and the next operation with it raises or
+    synchronises. For a wrapper subclass (a `DTensor`, a quantized weight), `.data = ` replaces the
+    outer shell only: device and dtype look moved, the inner tensors are not.
 
     ## Fix safety
     No fix is offered.
@@ -178,7 +180,7 @@ def onload(model, device):
             yield self.finding(
                 module,
                 call,
-                f"`{old}` takes over the device of `{new}`, which nothing here asks for",
+                f"`{old}` takes over the device of `{new}`, and nothing here tests it",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
             )

@@ -23,16 +23,18 @@ class Held(NamedTuple):
 
 
 class GraphUsedTwice(Rule):
-    """A backward pass runs into a graph that an earlier one has freed.
+    """`backward()` runs into a graph that an earlier `backward()` has freed.
 
     ## What it does
     In a recorded run, reports a backward pass that failed for that reason, and names the variable
-    that brings the old graph along: a state that one round of a loop hands to the next (the hidden
-    state of a recurrent network, a running total, a memory), or features that two losses share.
+    that holds the old graph: a state that one iteration passes to the next (the hidden state of a
+    recurrent network, a running total, a memory), or features that two losses share.
+
+    Reported as a note: a failure that the program catches.
 
     ## Why is this bad?
-    The program ends, and its message names neither the tensor nor the line. With
-    `retain_graph=True` for a state of rounds before, it would go on, slower in each round.
+    The program ends, with a message that names neither the tensor nor the line. With
+    `retain_graph=True` it would go on, but a state from earlier iterations makes each one slower.
 
     ## What you may see
     ```
@@ -54,8 +56,8 @@ class GraphUsedTwice(Rule):
     ```
 
     ## Fix safety
-    Unsafe: gradients end at the beginning of a round; of losses that share a graph, all of it is
-    kept until the last.
+    Unsafe: gradients stop at the start of an iteration. Where losses share a graph, all of it is
+    kept until the last one.
 
     ## References
     - pytorch documentation of `torch.Tensor.backward`, `retain_graph`

@@ -19,16 +19,18 @@ MODE, PLAIN = "inference_mode", "no_grad"
 
 
 class InferenceTensorTrained(Rule):
-    """What was made in inference mode is used where gradients are computed.
+    """A tensor that was made in inference mode is used where gradients are computed.
 
     ## What it does
-    In a recorded run, reports an operation that refused such a tensor: its name, and the lines of
-    the file that switch inference mode on.
+    In a recorded run, reports an operation that refused such a tensor, with its name and the lines
+    of the file that switch inference mode on.
+
+    Reported as a note: a failure that the program catches.
 
     ## Why is this bad?
-    Tensors of inference mode keep no count of what is written into them, so autograd takes none
-    of them, for as long as they live. `no_grad` switches gradients off just the same, and its
-    tensors can be used later.
+    The program ends. Tensors of inference mode do not count their changes, so autograd refuses them
+    as long as they live. Tensors made under `no_grad` have no gradients either and can be used
+    later.
 
     ## What you may see
     ```
@@ -49,7 +51,7 @@ class InferenceTensorTrained(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what runs under it takes a little more time.
+    Unsafe: the block takes a little more time.
 
     ## References
     - pytorch documentation "Autograd mechanics", inference mode

@@ -17,7 +17,9 @@ class LeafChangedInPlace(Rule):
     """A weight is changed in place where gradients are computed.
 
     ## What it does
-    In a recorded run, reports the operation in place that was refused, with the weight's name.
+    In a recorded run, reports the in-place operation that was refused, with the name of the weight.
+
+    Reported as a note: a failure that the program catches.
 
     ## Why is this bad?
     The program ends: a weight that an operation has changed would be its own result.

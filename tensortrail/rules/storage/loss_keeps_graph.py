@@ -22,19 +22,20 @@ class LossKeepsGraph(Rule):
     """The losses of a training loop are collected together with their graphs.
 
     ## What it does
-    Flags `total += loss` and `losses.append(loss)` in a loop that trains: it goes back through
-    `loss` and steps an optimizer. What is kept lives longer than the loop's turn, and neither
-    `.item()` nor `.detach()` stands between. So are a list of the object that trains, to which
-    each training step adds its loss, and a meter of the file that adds up what it is given. A total
-    that is itself gone back through, or that begins anew in the loop, is left alone.
+    Reports `total += loss` and `losses.append(loss)` without `.item()` or `.detach()` in a loop
+    that runs a backward pass from `loss` and steps an optimizer, if what is kept outlives the
+    iteration. Also reports a list of the training object to which each training step adds its loss,
+    and a meter class of the file that sums what it is given.
+
+    Not reported: a total that a backward pass starts from, or that starts anew in the loop.
 
     ## Why is this bad?
-    Each loss holds the graph that made it. `backward()` frees what the graph saved, not the graph
-    itself nor what it holds by other ways, such as the context of an own autograd function: memory
-    grows with every step, and a long run dies of it.
+    Memory grows with every step until a long run fails with "out of memory". Each loss holds the
+    graph that made it. `backward()` frees what the graph saved, but not the graph itself, nor what
+    it holds in other ways, such as the context of a custom autograd function.
 
     ## Fix safety
-    Unsafe: what is kept no longer requires a gradient.
+    Unsafe: the values that are kept no longer require a gradient.
 
     ## References
     - pytorch documentation, "My model reports cuda runtime error: out of memory"

@@ -18,19 +18,19 @@ _IN_PLACE = ("torch.save",)
 
 
 class MmapOverwrite(Rule):
-    """A file is written while tensors are still mapped from it.
+    """A file is overwritten while tensors are still mapped from it.
 
     ## What it does
-    Reports a `torch.save` to a path whose tensors, from `torch.load(path, mmap=True)` or, in a
-    recorded run, from a read of safetensors, are still alive.
-    `tensortrail trace --guard` stops the program before the file is emptied.
+    Reports a `torch.save` to a path while tensors from `torch.load(path, mmap=True)` or, in a
+    recorded run, from a read of safetensors are alive. `tensortrail trace --guard` stops the
+    program before the file is emptied.
 
     ## Why is this bad?
-    `torch.save` empties the file before it writes. The mapped tensors then have no bytes: the
-    process dies with a bus error, often in the middle of the save, and leaves an empty file.
+    The process dies with a bus error, often in the middle of the save, and leaves an empty file:
+    `torch.save` empties the file before it writes, and the mapped tensors lose their bytes.
 
     ## Fix safety
-    In code unsafe: read into memory, the weights need as much of it as the file is long. For a
+    Unsafe in code: read into memory, the weights take as much of it as the file is long. For a
     recorded run, for display only: a file written beside it has to be renamed afterwards.
 
     ## References

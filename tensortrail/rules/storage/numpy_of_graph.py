@@ -14,13 +14,15 @@ _TEXT = "detach it first: `.detach().numpy()`"
 
 
 class NumpyOfGraph(Rule):
-    """NumPy is given a tensor that gradients are computed for.
+    """`.numpy()` is called on a tensor that requires grad.
 
     ## What it does
-    In a recorded run, reports the `.numpy()` that was refused, with the tensor's name.
+    In a recorded run, reports the `.numpy()` call that was refused, with the name of the tensor.
+
+    Reported as a note: a failure that the program catches.
 
     ## Why is this bad?
-    The program ends: NumPy could not tell autograd what it does.
+    The program ends: autograd cannot follow what NumPy computes.
 
     ## What you may see
     ```

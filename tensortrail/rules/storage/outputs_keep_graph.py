@@ -10,24 +10,24 @@ from tensortrail.rules.storage._with_graph import Kept, kept_with_graph
 
 
 class OutputsKeepGraph(Rule):
-    """What a model gives in evaluation is collected together with the graphs that made it.
+    """Outputs of a model in evaluation are collected together with their graphs.
 
     ## What it does
-    Looks at functions that call `model.eval()`, never go back through anything, and run outside of
-    `torch.no_grad()`. Reports `outputs.append(model(x))` and `total += loss` in a loop, where what
-    is kept was computed by that model, is neither detached nor a plain number, and outlives the
-    turn.
+    Reports `outputs.append(model(x))` and `total += loss` in a loop of a function that calls
+    `model.eval()`, runs no backward pass, and is outside of `torch.no_grad()`, if what is kept was
+    computed by that model, is neither detached nor a plain number, and outlives the iteration.
 
-    Nothing is reported if the file turns gradients off, if a caller in the file does, or in a
-    function that trains as well.
+    Not reported: files that turn gradients off, functions that a caller in the file runs without
+    gradients, and functions that train as well.
 
     ## Why is this bad?
-    `eval()` changes what layers such as dropout do. It does not turn gradients off: each output
-    holds the activations of all layers, so that memory grows with every batch until none is left.
+    Memory grows with every batch until the run fails with "out of memory": each output holds the
+    activations of all layers. `eval()` changes layers such as dropout; it does not turn gradients
+    off.
 
     ## Fix safety
-    Unsafe: what is kept no longer requires a gradient. `@torch.no_grad()` above the function saves
-    time as well.
+    Unsafe: the outputs that are kept no longer require a gradient. `@torch.no_grad()` on the
+    function also saves time.
 
     ## References
     - pytorch documentation, "Autograd mechanics": evaluation mode is no gradient mode

@@ -9,17 +9,20 @@ from tensortrail.rules.shared.operands import named
 
 
 class PartedParameter(Rule):
-    """Two holders of one parameter have come apart: what one writes, the other never reads.
+    """Values written to a parameter never reach the model, which reads other memory.
 
     ## What it does
-    Reports an optimizer that steps over parameters that `fully_shard` has replaced, FSDP2
-    gathering other memory than the parameter of the module has, and `.data = ` on a wrapper
-    subclass (a `DTensor`, a quantized weight):
-    only its shape, dtype and device change, its inner tensors stay. Found in recorded runs only.
+    In a recorded run, reports:
+
+    - an optimizer that steps parameters which `fully_shard` has replaced;
+    - a parameter of a module that FSDP2 does not gather, because it gathers other memory;
+    - `.data = ` on a wrapper subclass (a `DTensor`, a quantized weight), which changes only its
+      shape, dtype and device, not its inner tensors.
 
     ## Why is this bad?
-    Nothing raises. The optimizer trains weights that no forward uses, or a weight that was set
-    or loaded never arrives: the loss stays where it was, and the checkpoint holds the other half.
+    The loss stays where it was, and no error is raised: the optimizer trains weights that no
+    forward uses, or values that were set or loaded are never used. A checkpoint may hold the unused
+    ones.
 
     ## Example
     ```python
@@ -35,7 +38,7 @@ class PartedParameter(Rule):
     `parameter.copy_(values)`, or load a state dict.
 
     ## Fix safety
-    No fix is offered: which of the two is meant is known to the program only.
+    No fix is offered: only the program knows which of the two is meant.
 
     ## References
     - pytorch/pytorch documentation of `torch.distributed.fsdp.fully_shard`

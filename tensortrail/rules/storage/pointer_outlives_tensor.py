@@ -25,19 +25,22 @@ _KEEPS_POINTERS = ("set_", "bind", "register_", "add_")
 
 
 class PointerOutlivesTensor(Rule):
-    """A pointer is passed on, and the tensor it points into is gone.
+    """A data pointer is used after its tensor is gone.
 
     ## What it does
-    Flags `x.contiguous().data_ptr()`, or `data_ptr()` of another tensor that was made on the spot,
-    as an argument or result; a function that returns the pointer of a tensor that it made and does
-    not keep; and a loop that hands the pointer of a tensor of one turn to a method such as
-    `set_tensor_address`, while the next turn binds the name again. `x.contiguous()` is a note where
-    nothing shows that `x` is not contiguous: then it is `x` itself, which lives.
+    Reports:
+
+    - `data_ptr()` of a tensor that was made in the same expression, as an argument or result;
+    - a function that returns the pointer of a tensor that it made and does not keep;
+    - a loop that passes the pointer of one iteration's tensor to a method such as
+      `set_tensor_address`, while the next iteration binds the name again.
+
+    Reported as a note: `x.contiguous().data_ptr()`, unless `x` is seen to be not contiguous. If it
+    is contiguous, `x.contiguous()` is `x` itself, which lives on.
 
     ## Why is this bad?
-    A pointer keeps nothing alive. The memory goes back to the allocator with the last reference to
-    the tensor, and whoever reads the address later reads what was put there since. It mostly works
-    in a test, where nothing else needs memory.
+    The pointer leads to other values: it keeps nothing alive, and the allocator reuses the memory.
+    Tests usually pass, because nothing else needs memory there.
 
     ## Fix safety
     No fix is offered: bind the tensor to a name that lives as long as the pointer is used.
@@ -170,7 +173,7 @@ def address_of(x):
                 continue
             tensor, goes = call.func.value, _goes_to(module, call)
             if _makes_another(module, tensor) and isinstance(goes, (ast.Call, ast.Return)):
-                why = f"`{one_line(module, tensor)}` is kept by nobody"
+                why = f"nothing keeps `{one_line(module, tensor)}`"
                 yield self._reported(module, call, why, _may_be_the_same(module, tensor))
             elif isinstance(tensor, ast.Name) and _is_dropped(module, tensor, goes):
                 yield self._reported(module, call, f"nothing keeps `{tensor.id}`")
@@ -182,7 +185,7 @@ def address_of(x):
         return self.finding(
             module,
             call,
-            f"this pointer is used when its tensor is gone: {why}, and its memory is free again"
+            f"this pointer is used after its tensor is gone: {why}, and its memory is free again"
             f"{unless}",
             severity=Severity.NOTE if may_be_the_same else None,
         )

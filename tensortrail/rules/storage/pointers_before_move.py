@@ -15,20 +15,19 @@ _MOVES = ("to", "cuda", "cpu", "half", "bfloat16", "to_empty")
 
 
 class PointersBeforeMove(Rule):
-    """Addresses of a model's tensors are kept, the model is moved, and they are looked up.
+    """Tensors of a model are looked up by addresses from before the model was moved.
 
     ## What it does
-    Follows a table in which a function looks tensors up by `data_ptr()`. Reports the look-up if the
-    table was made of a model before the same function moved that model, or changed its type, and
-    was not made again.
+    Reports a look-up by `data_ptr()` in a table that was made from a model before the same function
+    moved that model, or changed its type, and that was not made again.
 
     ## Why is this bad?
-    A move gives every parameter new memory. None of the old addresses is found any more, or, what
-    is worse, one of them belongs to another tensor by then: ties are taken for untied, and names go
-    to the wrong parameters. On the CPU, where `model.to("cpu")` moves nothing, all is well.
+    Ties are treated as untied, or names go to the wrong parameters: a move gives every parameter
+    new memory, so an old address is not found or belongs to another tensor. On the CPU, where
+    `model.to("cpu")` moves nothing, it works.
 
     ## Fix safety
-    No fix is offered: the table belongs behind the move, or is keyed by name.
+    No fix is offered: make the table after the move, or use names as keys.
 
     ## References
     - pytorch documentation of `torch.Tensor.data_ptr` and `torch.nn.Module.to`
@@ -109,8 +108,8 @@ def before_the_move(model, device):
         return self.finding(
             module,
             at,
-            f"`{table.id}` has the addresses from before line {stale.move.lineno}: `{shown}` gives "
-            "the parameters others",
+            f"`{table.id}` has the addresses from before line {stale.move.lineno}, where `{shown}` "
+            "gives the parameters new ones",
             trail=[
                 (stale.made, "addresses are kept"),
                 (stale.move, "the tensors get other memory"),

@@ -32,23 +32,25 @@ class _Part:
 
 
 class SliceSavedWhole(Rule):
-    """A view is saved, and the whole storage it looks into is written with it.
+    """A small view is saved, and the whole storage behind it is written with it.
 
     ## What it does
-    In code: flags `torch.save` of a piece that `chunk`, `split`, `unbind` or `narrow` gave, and of
-    rows of a tensor (`x[:10]`, `x[3]`), by itself or in a dict, without `.clone()`; a note where
-    the rows have a name of their own. In a recorded run: reports a `torch.save` that writes a
-    storage at least twice as large as all parts of it that belong into the file, if at least 1 MB
-    is written for nothing.
+    In code, reports `torch.save` of a piece from `chunk`, `split`, `unbind` or `narrow`, or of rows
+    of a tensor (`x[:10]`, `x[3]`), directly or in a dict, without `.clone()`.
+
+    Reported as a note: rows that have a name.
+
+    In a recorded run, reports a `torch.save` that writes a storage at least twice as large as all
+    its parts in the file, if at least 1 MB is wasted.
 
     ## Why is this bad?
-    `torch.save` writes storages, so that views of one storage are still views of one after
-    `torch.load`. Ten rows of an embedding table make a file as large as the table, and after
-    loading the ten rows hold all of it in memory.
+    Ten rows of an embedding table make a file as large as the table, and after loading they hold
+    all of it in memory. `torch.save` writes storages, so that views of one storage still share it
+    after `torch.load`.
 
     ## Fix safety
-    Safe where a run shows that the view is the only part of its storage in the file; otherwise
-    unsafe: parts of one storage would no longer share memory after loading.
+    Safe where a run shows that the view is the only part of its storage in the file. Otherwise
+    unsafe: parts of one storage no longer share memory after loading.
 
     ## References
     - pytorch/pytorch notes, "Serialization semantics", "Saving and loading tensors preserves views"

@@ -14,20 +14,23 @@ _MAKES = ("empty", "tensor", "new_empty", "new_tensor")
 
 
 class StorageRebuildIgnoresGeometry(Rule):
-    """A tensor is put on a storage without the offset, size and stride it had.
+    """A tensor is rebuilt from a storage without its offset, size and stride.
 
     ## What it does
-    Finds `tensor.set_(storage)` with the storage alone, and `torch.tensor(view.storage())`, where
-    the tensor stands for another one that may have a shape or an offset. Silent where the function
-    deals with strides or offsets itself.
+    Reports `tensor.set_(storage)` with the storage alone, where the tensor stands for another one
+    that may have a shape or an offset.
+
+    Reported as a note: `torch.tensor(view.storage())`.
+
+    Not reported: functions that handle strides or offsets themselves.
 
     ## Why is this bad?
-    With the storage alone, `set_` gives a tensor of one dimension over all of it. The shape is
-    lost, and a view begins at the start of the storage instead of its own offset: it reads, and
-    writes, what belongs to other tensors.
+    The shape is lost, and a view starts at the start of the storage instead of its own offset: it
+    reads and writes what belongs to other tensors. With the storage alone, `set_` makes a 1-dim
+    tensor over all of it.
 
     ## Fix safety
-    No fix is offered: the offset may be another one in the new storage.
+    No fix is offered: the new storage may need another offset.
 
     ## References
     - vllm-project/compressed-tensors #567: `set_` with a shared storage alone flattened the weight

@@ -21,14 +21,15 @@ class StorageSizeTest(Rule):
     """The size of a storage is compared with a logical size, on what may be a wrapper.
 
     ## What it does
-    Flags `untyped_storage().nbytes()` or `.size()` compared with an amount computed from shape,
-    strides or elements, where the tensor may be a wrapper subclass. If a storage that is too
-    small only leads to the slow path (`cat`, `clone`), the finding is a note. In a recorded run:
-    a wrapper's storage was compared by a size that its inner tensors do not have.
+    In code, reports, as a note, `untyped_storage().nbytes()` or `.size()` compared with an amount
+    computed from shape, strides or elements, where the tensor may be a wrapper subclass.
+
+    In a recorded run, reports such a comparison that got a size which the inner tensors of the
+    wrapper do not have.
 
     ## Why is this bad?
-    A wrapper's storage has no bytes of its own, or claims the logical ones: the test decides
-    between a view and a copy by a number that means nothing.
+    The test takes the wrong branch, a view instead of a copy or the reverse: the storage of a
+    wrapper has no bytes of its own, or claims the logical ones.
 
     ## Fix safety
     No fix is offered.

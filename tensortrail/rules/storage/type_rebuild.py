@@ -14,17 +14,19 @@ class TypeRebuild(Rule):
     """A parameter is made again by calling its class with a new value.
 
     ## What it does
-    Finds `type(p)(value, requires_grad=...)`, `p.__class__(...)` and the same through a variable,
-    where the class is that of some parameter. Silent inside the class itself. Also finds
-    `DTensor.from_local(...)` of a tensor made of another one's local part, without the `shape` and
-    `stride` of the whole.
+    Reports, as a note:
+
+    - `type(p)(value, requires_grad=...)`, `p.__class__(...)` and the same through a variable, where
+      the class is that of some parameter;
+    - `DTensor.from_local(...)` of a tensor made from the local part of another one, without the
+      `shape` and `stride` of the whole.
+
+    Not reported: such a call inside the class itself.
 
     ## Why is this bad?
-    Only `nn.Parameter` and its plain kin are made from a value alone. Quantized and distributed
-    tensors need scales, block sizes or a mesh: the call raises, or makes an object whose state is
-    the default. accelerate has grown a branch for each such class, and fails with the next one.
-    Without the shape, a `DTensor` takes all shards to be as large as its own: where the last one is
-    smaller, ranks disagree about the whole.
+    The call raises, or makes an object with default state: quantized and distributed tensors need
+    scales, block sizes or a mesh, not a value alone. Without the shape, a `DTensor` takes all
+    shards to be as large as its own; if the last one is smaller, ranks disagree about the whole.
 
     ## Fix safety
     No fix is offered.

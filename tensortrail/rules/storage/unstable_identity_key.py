@@ -18,17 +18,20 @@ class UnstableIdentityKey(Rule):
     """Something that outlives an object is named or keyed by the object's address.
 
     ## What it does
-    Flags `id(x)` in the name of a file, a weak cache whose value may be its own key because
-    `.to()` returned the tensor itself, and `a.untyped_storage() is b.untyped_storage()`.
+    Reports:
+
+    - `id(x)` in the name of a file;
+    - a weak cache whose value may be its own key, because `.to()` returned the tensor itself.
+
+    Reported as a note: `a.untyped_storage() is b.untyped_storage()`.
 
     ## Why is this bad?
-    Addresses are reused: the next object gets the file of one that is gone, and reads its
-    weights. A weak cache whose value is its key never lets go of it. The object that
-    `untyped_storage()` returns stands for the storage; before torch 2.1 it was a new one at
-    every call, so that `is` was never true.
+    Another object gets the file of one that is gone, and reads its weights: addresses are reused. A
+    weak cache whose value is its key never frees it. Before torch 2.1, `untyped_storage()` returned
+    a new object at every call, so `is` was never true.
 
     ## Fix safety
-    Unsafe, offered for the weak cache only: the entry is left out when value and key are one.
+    Unsafe, and offered for the weak cache only: it adds no entry where value and key are one.
 
     ## References
     - huggingface/diffusers pull request 11767

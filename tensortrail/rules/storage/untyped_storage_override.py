@@ -13,21 +13,22 @@ _FRESH = re.compile(r"(^|\.)(UntypedStorage|TypedStorage|empty|zeros)$")
 
 
 class UntypedStorageOverride(Rule):
-    """A wrapper subclass answers `untyped_storage()` with a new storage at every call.
+    """A wrapper subclass returns a new storage at every call of `untyped_storage()`.
 
     ## What it does
-    Flags an override of `untyped_storage` in a wrapper subclass that returns a storage made on
-    the spot, most often one of zero bytes. In a recorded run: a wrapper gave another storage at
-    the second call, or a storage without bytes was given to `set_`.
+    In code, reports an override of `untyped_storage` in a wrapper subclass that returns a storage
+    made in the same call, most often one of zero bytes.
+
+    In a recorded run, reports a wrapper that returned another storage at the second call, and a
+    storage without bytes that was given to `set_`.
 
     ## Why is this bad?
-    Code that asks for the storage wants to compare, size or free it. Every wrapper then shares
-    pointer 0 with every other, has no size, and what is done to the storage is lost: whole
-    groups of weights look tied, and a check for "fits into its storage" fails silently.
+    Whole groups of weights look tied, since all wrappers share pointer 0, and a check that a tensor
+    fits into its storage is silently wrong. Resizing or freeing such a storage has no effect.
 
     ## Fix safety
-    No fix is offered: which inner buffer stands for the tensor is the class's decision. A
-    storage made once and kept is not flagged.
+    No fix is offered: which inner buffer stands for the tensor is up to the class. A storage that
+    is made once and kept is not reported.
 
     ## References
     - NVIDIA/TransformerEngine pull request 2974

@@ -19,21 +19,22 @@ _READS = ((SAME_DEVICE | REDUCING | JOINING) - _VIEWS) | {"tolist", "item", "num
 
 
 class UsedAfterFreeing(Rule):
-    """A tensor is used after its storage was resized to nothing.
+    """A tensor is used after its storage was resized to zero.
 
     ## What it does
-    Flags `p.sum()`, `p + q` or `torch.relu(p)` that runs after `p.untyped_storage().resize_(0)` in
-    the same function, where nothing in between gives `p` memory or another value. What an unknown
-    function does to `p` is not guessed: after one was called with it, nothing is said.
+    Reports `p.sum()`, `p + q` or `torch.relu(p)` after `p.untyped_storage().resize_(0)` in the same
+    function, if nothing in between gives `p` memory or another value.
+
+    Not reported: uses after a call of an unknown function with `p`.
 
     ## Why is this bad?
-    The tensor keeps its shape and has no memory. Most operations do not ask for that: they read
-    at address zero and beyond. On the CPU the process dies (a segmentation fault, without a
-    traceback), on a GPU it is an illegal memory access that is reported somewhere else.
+    On the CPU the process dies of a segmentation fault, without a traceback. On a GPU it is an
+    illegal memory access that is reported elsewhere. The tensor keeps its shape, and most
+    operations read at address zero and beyond without a check.
 
     ## Fix safety
-    No fix is offered: use the tensor before its memory is given up, or bring the memory back with
-    `resize_` and fill it first.
+    No fix is offered: use the tensor before its memory is freed, or resize it back and fill it
+    first.
 
     ## References
     - pytorch/pytorch, `torch.UntypedStorage.resize_`

@@ -27,16 +27,18 @@ class LoosenedTolerance(Rule):
     """The tolerance of a round-trip test is so wide that the test checks nothing.
 
     ## What it does
-    Flags `assert_close`, `allclose` and their kin in a test of a quantization or checkpoint
-    round trip whose relative tolerance is 1 or more, or whose absolute tolerance is 1 or more
-    against values made by `rand` or `randn`, without a comment that gives the reason.
+    Reports `assert_close`, `allclose` and the like in a test of a quantization or checkpoint round
+    trip, if the relative tolerance is 1 or more, or the absolute tolerance is 1 or more against
+    values made by `rand` or `randn`.
+
+    Not reported: a tolerance with a comment that gives the reason.
 
     ## Why is this bad?
-    `rtol=1` accepts zero for every value: a restored weight that was never written passes. The
-    silent loss the test stands for goes on.
+    `rtol=1` accepts zero for every value: a restored weight that was never written passes. The data
+    loss that the test should catch goes unnoticed.
 
     ## Fix safety
-    No fix is offered: which error is right depends on the format.
+    No fix is offered: the right tolerance depends on the format.
 
     ## References
     - `torch.testing.assert_close`: the default tolerances by dtype

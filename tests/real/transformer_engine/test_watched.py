@@ -169,4 +169,4 @@ go.set()"""
 def test_with_stand_in_kernels_a_save_that_nobody_waited_for(tmp_path: Path) -> None:
     seen = recorded(NEW, "mxfp8", SLOW, tmp_path)
     assert seen.codes == {"XFR602"}
-    assert "was not done, and nobody had waited for it" in seen.found[0].message
+    assert "was not finished, and nothing had waited for it" in seen.found[0].message

@@ -54,7 +54,7 @@ for future in futures:
 """,
         "XFR602",
     )
-    assert f"save of {tmp_path}/a was not done" in seen.only.message
+    assert f"save of {tmp_path}/a was not finished" in seen.only.message
     assert "began to write there too" in seen.only.message
     assert (seen.only.severity, seen.only.confidence) == (Severity.ERROR, Confidence.HIGH)
 

@@ -41,7 +41,7 @@ def test_they_are_named(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), tensortrail.trace(tmp_path / "run") as run:
         exec(code, {"__name__": "program", "folder": str(tmp_path)})
     (found,) = [each for each in run.findings() if each.code == "NEW317"]
-    assert "used `spare.weight` and `spare.bias` not at all" in found.message
+    assert "did not use `spare.weight` and `spare.bias`:" in found.message
     assert found.fixes[0].edits[0].text == "Net(), find_unused_parameters=True"
 
 
