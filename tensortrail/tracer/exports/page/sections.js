@@ -122,7 +122,7 @@ function placements() {
       el("h3", {}, each.model), place(run.sites[each.site]),
       each.differing.map((text) => el("p", { class: "notice" }, prose(text))),
       el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {},
-        ["modules", "declared", "lies on", "bytes", "brought by"].map((head) => el("th", { class: head === "bytes" ? "number" : "" }, head)))),
+        ["modules", "declared", "is on", "bytes", "brought by"].map((head) => el("th", { class: head === "bytes" ? "number" : "" }, head)))),
         el("tbody", {}, each.rows.map(row))))))));
 }
 
