@@ -12,10 +12,10 @@ RESULTS = Path(__file__).parent / "gpu_history.jsonl"
 GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "gpu-tests.md"
 BEGIN, END = "<!-- written by benchmarks.gpu_history -->", "<!-- end of gpu_history -->"
 HEAD = (
-    "| project | fixes tried | told apart by the rehearsal alone | explained | line named |\n"
+    "| project | fixes tried | found by the rehearsal alone | explained | line named |\n"
     "| --- | --- | --- | --- | --- |"
 )
-TITLES = {"theirs": "With the project's own test:", "ours": "With a test that we wrote:"}
+TITLES = {"theirs": "With the project's own test:", "ours": "With a test written for this:"}
 Row = dict[str, Any]
 
 
@@ -32,7 +32,7 @@ def summary() -> str:
         if rows:
             parts += [title, table(rows)]
             if reasons := not_told(rows):
-                parts += ["Not told apart, by reason:", reasons]
+                parts += ["Not found, by reason:", reasons]
     return "\n\n".join(parts)
 
 

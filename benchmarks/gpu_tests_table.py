@@ -17,8 +17,8 @@ BEGIN, END = "<!-- written by benchmarks.gpu_tests -->", "<!-- end -->"
 OURS = "rehearsal"
 UNREAD = "not read yet"
 HEAD = (
-    "| project | tests | a CPU skips | of those passed | lack a GPU | skipped otherwise | failed "
-    "| of all tests fail through the rehearsal | seconds |\n"
+    "| project | tests | skipped on a CPU | of these passed | need a GPU | other skips "
+    "| failed | failed because of the rehearsal, of all | seconds |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 DOLLARS_A_MINUTE = 0.008
@@ -85,9 +85,9 @@ def in_ci(all_found: Mapping[str, Found]) -> str:
     cost = rehearsed / 60 * DOLLARS_A_MINUTE
     return (
         f"In CI: the {tests} tests take {plain / 60:.0f} minutes plainly and {rehearsed / 60:.0f} "
-        f"minutes rehearsed, where {share_run(all_found)} % of them are not skipped. At "
-        f"{DOLLARS_A_MINUTE} $ a minute for a machine with two cores all projects together cost "
-        f"{cost:.2f} $ a run; for public repositories such machines are free."
+        f"minutes rehearsed; {share_run(all_found)} % of them run in a rehearsal. At "
+        f"{DOLLARS_A_MINUTE} $ a minute for a machine with two cores, a run of all projects costs "
+        f"{cost:.2f} $. Such machines are free for public repositories."
     )
 
 
@@ -127,11 +127,11 @@ def tables() -> str:
         in_ci(found),
     ]
     if rows := list(failures(found)):
-        head = "| project | tests | which | whose | why |\n| --- | --- | --- | --- | --- |"
-        parts += ["Each failure that the plain run has not:", "\n".join([head, *rows])]
+        head = "| project | tests | which | due to | why |\n| --- | --- | --- | --- | --- |"
+        parts += ["Failures that only the rehearsed run has:", "\n".join([head, *rows])]
     if rows := list(lacks(found)):
         head = "| project | tests | reason |\n| --- | --- | --- |"
-        parts += ["The most frequent reasons of what a rehearsal lacks:", "\n".join([head, *rows])]
+        parts += ["The most frequent reasons for skips:", "\n".join([head, *rows])]
     return "\n\n".join([*parts, *costs()])
 
 
@@ -149,8 +149,8 @@ def costs() -> Iterator[str]:
         for project, each in sorted(found.items())
     ]
     yield (
-        "What it costs, in seconds of the processor, for tests that pass on a CPU; the start is a "
-        "part of it:"
+        "The cost of a rehearsal in seconds of processor time, for tests that pass on a CPU, "
+        "including the start:"
     )
     yield "\n".join([head, *rows])
 

@@ -29,29 +29,28 @@ COLUMNS = {
     "torch.compile": "compile",
 }
 HEAD = """\
-# Wrapper tensor classes: what they do not do
+# Tensor subclasses: which operations fail
 
-What `tensortrail doctor subclass` finds for the wrapper classes of torchao and TransformerEngine;
-[the guide](guides/wrapper-tensors.md) says what the operations are for. Written by
+The results of `tensortrail doctor subclass` for the wrapper classes of torchao and
+TransformerEngine. [The guide](guides/wrapper-tensors.md) explains the operations. Written by
 `python -m benchmarks.subclasses` ({versions}, on a CPU).
 
-**Honesty.** torchao is the real one; classes whose content only a GPU's kernels make hold numbers
-of no meaning, which changes nothing but values. TransformerEngine's Python is the real one of the
-release, **its kernels are CPU stand-ins and the current GPU is only a name**
-(`tests/real/transformer_engine`): types, devices and storages are what the real Python makes of
-them, numbers are not those of a GPU. What needs a GPU is not in the counts.
+torchao is the released package; classes whose content only GPU kernels can compute contain
+meaningless numbers, which affects only values. The Python of TransformerEngine is that of the
+release, but **its kernels are CPU stand-ins and the current GPU is only a name**
+(`tests/real/transformer_engine`): types, devices and storages are real, numbers are not those of a
+GPU. Operations that need a GPU are not counted.
 
-A number is how many operations fail of those that could be tried. "Silent loss" says that
-`async_save` writes memory that nobody wrote, and no exception tells.
+"3 of 13" means that 3 of 13 operations that could be tried fail. "Silent loss" means that
+`async_save` writes uninitialised memory without an exception.
 """
 DETAILS = """
 ## What fails
 
 In brackets: another **type** or class, other or uninitialised **values**, another **device** than
-asked for, a **storage** that is shared or is not the tensor's, or it **raises**.
-`share_memory_()` of a wrapper without storage of its own ends the process in torch {torch}, and
-`parameter.data = ...` leaves the inner tensors as they were, whatever the class: both are left out
-below.
+requested, a **storage** that is shared or is not the tensor's, or it **raises**. Two operations
+fail for every class and are left out below: `share_memory_()` of a wrapper without its own storage
+ends the process in torch {torch}, and `parameter.data = ...` does not change the inner tensors.
 """
 EVERYWHERE = ("share_memory", "parameter.data = ...")
 

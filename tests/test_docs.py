@@ -136,7 +136,7 @@ def _without_file(loaded: config.Config) -> config.Config:
 
 def test_the_map_names_files_that_exist() -> None:
     text = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
-    table = text[text.index("## Where to look") : text.index("## The rooms")]
+    table = text[text.index("## Where to look") : text.index("## Layers")]
     there = {str(each.relative_to(ROOT / "tensortrail")) for each in ROOT.rglob("tensortrail/**/*")}
     for name in re.findall(r"`([\w/]+\.(?:py|toml))`", table):
         assert any(each == name or each.endswith(f"/{name}") for each in there), name

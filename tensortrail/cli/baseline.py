@@ -27,7 +27,7 @@ def path_of(config: Config, options: Namespace) -> str:
         path = os.path.normpath(os.path.join(config.root, config.baseline))
         if not within(os.path.abspath(path), os.path.abspath(config.root)):
             raise ConfigError(
-                f"{config.file}: baseline = {config.baseline!r} lies outside of the project: "
+                f"{config.file}: baseline = {config.baseline!r} is outside the project: "
                 "use a file in it, or name that one with --baseline"
             )
         return path
@@ -82,7 +82,7 @@ def shrunk(request: CheckRequest, result: CheckResult) -> Iterator[str]:
     except OSError as error:
         yield f"{what}, and the file cannot be written: {error.strerror or error}"
     else:
-        yield f"{what} taken out" if count else f"{_shown(before.path)}: renamed files follow"
+        yield f"{what} removed" if count else f"{_shown(before.path)}: updated for renamed files"
     for entry in gone[:_SHOWN]:
         yield f"  {entry.code} {entry.file}: {entry.source}".rstrip(": ")
     if gone[_SHOWN:]:

@@ -86,7 +86,7 @@ def _text(
     for device, moved in plan.moved.items():
         seconds = moved / speeds[str(device)]
         yield (
-            f"a step brings {size(moved)} from the {device}: with {size(speeds[str(device)])} a "
+            f"a step moves {size(moved)} from the {device}: with {size(speeds[str(device)])} a "
             f"second it takes {seconds:.3g} s or more, so at most {1 / seconds:.3g} steps a second"
         )
     yield from _compared(plan, in_run)
@@ -107,7 +107,7 @@ def _missing(plan: Plan, limits: Limits) -> Iterator[str]:
         return
     which = "the GPU" if len(limits.gpus) == 1 else "every GPU"
     if plan.shortage is not None:
-        yield f"missing: {size(plan.shortage)} more on {which}, and nothing is offloaded"
+        yield f"missing: {size(plan.shortage)} more on {which} to offload nothing"
     if plan.used.get("disk") and not limits.disk:
         yield f"no place for {size(plan.used['disk'])}: give --cpu more, or --disk"
 
@@ -119,7 +119,7 @@ def _compared(plan: Plan, in_run: Declared) -> Iterator[str]:
         at = device_of(module, plan.device_map)
         here = _called(at) if at is not None else "several devices"
         name = module or "the whole model"
-        yield f"in the run: {name} was declared on {declared} and lies on {lies}; here on {here}"
+        yield f"in the run: {name} was declared on {declared} and is on {lies}; here on {here}"
 
 
 def grouped(names: list[str]) -> Iterator[str]:

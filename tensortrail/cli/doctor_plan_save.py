@@ -71,13 +71,13 @@ def _notes(plan: SavePlan) -> Iterator[str]:
     largest = size(max(plan.files.values(), default=0))
     yield f"files: {len(plan.files)}, {size(plan.disk)} on the disk, the largest {largest}"
     if not plan.by_file:
-        yield "groups converted together: none is cut, as all is converted before the cut"
+        yield "groups converted together: none is split: all are converted before the split"
     else:
-        told = f"{len(plan.shards.cut)} cut" if plan.shards.cut else "none is cut"
+        told = f"{len(plan.shards.cut)} split" if plan.shards.cut else "none is split"
         yield f"groups converted together: {len(plan.groups)}, {told}"
     if plan.shards.cut:
         below, above = _limit(plan.shards.below), _limit(plan.shards.above)
-        yield f"nearest sizes that keep all whole: {below} below, {above} above"
+        yield f"nearest sizes that split none: {below} below, {above} above"
     held = ", beside the weights that are kept on the CPU" if plan.by_file else ""
     yield f"memory: {size(plan.memory)} more at the peak{held}; {size(plan.whole)} with one file"
 

@@ -117,7 +117,7 @@ def _text(found: Examination, failing: tuple[Row, ...], color: bool, width: int)
         table = Table(title=title, title_justify="left", title_style="bold", box=None, expand=True)
         table.add_column("operation", width=OPERATION, overflow="fold")
         table.add_column("verdict", width=VERDICT, overflow="fold")
-        table.add_column("what came, what fails because of it", ratio=1, overflow="fold")
+        table.add_column("the result, and what fails because of it", ratio=1, overflow="fold")
         for row in rows:
             verdict = row.verdict.value
             if row.verdict.fails and row not in failing:

@@ -1,4 +1,4 @@
-"""`tensortrail fleet`: who of the ranks of a run differs, and who fell silent first."""
+"""`tensortrail fleet`: which ranks of a run differ, and which stopped first."""
 
 from __future__ import annotations
 

@@ -28,29 +28,35 @@ class _Named(NamedTuple):
 
 
 _COMMANDS = {
-    "demo": _Named("see a failing program explained and mended", "small", "add_demo"),
+    "demo": _Named("see a failing program explained and fixed", "small", "add_demo"),
     "check": _Named("find risky code without running it", "check", "add_check"),
     "trace": _Named("run a program and record what its tensors do (tensortrail trace --help)"),
-    "report": _Named("show what a recorded run comes to", "runs", "add_report"),
-    "fleet": _Named(
-        "say which ranks of a run differ, and which fell silent first", "runs", "add_fleet"
+    "report": _Named(
+        "show the findings of a recorded run, and what was where", "runs", "add_report"
     ),
-    "fix": _Named("apply what a recorded run suggests", "runs", "add_fix"),
+    "fleet": _Named(
+        "show which ranks of a run differ, and which stopped first", "runs", "add_fleet"
+    ),
+    "fix": _Named("apply the changes that a recorded run suggests", "runs", "add_fix"),
     "settings": _Named(
-        "show the settings that a recorded run calls for, as a patch where it can be one",
+        "show the arguments that a recorded run suggests to change, as a patch if possible",
         "runs",
         "add_settings",
     ),
-    "why": _Named("say why a tensor of a run is where it is", "runs", "add_why"),
+    "why": _Named("show why a tensor of a run is where it is", "runs", "add_why"),
     "runs": _Named("list, compare and remove recorded runs", "runs", "add_runs"),
     "weights": _Named(
-        "compare snapshots of weights that a run or tensortrail.fingerprint has saved",
+        "compare snapshots of weights saved by a run or by tensortrail.fingerprint",
         "weights",
         "add_weights",
     ),
-    "doctor": _Named("find out what would go wrong, before it does", "doctor", "add_doctor"),
-    "server": _Named("find risky code while you type: the language server, for editors"),
-    "explain": _Named("show a rule's page, or list the rules", "small", "add_explain"),
+    "doctor": _Named(
+        "check checkpoints, settings, placements and tensor classes before use",
+        "doctor",
+        "add_doctor",
+    ),
+    "server": _Named("the language server for editors: finds risky code while you type"),
+    "explain": _Named("show the page of a rule, or list the rules", "small", "add_explain"),
 }
 
 

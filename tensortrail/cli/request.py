@@ -128,7 +128,7 @@ def _cache_dir(config: Config, options: Namespace) -> str:
         os.path.abspath(folder), os.path.abspath(config.root)
     ):
         raise ConfigError(
-            f"{config.file}: cache-dir = {config.cache_dir!r} lies outside of the project: "
+            f"{config.file}: cache-dir = {config.cache_dir!r} is outside the project: "
             "use a folder in it, or name that one with --cache-dir"
         )
     return folder

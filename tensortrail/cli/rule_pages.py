@@ -12,8 +12,8 @@ from tensortrail.rules.page import seen
 
 DOCS = Path("docs") / "rules"
 _LEVELS = (
-    "The level is that of most findings of a rule; some are lower where less is known. "
-    "*off*: not in the default selection, `--select CODE` adds it to a check."
+    "The level is the usual one; less certain findings of a rule have a lower level. "
+    "*off*: the rule is not in the default selection; `--extend-select CODE` adds it."
 )
 
 

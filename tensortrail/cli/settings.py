@@ -29,7 +29,7 @@ def run(options: Namespace) -> int:
     _show(wanted, options, report.problems)
     if not options.apply:
         for path in (each for each, _ in wanted.files if os.path.relpath(each).startswith("..")):
-            say(f"{path} is not below this folder, and `patch` will not go there: use --apply")
+            say(f"{path} is outside this folder, where `patch` does not write: use --apply")
     say(_summary(wanted, len(done), options.apply))
     if report.findings and not wanted.suggestions:
         found = counted(len(report.findings), "finding")
@@ -68,7 +68,7 @@ def _show(wanted: Plan, options: Namespace, problems: tuple[str, ...]) -> None:
 def _summary(wanted: Plan, files: int, applied: bool) -> str:
     settings, left = len(wanted.suggestions), len(wanted.left)
     if not settings:
-        return "this run calls for no settings"
+        return "this run suggests no settings"
     if applied:
         return f"{counted(files, 'file')} changed, {counted(left, 'setting')} to set by hand"
     return (

@@ -30,22 +30,25 @@ def parser() -> argparse.ArgumentParser:
         prog="tensortrail trace",
         usage=USAGE,
         description="Run a program and record which tensor is where, and who put it there. The "
-        "program behaves as without: same results, exceptions and exit code.",
+        "program behaves as it does without: same results, exceptions and exit code.",
     )
     add = made.add_argument
     add("-m", dest="module", action="store_true", help="the program is a module, as in python -m")
-    add("--directory", metavar="DIR", help="where the trail goes (.tensortrail/<time>-<pid>)")
-    add("--rehearse", metavar="DEVICES", help="simulate these: cuda, cuda:2, cuda:2x24GiB")
-    add("--focus", default="", metavar="WHAT", help="device=cuda*, name=embed, size>=1MB; commas")
-    add("--ops", default="", metavar="STEPS", help="every operation too, in these steps: 3 or 3-5")
-    add("--max-size", default="1GB", metavar="SIZE", help="of each process's trail (1GB)")
-    add("--check", action="store_true", help="exit with 1 if the run shows a risk")
-    add("--guard", action="store_true", help="stop it (exit 3) before a step that destroys data")
-    verify = "judge each checkpoint when it was written, as tensortrail doctor does"
+    add("--directory", metavar="DIR", help="the folder for the trail (.tensortrail/<time>-<pid>)")
+    add("--rehearse", metavar="DEVICES", help="simulate these GPUs: cuda, cuda:2, cuda:2x24GiB")
+    focus = "record only these tensors: device=cuda*, name=embed, size>=1MB; separate with commas"
+    add("--focus", default="", metavar="WHAT", help=focus)
+    operations = "also record every operation, in these steps: 3 or 3-5"
+    add("--ops", default="", metavar="STEPS", help=operations)
+    add("--max-size", default="1GB", metavar="SIZE", help="the largest trail of a process (1GB)")
+    add("--check", action="store_true", help="exit with 1 if the run has findings")
+    add("--guard", action="store_true", help="stop (exit 3) before a step that destroys data")
+    verify = "check each checkpoint after it is written, as tensortrail doctor does"
     add("--verify-saves", action="store_true", help=verify)
-    add("--audit", action="store_true", help="read the values of weights: who changed which, when")
+    audit = "read the values of weights, to report which change, when and at which line"
+    add("--audit", action="store_true", help=audit)
     add("--select", default="", metavar="CODES", help="with --check: only these rules")
-    add("--quiet", action="store_true", help="no summary at the end")
+    add("--quiet", action="store_true", help="print no summary at the end")
     add("--color", choices=("auto", "always", "never"), default="auto")
     return made
 

@@ -69,7 +69,7 @@ def _ranks(snapshots: Sequence[Snapshot], as_json: bool) -> int:
         write_text(json.dumps({"same": not odd, "different": odd}, indent=2), sys.stdout)
         return FOUND if odd else CLEAN
     names = [f"  {name}: rank {', '.join(map(str, which))}" for name, which in odd.items()]
-    verdict = "these are not the same on all" if odd else "what all have whole is the same"
+    verdict = "these are not the same on all" if odd else "what all of them have whole is the same"
     lines = [f"weights of {len(snapshots)} ranks: {verdict}", *names]
     write_text("\n".join(map(inert_path, lines)), sys.stdout)
     return FOUND if odd else CLEAN

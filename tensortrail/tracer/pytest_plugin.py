@@ -11,30 +11,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tensortrail")
     group.addoption("--tensortrail", action="store_true", help="record what tensors do")
     group.addoption(
-        "--tensortrail-directory", metavar="DIR", help="where the trail goes (.tensortrail/...)"
+        "--tensortrail-directory", metavar="DIR", help="the folder for the trail (.tensortrail/...)"
     )
     group.addoption(
         "--tensortrail-check",
         action="store_true",
-        help="record, and exit with 1 if the findings of the run have an error among them",
+        help="record, and exit with 1 if a finding of the run is an error",
     )
     group.addoption(
-        "--rehearse", metavar="DEVICES", help="simulate these: cuda, cuda:2, cuda:2x24GiB"
+        "--rehearse", metavar="DEVICES", help="simulate these GPUs: cuda, cuda:2, cuda:2x24GiB"
     )
     group.addoption(
         "--rehearse-xfail",
         metavar="FILE",
-        help="tests known to fail in a rehearsal: one a line, with # and why",
+        help="a file of tests that are known to fail in a rehearsal, one a line (# reason)",
     )
     group.addoption(
         "--move-inputs",
         action="store_true",
-        help="in a rehearsal, run the modules that CPU tests call on a simulated device",
+        help="in a rehearsal, run the modules of CPU tests on a simulated GPU",
     )
     group.addoption(
         "--spread-modules",
         action="store_true",
-        help="--move-inputs, and compare each module spread over two devices and offloaded",
+        help="like --move-inputs, and try each module spread over two GPUs and offloaded",
     )
 
 

@@ -77,7 +77,7 @@ def test_it_shrinks_and_says_so(project: Path, capsys: pytest.CaptureFixture[str
     write("a.py", "x = 1\n")
     code, _, err = run(capsys)
     assert code == 0
-    assert f"{BASELINE}: 1 stale finding taken out" in err
+    assert f"{BASELINE}: 1 stale finding removed" in err
     assert "DEV501 a.py: return t.weight.device == 'meta'" in err
     assert entries() == [("b.py", "DEV501", 1)]
     write("a.py", RISKY)
@@ -91,7 +91,7 @@ def test_a_deleted_file_goes_and_a_renamed_one_stays(
     os.remove("b.py")
     code, _, err = run(capsys)
     assert code == 0
-    assert "1 stale finding taken out" in err
+    assert "1 stale finding removed" in err
     assert entries() == [("moved.py", "DEV501", 1)]
 
 
@@ -150,7 +150,7 @@ def test_it_may_lie_elsewhere_by_option_only(
     write("pyproject.toml", f"[tool.tensortrail]\nbaseline = '{elsewhere}'\n")
     code, _, err = run(capsys)
     assert code == 2
-    assert "lies outside of the project" in err
+    assert "is outside the project" in err
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def test_it_says_where_and_why(config: str, capsys: pytest.CaptureFixture[str]) 
     assert "  cpu: " in out
     assert "why: model.layers." in out
     assert " bytes are missing" in out
-    assert "more on the GPU, and nothing is offloaded" in out
+    assert "more on the GPU to offload nothing" in out
     assert "together: LlamaDecoderLayer is never split (6, " in out
-    assert "a step brings " in out
+    assert "a step moves " in out
     code, out, _ = run(capsys, config, "--gpu", "1GiB", "x2")
     assert code == 0
     assert "nothing is offloaded" in out
@@ -109,5 +109,5 @@ def test_a_run_beside_it(config: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert done.returncode == 0, done.stderr
     code, out, _ = run(capsys, config, "--gpu", "1GB", "--run", str(folder / "run"))
     assert code == 0
-    assert "in the run: model.layers was declared on disk and lies on disk; here on gpu 0" in out
-    assert "in the run: lm_head was declared on cpu and lies on cpu; here on gpu 0" in out
+    assert "in the run: model.layers was declared on disk and is on disk; here on gpu 0" in out
+    assert "in the run: lm_head was declared on cpu and is on cpu; here on gpu 0" in out

@@ -92,7 +92,7 @@ def test_a_script_above_this_folder(
     assert main(["settings", "../run"]) == FOUND
     out, told = capsys.readouterr()
     assert "--- ./../program.py" in out
-    assert "program.py is not below this folder" in told
+    assert "program.py is outside this folder" in told
     assert main(["settings", "../run", "--apply"]) == CLEAN
     assert program.read_text() == MENDED
 
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_written(
 
 def test_nothing_to_set(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(here, MENDED)
-    assert settings(capsys) == (CLEAN, "", "this run calls for no settings\n")
+    assert settings(capsys) == (CLEAN, "", "this run suggests no settings\n")
 
 
 def test_no_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

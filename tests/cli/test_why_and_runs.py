@@ -174,7 +174,7 @@ def test_two_runs_are_compared(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert asked(capsys, "runs", "--compare", "a", "a")[1] == "no difference\n"
     recorded(here / ".tensortrail" / "b", moved=True)
     code, out, _ = asked(capsys, "runs", "--compare", "a", "b")
-    assert "lie elsewhere: 1\n  Net.embed.weight  cpu -> meta\n" in out
+    assert "on another device: 1\n  Net.embed.weight  cpu -> meta\n" in out
     assert "cpu -> meta  0 B -> 160 B" in out
     assert "move less" not in out
     code, out, _ = asked(capsys, "runs", "--compare", "a", "b", "--format", "json")

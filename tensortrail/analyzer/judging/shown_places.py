@@ -11,17 +11,17 @@ from tensortrail.rules.places import Held, What, Where
 
 _WIDEST = 76
 WORDS = (
-    (Where.OF, "of(x)", "where the argument x lies"),
-    (Where.SELF, "self", "where the parameters and buffers of the module lie"),
+    (Where.OF, "of(x)", "where the argument x is"),
+    (Where.SELF, "self", "where the parameters and buffers of the module are"),
     (Where.STAYS, "stays(x)", "where it was made: `.to()` does not move it"),
     (Where.DEFAULT, "default", "on the default device: it was made without `device`"),
     (Where.KEPT, "kept(x)", "with an object of another file, where its class made it"),
-    (Where.HOST, "host", "on the CPU, where the library function always answers"),
-    (Where.LITERAL, "literal(d)", "on the device d, which the code writes out"),
+    (Where.HOST, "host", "on the CPU: the library function always returns it there"),
+    (Where.LITERAL, "literal(d)", "on the device d, a constant in the code"),
     (Where.DEVICE, "device(d)", "on the device that the value d names"),
     (Where.META, "meta", "on meta, without values"),
-    (Where.LOCAL, "local(x)", "where the variable x lies, of which nothing else is known"),
-    (Where.UNKNOWN, "unknown", "not known on one of the ways that lead here"),
+    (Where.LOCAL, "local(x)", "where the variable x is; nothing else is known of it"),
+    (Where.UNKNOWN, "unknown", "not known on one of the paths to this line"),
 )
 
 

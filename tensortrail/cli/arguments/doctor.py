@@ -14,63 +14,63 @@ DOCTOR = (CHECKPOINT, "plan-save", "subclass", "settings", "placement")
 def add_doctor(doctor: Command) -> None:
     doctor.shorthand = DOCTOR
     commands = doctor.add_subparsers(dest="doctor", required=True, metavar="PATH | WHAT")
-    told = "whether a stored checkpoint is whole and would load; `doctor PATH` is short for it"
+    told = "is a stored checkpoint complete, and would it load? `doctor PATH` is short for this"
     _add_checkpoint(commands.add_parser(CHECKPOINT, help=told, description=told))
-    told = "what a save_pretrained of transformers will do: files, groups it cuts, memory, disk"
+    told = "what save_pretrained of transformers will write: files, split groups, memory, disk"
     _add_plan_save(commands.add_parser("plan-save", help=told, description=told))
-    told = "what checkpoints, sharding and offloading need of a tensor subclass, and what it does"
+    told = "does a tensor subclass support checkpoints, sharding and offloading?"
     _add_subclass(commands.add_parser("subclass", help=told, description=told))
-    told = "settings of accelerate, DeepSpeed and transformers that disagree or do nothing"
+    told = "which settings of accelerate, DeepSpeed and transformers conflict or have no effect?"
     _add_settings_files(commands.add_parser("settings", help=told, description=told))
-    told = "where each module of a model would go, what is offloaded and why"
+    told = "where would each module of a model go, what is offloaded, and why?"
     _add_placement(commands.add_parser("placement", help=told, description=told))
 
 
 def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
     add = checkpoint.add_argument
     add("paths", nargs="+", metavar="PATH", help="a folder, a weight file or an index")
-    add("--folders", action="store_true", help="check the folders that the files named lie in")
-    model = "compare names and shapes with the model of this config.json; own: the one beside them"
+    add("--folders", action="store_true", help="check the whole folders of the named files")
+    model = "compare names and shapes with the model of this config.json; own: the checkpoint's"
     add("--model", default="", metavar="CONFIG", help=model)
-    values = "read every tensor: NaN, infinite, constant and repeated values; this takes its time"
+    values = "read every tensor: NaN, infinite, constant and repeated values (slow)"
     add("--values", action="store_true", help=values)
-    manifest = "write the SHA-256 of every file into SHA256SUMS, or compare the files with it"
+    manifest = "write the SHA-256 of every file to SHA256SUMS, or compare the files with it"
     add("--manifest", choices=("write", "verify"), help=manifest)
-    add("--html", metavar="FILE", help="draw the files by size, with what is damaged, there")
-    add("--repair", metavar="OUT", help="mend what can be mended, into this new folder")
+    add("--html", metavar="FILE", help="write a picture of the files by size, with the damage")
+    add("--repair", metavar="OUT", help="repair what can be repaired, into this new folder")
     add("--link", action="store_true", help="with --repair: link unchanged files, do not copy them")
     _add_findings(checkpoint)
 
 
 def _add_settings_files(settings: argparse.ArgumentParser) -> None:
-    told = "files, or folders whose YAML and JSON files are read"
+    told = "files, or folders with YAML and JSON files"
     settings.add_argument("paths", nargs="+", metavar="FILE", help=told)
     _add_findings(settings)
 
 
 def _add_placement(placement: argparse.ArgumentParser) -> None:
     add = placement.add_argument
-    add("model", metavar="MODEL", help="a config.json or its folder; quantized: with its weights")
-    gpu = "what each GPU may hold: 24GiB, 24GiB x2, 24GiB 40GiB"
+    add("model", metavar="MODEL", help="a config.json or its folder (quantized: with the weights)")
+    gpu = "memory of each GPU: 24GiB, 24GiB x2, 24GiB 40GiB"
     add("--gpu", action="append", nargs="+", default=[], metavar="SIZE", help=gpu)
-    add("--cpu", default="", metavar="SIZE", help="what the memory of the CPU may hold")
-    add("--disk", action="store_true", help="the rest may go to a folder")
+    add("--cpu", default="", metavar="SIZE", help="memory of the CPU")
+    add("--disk", action="store_true", help="offload the rest to disk")
     strategies = ("auto", "balanced", "balanced_low_0", "sequential")
-    add("--device-map", choices=strategies, default="auto", help="as from_pretrained takes it")
-    add("--dtype", default="", metavar="TYPE", help="of the weights; that of the configuration")
-    add("--bandwidth", default="25GB", metavar="SIZE", help="from the CPU to a GPU in a second")
-    add("--disk-bandwidth", default="3GB", metavar="SIZE", help="from the disk in a second")
-    add("--run", default="", metavar="RUN", help="beside it, where a recorded run had them")
+    add("--device-map", choices=strategies, default="auto", help="as in from_pretrained")
+    add("--dtype", default="", metavar="TYPE", help="of the weights; default: as in config.json")
+    add("--bandwidth", default="25GB", metavar="SIZE", help="bytes a second from CPU to GPU")
+    add("--disk-bandwidth", default="3GB", metavar="SIZE", help="bytes a second from disk")
+    add("--run", default="", metavar="RUN", help="compare with where a recorded run had them")
     add("--format", choices=("text", "json"), default="text", help="text is the default")
-    add("-o", "--output", metavar="FILE", help="write there")
+    add("-o", "--output", metavar="FILE", help="write to this file")
 
 
 def _add_plan_save(plan: argparse.ArgumentParser) -> None:
     add = plan.add_argument
     add("path", metavar="PATH", help="the folder of a model, or its config.json")
-    size = "what the save will be given: a number of bytes, or 300KB, 5MB, 2GB (50GB)"
+    size = "as in save_pretrained: a number of bytes, or 300KB, 5MB, 2GB (50GB)"
     add("--max-shard-size", default="50GB", metavar="SIZE", help=size)
-    memory = "no weight is offloaded: all are converted before they are cut"
+    memory = "no weight is offloaded: all are converted before they are split into files"
     add("--in-memory", action="store_true", help=memory)
     _add_findings_output(plan)
 
@@ -79,7 +79,13 @@ def _add_subclass(subclass: argparse.ArgumentParser) -> None:
     add = subclass.add_argument
     add("subclass", metavar="CLASS", help="module:Class, or module:factory() that makes a tensor")
     add("--make", default="", metavar="FUNCTION", help="module:function that makes a new tensor")
-    add("--use", action="append", default=[], metavar="USE", help="only this: staging, FSDP2, ...")
+    add(
+        "--use",
+        action="append",
+        default=[],
+        metavar="USE",
+        help="try only this: staging, FSDP2, ...",
+    )
     add(
         "--except-for",
         action="append",
@@ -87,9 +93,9 @@ def _add_subclass(subclass: argparse.ArgumentParser) -> None:
         metavar="OP",
         help="allow this operation to fail",
     )
-    add("--rehearse", default="", metavar="DEVICES", help="simulate these: cuda, cuda:2")
+    add("--rehearse", default="", metavar="DEVICES", help="simulate these GPUs: cuda, cuda:2")
     add("--format", choices=("text", "json"), default="text")
-    add("-o", "--output", metavar="FILE", help="write there")
+    add("-o", "--output", metavar="FILE", help="write to this file")
     add("--color", choices=("auto", "always", "never"), default="auto")
 
 
@@ -98,13 +104,13 @@ def _add_findings(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--select", metavar="CODES", help="run only these checks: codes, prefixes, names, ALL")
     add("--ignore", metavar="CODES", help="do not run these")
-    add("--verbose", action="store_true", help="name the checks that ran, and why others did not")
+    add("--verbose", action="store_true", help="list the checks that ran, and why others did not")
     _add_findings_output(command)
 
 
 def _add_findings_output(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--format", choices=FORMATS, default="text", help="text is the default")
-    add("-o", "--output", metavar="FILE", help="write the report there")
+    add("-o", "--output", metavar="FILE", help="write the report to this file")
     add("--color", choices=("auto", "always", "never"), default="auto")
     add("--exit-zero", action="store_true", help="exit with 0 even if something is found")

@@ -11,7 +11,7 @@ def add_demo(demo: argparse.ArgumentParser) -> None:
         nargs="?",
         default="tensortrail-demo",
         metavar="FOLDER",
-        help="where its program and its runs go",
+        help="the new folder for its program and runs",
     )
 
 

@@ -7,11 +7,11 @@ import argparse
 
 def add_weights(weights: argparse.ArgumentParser) -> None:
     commands = weights.add_subparsers(dest="weights", required=True, metavar="WHAT")
-    told = "what became of the weights from the first snapshot to the last"
-    files = "two files, before and after; those between tell what was lost and restored"
+    told = "how did the weights change from the first snapshot to the last?"
+    files = "two files, before and after; files in between show what was lost and restored"
     _add(commands.add_parser("compare", help=told, description=told), files)
-    told = "what is not the same on all ranks"
-    _add(commands.add_parser("ranks", help=told, description=told), "a file of each rank")
+    told = "which weights are not the same on all ranks?"
+    _add(commands.add_parser("ranks", help=told, description=told), "one file of each rank")
 
 
 def _add(command: argparse.ArgumentParser, files: str) -> None:

@@ -1,1 +1,1 @@
-"""Checkpoints on disk that are cut off, mixed up, or not what their names and settings say."""
+"""Stored checkpoints that are truncated, mixed up, or differ from their names and settings."""

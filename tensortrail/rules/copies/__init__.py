@@ -1,1 +1,1 @@
-"""Copies between host and device that are still going on when something reads or replaces them."""
+"""Copies between CPU and GPU that still run when something reads or replaces their memory."""

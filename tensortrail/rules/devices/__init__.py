@@ -1,1 +1,1 @@
-"""Tensors and modules on another device than what they meet, are asked about, or are meant for."""
+"""Tensors and modules on another device than the other operands, or than the code expects."""

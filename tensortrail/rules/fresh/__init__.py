@@ -1,1 +1,1 @@
-"""Tensors made without the device or the values they need, and classes that make them so."""
+"""New tensors without the device or the values they need, and classes that make such tensors."""

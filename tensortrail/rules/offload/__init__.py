@@ -1,1 +1,1 @@
-"""Modules and weights that leave the device, and what guards, hooks and flags miss of it."""
+"""Offloaded modules and weights, and the guards, hooks and flags around them."""

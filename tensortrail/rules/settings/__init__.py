@@ -1,1 +1,1 @@
-"""Settings of accelerate, DeepSpeed and transformers that contradict each other or do nothing."""
+"""Settings of accelerate, DeepSpeed and transformers that conflict or have no effect."""

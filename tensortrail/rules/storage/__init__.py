@@ -1,1 +1,1 @@
-"""Memory that tensors share or are thought to share: pointers, views, swaps, files mapped."""
+"""Memory that tensors share or seem to share: pointers, views, swaps, mapped files."""

@@ -153,8 +153,8 @@ class MovedInputs:
         yield f"moved: {sum(self._calls)} calls of modules in {moved} of {len(self._calls)} tests"
         for title, lines in (
             ("failed with moved inputs", self._failed),
-            ("skipped, the test's own doing", self._own),
-            ("left as they are", [f"{count} x {why}" for why, count in self._alone.items()]),
+            ("skipped, caused by the test itself", self._own),
+            ("unchanged", [f"{count} x {why}" for why, count in self._alone.items()]),
         ):
             if lines:
                 yield f"{title}: {len(lines)}"
@@ -165,7 +165,7 @@ class MovedInputs:
     def _lines_of_spread(self) -> Iterator[str]:
         yield f"spread over two devices at their blocks, and offloaded: {self._tried} modules"
         if self._unlike:
-            yield f"raise or give other values than on one device: {len(self._unlike)}"
+            yield f"raise or return other values than on one device: {len(self._unlike)}"
             yield from first_of(self._unlike, MOST_LINES)
         if self._left_out:
             yield f"not spread: {sum(self._left_out.values())}"

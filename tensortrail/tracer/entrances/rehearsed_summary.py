@@ -64,7 +64,7 @@ class Summary:
             yield f"failed, and it has to do with devices: {len(self._failed)}"
             yield from _shortened([f"{test}  {error}" for test, error in self._failed])
         if self._others:
-            yield f"failed otherwise: {len(self._others)}"
+            yield f"failed for other reasons: {len(self._others)}"
             yield from _shortened(self._others)
         if (self._failed or self._others) and not self.found.directory:
             yield NOT_KEPT
@@ -79,7 +79,7 @@ class Summary:
                 [f"{count} x {what}" for what, count in self._stand_ins.most_common()]
             )
         if self._left:
-            yield f"left behind by tests, and put back: {len(self._left)}"
+            yield f"changed by tests, and restored: {len(self._left)}"
             yield from _shortened([f"{test}  {what}" for test, what in self._left])
         yield f"findings: {len(self.found.lines)}"
 

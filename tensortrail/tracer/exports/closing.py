@@ -72,7 +72,7 @@ def _without_gpu(
         return
     script, *given = map(str, header.get("argv") or [""])
     if REHEARSE in given:
-        yield f"  {REHEARSE} stands after {script} and was given to it: it belongs before it"
+        yield f"  {REHEARSE} comes after {script} and was passed to it: put it before {script}"
         return
     tree = timeline.tree(os.path.join(str(header.get("cwd") or ""), script))
     if tree is not None and any(map(_names_a_gpu, ast.walk(tree))):

@@ -21,7 +21,7 @@ def as_text(found: Comparison) -> str:
 def _lines(found: Comparison) -> Iterator[str]:
     if found.is_empty:
         yield "no difference"
-    yield from _listed("lie elsewhere", [f"{n}  {a} -> {b}" for n, a, b in found.elsewhere])
+    yield from _listed("on another device", [f"{n}  {a} -> {b}" for n, a, b in found.elsewhere])
     yield from _listed("only in the first run", found.only_before)
     yield from _listed("only in the second run", found.only_after)
     yield from _listed("most bytes", [f"{d}  {size(a)} -> {size(b)}" for d, a, b in found.peaks])

@@ -23,7 +23,7 @@ from tensortrail.tracer.reading.statements import (
 ROWS = 12
 TITLES = {
     MOVES: "Who moved what",
-    DEVICES: "Where bytes lie at the end",
+    DEVICES: "Bytes by device at the end",
     PHASES: "Phases",
     MEETINGS: "Operations on mixed devices",
     ERRORS: "Exceptions seen",
@@ -80,5 +80,5 @@ def _head(run: RunOfRanks) -> Any:
     if run.dropped:
         facts.append(f"{count_of(run.dropped, 'event')} dropped at the size limit")
     if run.open_ended:
-        facts.append(f"{count_of(run.open_ended, 'process')} ended without a word")
+        facts.append(f"{count_of(run.open_ended, 'process')} without a recorded end")
     return Text.assemble((inert(run.program), "bold"), "\n", (" · ".join(facts), "dim"))

@@ -66,7 +66,7 @@ def _head(timeline: RunTimeline, summary: Summary) -> Any:
         facts.append(f"{count_of(dropped, 'event')} dropped at the size limit")
     open_ended = sum(not part.closed for part in timeline.parts)
     if open_ended:
-        facts.append(f"{count_of(open_ended, 'process')} ended without a word")
+        facts.append(f"{count_of(open_ended, 'process')} without a recorded end")
     return Text.assemble((inert(program), "bold"), "\n", (" · ".join(facts), "dim"))
 
 
@@ -129,7 +129,7 @@ def _devices(summary: Summary, timeline: RunTimeline) -> Iterator[Any]:
         return
     curves = {curve.device: curve for curve in summary.bytes_over_time(24)}
     table = _table(
-        "Where bytes lie", ("device", "left"), ("at the end", "right"), ("storages", "right"),
+        "Bytes by device", ("device", "left"), ("at the end", "right"), ("storages", "right"),
         ("most", "right"), ("over time", "left"), ("largest", "left"),
     )  # fmt: skip
     for use in uses:
@@ -146,7 +146,7 @@ def _placements(timeline: RunTimeline) -> Iterator[Any]:
     for event, rows, differing in placed(timeline):
         table = _table(
             f"Placement of {event.facts.get('model')} at {_where(event)}", ("modules", "left"),
-            ("declared", "left"), ("lies on", "left"), ("bytes", "right"), ("brought by", "left"),
+            ("declared", "left"), ("is on", "left"), ("bytes", "right"), ("brought by", "left"),
         )  # fmt: skip
         for row in rows[:ROWS]:
             lies = row.lies or "-"

@@ -125,7 +125,7 @@ def _silent(rows: Rows, began: float) -> Iterator[str]:
         stood = f", {'inside' if inside else 'past'} collective {count}, {op}" if count else ""
         first = " first" if not turn else ""
         seen = f"after {alike[0]['last'] - began:.1f} s{at}{stood}"
-        yield f"{_named([row['rank'] for row in alike])} fell silent{first}, {seen}"
+        yield f"{_named([row['rank'] for row in alike])} stopped{first}, {seen}"
 
 
 def _short(subject: str) -> str:

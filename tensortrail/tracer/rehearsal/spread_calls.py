@@ -67,7 +67,7 @@ class SpreadCalls:
             yield f"{name} {how}  {self._blame(error)}{type(error).__name__}: {said}"
             return
         if not _alike(expected, given):
-            yield f"{name} {how}  gives other values than on one device"
+            yield f"{name} {how}  returns other values than on one device"
 
 
 def _why_not(module: Module, given: Any) -> str:

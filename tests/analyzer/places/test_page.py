@@ -14,7 +14,7 @@ from tensortrail.rules import all_rules
 PAGE = Path(__file__).parents[3] / "docs" / "places.md"
 CAUGHT, NOT_CAUGHT = "## Ten that it catches", "## Five that it cannot catch"
 _CODES = ("DEV52", "DEV530", "DEV532", "DEV534", "DEV541", "DEV571")
-CUSTOMS = "## Customs, and what departs from them"
+CUSTOMS = "## Departures from the surrounding code"
 
 
 def examples(heading: str) -> list[tuple[str, str]]:

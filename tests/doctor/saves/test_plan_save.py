@@ -108,7 +108,7 @@ def test_the_command_reports_a_finding_with_settings(
     assert main(asked) == 1
     text = capsys.readouterr().out
     assert "SHD402" in text
-    assert "nearest sizes that keep all whole: 131,071 bytes (7 files) below, 163,840" in text
+    assert "nearest sizes that split none: 131,071 bytes (7 files) below, 163,840" in text
     assert main([*asked, "--format", "json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["nearest"]["above"] == {"nbytes": 163_840, "files": 6}

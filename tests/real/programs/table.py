@@ -16,16 +16,16 @@ PAGE = Path(__file__).parents[3] / "docs" / "programs.md"
 TITLE = "tensortrail: what was where"
 LONGEST = 420
 HEAD = """\
-# Programs that fail as real ones do
+# Programs that fail
 
-Each of these programs lies in `tests/real/programs/failing`, runs on a CPU with the real libraries,
-and fails as programs of users do. The table is made of their runs: the error, the finding that
-tells its cause, and what `tensortrail trace` says to change. Where `tensortrail fix` has a patch,
-the patch was applied and the program run again.
+These programs fail as programs of users do. Each was run on a CPU with the real libraries. The
+table shows the error, the finding with its cause, and the change that `tensortrail trace` suggests.
+If `tensortrail fix` has a patch, it was applied and the program was run again.
 
-`python -m tests.real.programs.table` writes this page; a test compares it with the runs.
+The programs are in `tests/real/programs/failing`. `python -m tests.real.programs.table` writes this
+page; a test compares it with the runs.
 
-| program | the error | what tensortrail says | change | patch |
+| program | the error | what tensortrail reports | change | patch |
 | --- | --- | --- | --- | --- |
 """
 

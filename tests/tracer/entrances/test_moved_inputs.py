@@ -150,12 +150,12 @@ def test_a_test_of_the_cpu_still_holds(moved: tuple[int, dict[str, str], str]) -
         "test_good", "test_trains", "test_changes_in_place", "test_for_gpus",
     }  # fmt: skip
     assert "moved: 9 calls of modules in 8 of 9 tests" in text
-    assert "left as they are: 1\n  1 x it puts tensors on a device itself" in text
+    assert "unchanged: 1\n  1 x it puts tensors on a device itself" in text
 
 
 def test_what_the_test_does_itself_is_said(moved: tuple[int, dict[str, str], str]) -> None:
     text = moved[2]
-    assert "skipped, the test's own doing: 2" in text
+    assert "skipped, caused by the test itself: 2" in text
     assert "test_asks_where  the test itself, test_net.py:" in text
     assert "test_hands_over_itself  the test hands over ids of the CPU itself, made at" in text
 
@@ -219,9 +219,9 @@ def test_modules_are_spread_over_two_devices_and_offloaded(tmp_path: Path) -> No
     code, ended, text = ran(tmp_path, "--rehearse", "cuda:2", "--spread-modules")
     assert (code, set(ended.values())) == (0, {"PASSED"})
     assert "spread over two devices at their blocks, and offloaded: 3 modules" in text
-    assert "raise or give other values than on one device: 3" in text
+    assert "raise or return other values than on one device: 3" in text
     on_the_second = "with blocks.2, blocks.3 on cuda:1"
     assert f"blocks.Shares spread, {on_the_second}  blocks.py:22: RuntimeError: Expected" in text
     assert "blocks.Shares offloaded to the CPU  blocks.py:22: RuntimeError: " in text
-    assert f"blocks.Asks spread, {on_the_second}  gives other values than on one device" in text
+    assert f"blocks.Asks spread, {on_the_second}  returns other values than on one device" in text
     assert "not spread: 1\n  1 x it has no blocks" in text

@@ -183,7 +183,7 @@ PASSED = {
 
 def check(text: str) -> None:
     """What is told is the same in one process and in several."""
-    assert "left behind by tests, and put back: 6" in text
+    assert "changed by tests, and restored: 6" in text
     for left in ("the current device: cuda:1, before it cuda:0", "the default device: cuda",
                  "the default dtype: torch.float64", "torch.ones: another function",
                  "torch.cuda.is_bf16_supported: another function",
@@ -197,7 +197,7 @@ def check(text: str) -> None:
     assert "1 x devices are not simulated in another program" in text
     assert "triton is not installed here" in text
     assert "1 x mslk is not installed here" in text
-    assert "failed otherwise: 1\n  test_it.py::test_fails_otherwise" in text
+    assert "failed for other reasons: 1\n  test_it.py::test_fails_otherwise" in text
 
 
 @pytest.mark.skipif("triton" in sys.modules, reason="the tests expect no triton")

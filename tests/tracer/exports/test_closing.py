@@ -48,7 +48,7 @@ def test_a_program_that_asks_for_a_gpu_and_gets_none(
     _, timeline, _ = record(tmp_path / "late", source)
     late = timeline.processes[0].part.header
     monkeypatch.setitem(late, "argv", ["train.py", "--rehearse", "cuda"])
-    assert "--rehearse stands after train.py" in closing(timeline, (), "run")
+    assert "--rehearse comes after train.py" in closing(timeline, (), "run")
 
 
 def test_lines_that_moved_less_are_summed(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_search_and_click(
     assert browser.run("return document.documentElement.dataset.theme") == scheme
     assert browser.text("#matches") == "3 storages"
     browser.type("#query", "weight cuda")
-    assert browser.text("#matches") == "1 of 3 storages fit “weight cuda”"
+    assert browser.text("#matches") == "1 of 3 storages match “weight cuda”"
     assert browser.text("#found tbody").split("\t")[0] == "model.weight"
     browser.click("#found .link")
     trail = browser.text("#trail")
@@ -277,7 +277,7 @@ def test_all_sections_are_there(browser: Browser, tmp_path: Path, monkeypatch: P
     assert "torch/nn/modules/module.py:1300 to" in browser.text("#moves")
     assert "400 B in 1 storage" in browser.text("#alive")
     browser.click("#moves .link")
-    assert browser.text("#matches") == "3 of 3 storages fit “train.py:12 main”"
+    assert browser.text("#matches") == "3 of 3 storages match “train.py:12 main”"
     missing = """const named = (e) => e.innerText || e.ariaLabel || e.closest('svg[aria-label]')
         return [...document.querySelectorAll('button, input, select, a, canvas, svg')]
             .filter((e) => !named(e)).map((e) => e.outerHTML)"""
@@ -320,7 +320,7 @@ def test_many_storages_open_quickly(browser: Browser, tmp_path: Path, monkeypatc
     text = page(run.read())
     assert len(text) < 2_000_000
     shown(browser, text, tmp_path)
-    assert "Here are 4,000 of 6,000 storages" in browser.text("#storages .lead")
+    assert "Shown are 4,000 of 6,000 storages" in browser.text("#storages .lead")
     took = browser.run("return performance.getEntriesByType('navigation')[0].loadEventEnd")
     assert 0 < took < 5000
 
@@ -340,7 +340,7 @@ def test_a_lane_of_very_many_storages_is_folded(
     left, top, width, height = browser.run(script)
     assert height < 60, "one row: they differ by the number of their layer"
     browser.click_at(int(left + width / 2), int(top + 20))
-    assert browser.text("#matches") == "500 of 500 storages fit “model. .up.weight”"
+    assert browser.text("#matches") == "500 of 500 storages match “model. .up.weight”"
     assert not browser.complaints()
 
 

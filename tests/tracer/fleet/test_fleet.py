@@ -1,4 +1,4 @@
-"""Questions across ranks, asked of the Parquet form: who differs, and who fell silent first."""
+"""Questions across ranks, asked of the Parquet form: which differ, and which stopped first."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_command(
         "rank 5: cpu -> cuda at train.py:4: nothing moved; 7 other ranks: 4.0 KB in 1 move" in text
     )
     assert "least 0.004 s on rank 5" in text
-    assert "rank 2 fell silent first" in text
+    assert "rank 2 stopped first" in text
     assert main(["fleet", written, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["placement"] == told["placement"]
 

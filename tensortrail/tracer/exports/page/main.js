@@ -35,9 +35,9 @@ function storagesSection() {
   const shown = run.storages.length;
   const left = data.storagesInAll - shown;
   const lead = `${lanes.lanes.some((lane) => lane.folds)
-    ? "A lane of very many storages has a row for those that are alike: of one name but for the number of the layer, or made by one line. Click a row to list them. In other lanes a" : "A"
-  } bar lasts from creation to the end, its height grows with its bytes, a line shows where bytes went. ${
-    left > 0 ? `Here are ${shown.toLocaleString("en")} of ${data.storagesInAll.toLocaleString("en")} storages: the largest, the busiest and those of errors; the others are in the curves and tables only. ` : ""
+    ? "In a lane with very many storages, similar ones share a row: those of the same name in other layers, or made by one line. Click a row to list them. In other lanes a" : "A"
+  } bar lasts from creation to release, its height grows with its bytes, and a line shows where the bytes went. ${
+    left > 0 ? `Shown are ${shown.toLocaleString("en")} of ${data.storagesInAll.toLocaleString("en")} storages: the largest, the busiest and those of errors; the others are only in the curves and tables. ` : ""
   }Drag to pan, hold Ctrl or Shift and scroll to zoom, click a bar to follow it.`;
   const button = (label, act, more = {}) => el("button", { type: "button", ...more, on: { click: act } }, label);
   const isFolded = lanes.lanes.some((lane) => lane.folds);
@@ -65,7 +65,7 @@ function search(query) {
   found.sort((a, b) => (order === "born" ? a.born - b.born : b[order] - a[order]) || a.place - b.place);
   lanes.fitting = words.length ? new Set(found) : null;
   byId("matches").textContent = words.length
-    ? `${found.length.toLocaleString("en")} of ${count(run.storages.length, "storage")} fit “${seen(query)}”`
+    ? `${found.length.toLocaleString("en")} of ${count(run.storages.length, "storage")} match “${seen(query)}”`
     : count(run.storages.length, "storage");
   const body = el("tbody");
   const row = (each) => el("tr", {},
@@ -80,7 +80,7 @@ function search(query) {
   const numbers = ["since", "lived", "events", "bytes"].map((each) => el("th", { class: "number" }, each));
   byId("found").replaceChildren(found.length
     ? el("div", {}, el("table", {}, el("thead", {}, el("tr", {}, heads, numbers)), body), more)
-    : el("p", { class: "empty" }, "No storage fits. Names, files, functions, devices, dtypes, shapes and phases are searched."));
+    : el("p", { class: "empty" }, "No storage matches. Names, files, functions, devices, dtypes, shapes and phases are searched."));
 }
 
 let searched = null;

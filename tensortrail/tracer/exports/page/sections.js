@@ -81,7 +81,7 @@ function troubles() {
   if (!left.length) return null;
   const errors = left.filter((each) => each.did === "error").length;
   const amounts = [errors && count(errors, "error"), left.length > errors && count(left.length - errors, "operation on mixed devices", "operations on mixed devices")];
-  const told = data.findings.length ? "Those at the lines of findings are told there." : "";
+  const told = data.findings.length ? "Those at the lines of findings are shown there." : "";
   return section("troubles", data.findings.length ? "Other errors and operations on mixed devices" : "Errors and operations on mixed devices",
     amounts.filter(Boolean).join(", "), `What was raised, and operations that were given tensors on different devices. ${told}`,
     el("div", { class: "stack" }, left.map((each) => el("article", { class: `card trouble ${each.did === "error" ? "error" : ""}` },
@@ -117,12 +117,12 @@ function placements() {
     el("td", {}, device(declared)), el("td", {}, lies ? lies.split(", ").map((name) => device(name)) : "-"),
     el("td", { class: "number" }, bytes ? size(bytes) : ""), el("td", { class: "soft" }, hooks));
   return section("placements", "Placement", count(data.placements.length, "model"),
-    "Where the modules of a model were to lie, where they lie, and which hooks bring their weights.",
+    "Where the device map puts the modules of a model, where they are, and which hooks bring their weights.",
     el("div", { class: "stack" }, data.placements.map((each) => el("div", { class: "card placed" },
       el("h3", {}, each.model), place(run.sites[each.site]),
       each.differing.map((text) => el("p", { class: "notice" }, prose(text))),
       el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {},
-        ["modules", "declared", "lies on", "bytes", "brought by"].map((head) => el("th", { class: head === "bytes" ? "number" : "" }, head)))),
+        ["modules", "declared", "is on", "bytes", "brought by"].map((head) => el("th", { class: head === "bytes" ? "number" : "" }, head)))),
         el("tbody", {}, each.rows.map(row))))))));
 }
 
@@ -133,7 +133,7 @@ function ranks() {
     el("td", {}, those), el("td", { class: "soft" }, others), el("td", {}, place(run.sites[site]), source(run.sites[site])),
     el("td", {}, prose(what), times > 1 && el("span", { class: "soft" }, ` and ${times - 1} more`)));
   return section("ranks", "Where ranks differ", count(data.differences.length, "place"),
-    "What only some of the ranks did at a line, in the order of time. A rank that saves or prints alone is well; one that moves a tensor alone is mostly not.",
+    "What only some of the ranks did at a line, in order of time. One rank saving or printing alone is normal; one rank moving a tensor alone usually is a bug.",
     el("div", { class: "card scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, ["only", "not", "your line", "what"].map((each) => el("th", {}, each)))),
       el("tbody", {}, data.differences.map(row)))));
@@ -142,7 +142,7 @@ function ranks() {
 // Of many ranks what they share is a line, and whoever differs stands in it.
 function allRanks({ count: number, shown, sections }) {
   return section("ranks", "All ranks", count(number, "rank"),
-    `What all ranks come to together. The storages, moves and devices below are those of ${shown}.`,
+    `The totals of all ranks. The storages, moves and devices below are those of ${shown}.`,
     el("div", { class: "stack" }, sections.map(([title, lines]) => el("div", { class: "card" },
       el("h3", {}, title), el("ul", {}, lines.map((line) => el("li", {}, prose(line))))))));
 }
@@ -161,7 +161,7 @@ function moves() {
   const more = inPortions(run.moves, 12, row, (each) => body.append(each));
   const left = data.moveLines > run.moves.length ? `, the ${run.moves.length} with most bytes are here` : "";
   return section("moves", "Who moved what", count(data.moveLines, "line") + left,
-    "Moves between devices by the line that asked for them and the library that did it, most bytes first.",
+    "Moves between devices, by your line and by the library's line below it, most bytes first.",
     el("div", { class: "card scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, el("th", {}, "your line"), el("th", {}, "through"), el("th", {}, "from, to"),
         el("th", { class: "number" }, "moves"), el("th", { class: "number" }, "bytes"))), body), more));
@@ -170,7 +170,7 @@ function moves() {
 function alive() {
   const holding = run.devices.filter((use) => use.largest.length);
   if (!holding.length) return null;
-  return section("alive", "Alive at the end", "", "What was never seen freed, the largest first.",
+  return section("alive", "Alive at the end", "", "Storages that were not freed, the largest first.",
     el("div", { class: "alive" }, holding.map((use) => {
       const most = run.storages[use.largest[0]].bytes || 1;
       const list = el("ul");
