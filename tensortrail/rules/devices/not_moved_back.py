@@ -27,11 +27,6 @@ class NotMovedBack(Rule):
     gives batches on the GPU to weights on the CPU: "Expected all tensors to be on the same device".
     The optimizer's state stays on the GPU as well.
 
-    ## What you may see
-    ```
-    RuntimeError: Expected all tensors to be on the same device, but got weight is on cpu
-    ```
-
     ## Fix safety
     No fix is offered: save the state dict as it is, and read it with `map_location="cpu"`, or copy
     its tensors: `{key: value.cpu() for key, value in model.state_dict().items()}`.

@@ -62,8 +62,7 @@ class CompanionNotMoved(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the attribute becomes a buffer, with `persistent=False` so that state dicts stay as they
-    are. For a `to` method that leaves a tensor, no fix is offered.
+    Unsafe: the attribute becomes a buffer that is not saved. A `to` method gets no fix.
 
     ## References
     - pytorch/pytorch documentation of `torch.nn.Module.register_buffer`

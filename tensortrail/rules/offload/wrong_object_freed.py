@@ -26,10 +26,8 @@ class WrongObjectFreed(Rule):
 
     - the offload of a fresh result (`deallocate_module(ep.module())`, `copy.deepcopy(m).cpu()`),
       while a variable holds another result of the same call that is used afterwards;
-    - a hook or move after a loop that only skips elements (`continue`): it acts on the last element
-      alone;
-    - `x.to(device)` in a loop that never binds `x`, where an earlier loop does: it moves the same
-      object each time;
+    - a hook or move after a loop that only skips elements (`continue`): it acts on the last one;
+    - `x.to(device)` in a loop that never binds `x`, where an earlier loop does;
     - `m.to(device)` directly before the offload of another module in the same forward hook.
 
     Reported as a note: `del module` of a parameter of the function, followed by `gc.collect()` or

@@ -44,8 +44,7 @@ class SnapshotBeforeChange(Rule):
     and the old dtype and is saved or loaded with these.
 
     ## Fix safety
-    No fix is offered: a copy costs the memory of the model, and taking the state dict later may be
-    what is meant.
+    No fix is offered: a copy costs memory, and to take the state dict later may be what is meant.
 
     ## References
     - huggingface/accelerate #4021: the state dict was taken before parameters were upcast
