@@ -6,6 +6,7 @@ import ast
 
 from tensortrail.rules import Module
 from tensortrail.rules.shared.objects import called, given, is_self, receiver, root_of
+from tensortrail.rules.shared.prepared import is_prepared
 from tensortrail.rules.state_files import UNWRAPS, WRITERS
 
 PREFIXES = {
@@ -33,18 +34,6 @@ def wrapped_by(module: Module, node: ast.expr) -> ast.Call | None:
 def prefix_by(module: Module, made: ast.Call) -> str:
     """What the wrapper puts before the keys."""
     return PREFIXES.get(module.qualified(made.func), "module.")
-
-
-def is_prepared(module: Module, call: ast.Call) -> bool:
-    """`accelerator.prepare(model)` wraps the model in a run of several processes."""
-    owner = receiver(call) if called(call) == "prepare" else None
-    if owner is None:
-        return False
-    made = list(module.value_of(owner).origins)
-    return any(
-        isinstance(each, ast.Call) and module.qualified(each.func).endswith(".Accelerator")
-        for each in made
-    )
 
 
 def _kept_by_class(module: Module, attribute: ast.Attribute) -> ast.Call | None:

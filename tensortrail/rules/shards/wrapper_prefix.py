@@ -22,7 +22,6 @@ from tensortrail.rules.shards._prefixed_keys import (
 from tensortrail.rules.shards._saved_wrapper import of_the_module
 from tensortrail.rules.shards._wrapped import (
     PREFIXES,
-    is_prepared,
     prefix_by,
     renames_keys,
     wrapped_by,
@@ -31,6 +30,7 @@ from tensortrail.rules.shards._wrapped import (
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.prepared import is_prepared
 
 LOAD = "Module.load_state_dict"
 
