@@ -28,9 +28,9 @@ def sent_to_cpu(module: Module, call: ast.Call) -> Iterator[str]:
 def _to_cpu(module: Module, call: ast.Call) -> bool:
     if called(call) == "cpu":
         return not call.args and not call.keywords
-    if called(call) != "to" or len(call.args) != 1:
+    first = module.argument(call, 0, "device")
+    if called(call) != "to" or first is None:
         return False
-    first = call.args[0]
     if isinstance(first, ast.Call) and module.qualified(first.func) == "torch.device":
         first = first.args[0] if first.args else first
     return module.value_of(first).constant == "cpu"

@@ -172,7 +172,7 @@ def main(model, count, held_out):
                     yield from self._found(module, loop, prepared)
 
     def _found(self, module: Module, loop: ast.For, prepared: list[Prepared]) -> Iterator[Finding]:
-        loader = _loader(loop.iter)
+        loader = _loader(module, loop.iter)
         made = _made(module, loader) if loader is not None else None
         if loader is None or made is None or _is_prepared(module, loader.id, prepared):
             return
@@ -211,9 +211,11 @@ def _leaves_devices(module: Module, prepare: ast.Call) -> bool:
     return bool(said & {None, "device_placement", "cpu"})
 
 
-def _loader(over: ast.expr) -> ast.Name | None:
+def _loader(module: Module, over: ast.expr) -> ast.Name | None:
     """`loader` of `enumerate(tqdm(loader))`."""
-    while isinstance(over, ast.Call) and called(over) in _AROUND and over.args:
+    while isinstance(over, ast.Call) and over.args:
+        if module.qualified(over.func).rpartition(".")[2] not in _AROUND:
+            return None
         over = over.args[0]
     return over if isinstance(over, ast.Name) else None
 
