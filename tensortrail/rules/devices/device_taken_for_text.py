@@ -276,7 +276,9 @@ def _may_tell_a_device(module: Module, node: ast.expr) -> bool:
     """Seen without a look around: `str(d)`, a name for it, `d.type`."""
     if isinstance(node, ast.Name):
         return any(module.calls("str"))
-    return isinstance(node, ast.Attribute) or getattr(getattr(node, "func", None), "id", "") == "str"
+    if isinstance(node, ast.Attribute):
+        return node.attr == "type"
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str"
 
 
 def _made_a_text(module: Module, node: ast.expr) -> ast.expr | None:
