@@ -32,7 +32,7 @@ class Words:
         names = _names(text)
         self._learn(names)
         known = self._cores
-        cores = {b""}.union(*(known[name] for name in names & known.keys()))
+        cores = {b""}.union(*map(known.__getitem__, names & known.keys()))
         found = {b""}
         for core in cores & self._by_core.keys():
             found.update(word for word in self._by_core[core] if word == core or word in text)
