@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-import string
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
-_PASSED_ON = {
-    word: re.compile(rb"%s\w*\s*=(?!=)" % word)
-    for word in (b"device", b"dtype", b"generator", b"map_location", b"offload")
-}
-"""Keywords that are counted by the names of what they are passed to."""
 _MAKES_GPU_DEFAULT = re.compile(
     rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
 )
@@ -40,7 +35,6 @@ _PLAIN = (b"staticmethod", b"classmethod", b"no_grad()", b"inference_mode()", b"
 """How decorators end that pass no argument of their own."""
 _DEF = re.compile(rb"[ \t]*(?:async[ \t]+)?def[ \t]+")
 """What stands before the name of a function on its line."""
-_OF_NAMES = (string.ascii_letters + string.digits + "_").encode()
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
 
@@ -284,37 +278,6 @@ def _as_namesake(path: str, line: int, given: ast.arguments, plain: bool) -> Nam
     return Namesake(
         path, line, tuple(names), frozenset(needed if plain else ()) & {*names}, is_open
     )
-
-
-def passed_in(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Names of what is called in a text, with the keywords that are passed on to it."""
-    patterns = [pattern for word, pattern in _PASSED_ON.items() if word in text]
-    for match in (each for pattern in patterns for each in pattern.finditer(text)):
-        name = _around(text, match.start())
-        if name:
-            yield name, _name_before(text, match.start(), 60) + match.group().rstrip(b"= \t\n")
-
-
-def _around(text: bytes, at: int) -> bytes:
-    """The name before the parenthesis that is open there."""
-    first, depth = max(0, at - _LONGEST), 0
-    opening, closing = text.rfind(b"(", first, at), text.rfind(b")", first, at)
-    while opening >= 0:
-        if closing > opening:
-            depth += 1
-            closing = text.rfind(b")", first, closing)
-        elif depth:
-            depth -= 1
-            opening = text.rfind(b"(", first, opening)
-        else:
-            return _name_before(text, opening, 100)
-    return b""
-
-
-def _name_before(text: bytes, at: int, most: int) -> bytes:
-    """The name that ends there, if it is no longer; what is stripped is quicker than a search."""
-    before = text[max(0, at - most) : at]
-    return before[len(before.rstrip(_OF_NAMES)) :]
 
 
 def calls_in(
