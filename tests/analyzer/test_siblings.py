@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tensortrail.analyzer.choosing.request import CheckRequest
-from tensortrail.analyzer.facts.project import Project
 from tensortrail.analyzer.judging.engine import check
-from tensortrail.analyzer.judging.module import open_project
 from tensortrail.findings import Finding
 
 DROPPED = """\
@@ -57,33 +53,6 @@ def test_very_large_files_are_not_looked_through(
     (tmp_path / "large.py").write_text(OTHERS + "x = 1\n")
     files = {Path(place.file).name for each in checked(tmp_path) for place in each.siblings}
     assert files == {"other.py"}
-
-
-def test_in_a_large_project_trees_make_room_for_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.judging.engine._MANY", 1)
-    let_go: list[Project] = []
-    monkeypatch.setattr(Project, "let_go", lambda each: let_go.append(each))
-    (tmp_path / "one.py").write_text(DROPPED)
-    (tmp_path / "other.py").write_text(OTHERS)
-    assert any(each.siblings for each in checked(tmp_path))
-    assert len(let_go) == 1
-
-
-def test_a_project_that_lets_go_keeps_no_tree(tmp_path: Path) -> None:
-    (tmp_path / "one.py").write_text(DROPPED)
-    project = open_project()
-    file = project.module_at(str(tmp_path / "one.py"))
-    assert file is not None
-    tree = weakref.ref(file.tree)
-    del file
-    gc.disable()
-    try:
-        project.let_go()
-        assert tree() is None
-    finally:
-        gc.enable()
 
 
 SAVED = """\

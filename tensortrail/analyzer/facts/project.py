@@ -29,7 +29,7 @@ from tensortrail.analyzer.syntax.trees import Trees
 from tensortrail.files import read
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
-_KEPT = 1_700_000
+_KEPT = 2_000_000
 """Bytes of the files that are kept from one file that is judged to the next: those asked about
 last. Their trees take some fifty times as much."""
 
@@ -87,13 +87,6 @@ class Project:
             if module is not None and size > _KEPT:
                 del self._modules[path]
                 module.release()
-
-    def let_go(self) -> None:
-        """Nothing more will be asked: of all files with their trees."""
-        for module in filter(None, self._modules.values()):
-            module.release()
-        self._modules.clear()
-        self.trees = Trees()
 
     def module_at(self, path: str) -> ProjectFile | None:
         """The file read and indexed; None if it cannot be."""

@@ -59,11 +59,6 @@ class Cache:
         if self._folder is not None:
             self._read(os.path.join(self._folder, FILE))
 
-    @property
-    def is_kept(self) -> bool:
-        """Somewhere, for the next check."""
-        return self._folder is not None
-
     def get(self, path: str) -> FileResult | None:
         """What was found in an unchanged file; None if it must be judged."""
         stamp = self._stamp(path)  # before anybody reads the file

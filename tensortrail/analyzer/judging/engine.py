@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from tensortrail.findings import Finding
 
 
-_MANY = 1_000
-"""Files whose siblings take so much memory that trees make room for them, which takes a while."""
-
-
 def check(request: CheckRequest, progress: Progress | None = None) -> CheckResult:
     if request.stdin is not None:
         return _check_buffer(request, *request.stdin)
@@ -36,8 +32,6 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
     cache = Cache(request.cache_dir, request.root, _fingerprint(request), lambda: judge().project)
     results = _results(request, files, cache, progress, texts, judge)
     new, known = _split(request, [each for result in results for each in result.findings])
-    if len(files) > _MANY and judge.cache_info().currsize:
-        judge().project.let_go()
     try:
         told = _with_siblings(request, new, found.files, texts, cache)
     finally:

@@ -44,8 +44,6 @@ class ShapesSeen:
         self._now[shape][path] = sites
 
     def save(self) -> None:
-        if not self._cache.is_kept:
-            return
         shapes = {shape: _as_data(seen) for shape, seen in self._now.items()}
         self._cache.see([self._listing, shapes])
 
