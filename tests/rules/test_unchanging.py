@@ -27,7 +27,8 @@ def test_what_is_not_to_be_compared_is_neither_compared_nor_hashed() -> None:
 
 def test_another_class_is_another_object() -> None:
     assert Point(1) != Spot(1)
-    assert Point(1) != (1, 0)
+    pair: object = (1, 0)
+    assert Point(1) != pair
 
 
 def test_it_is_a_dataclass_that_shows_all_its_fields() -> None:
