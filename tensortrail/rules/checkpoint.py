@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from tensortrail.rules.part import Part as Part
+from tensortrail.rules.unchanging import unchanging
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model."
 PIPELINE_CONFIG, MODEL_CONFIG = "model_index.json", "config.json"
@@ -82,7 +83,7 @@ class WeightFile:
     """Its list of tensors was read to its end."""
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Index:
     path: str
     name: str
@@ -126,7 +127,7 @@ class SplitTensor(NamedTuple):
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Distributed:
     """What `.metadata` says of a checkpoint that many ranks wrote."""
 
@@ -138,7 +139,7 @@ class Distributed:
     usable: bool = True
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class RankFile:
     """What one rank wrote: pieces of tensors and objects, one behind the other."""
 
@@ -150,7 +151,7 @@ class RankFile:
     flaws: tuple[Flaw, ...] = ()
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class ModelComparison:
     """What the library's loader says of the stored names and shapes."""
 
@@ -188,7 +189,7 @@ class StoredValues(NamedTuple):
     digest: bytes
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Manifest:
     """How the files compare with a list of checksums."""
 
@@ -220,7 +221,7 @@ def shard_name(name: str) -> ShardName | None:
     return ShardName(stem, int(number), int(total), suffix)
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Checkpoint:
     path: str
     files: tuple[WeightFile, ...] = ()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tensortrail.rules.unchanging import unchanging
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Bad:
     """Code the rule must flag on exactly these lines."""
 
@@ -26,7 +28,7 @@ class Bad:
         return self.fixed or self.instead
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Good:
     """Code the rule must not flag."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, NamedTuple
+
+from tensortrail.rules.unchanging import unchanging
 
 Path = tuple[str, ...]
 
@@ -42,7 +44,7 @@ class Twice(NamedTuple):
     first: int
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class SettingsFile:
     path: str
     kind: SettingsKind

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Protocol
 
 from tensortrail.findings import Edit, Fix, Safety, Site, Step
+from tensortrail.rules.unchanging import unchanging
 
 
 class Did(str, Enum):
@@ -43,7 +44,7 @@ class Did(str, Enum):
     COLLECTIVE = "collective"  # ranks did op together, and it came back; facts: number, took
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Storage:
     """Bytes somewhere. Two tensors that share memory have one storage."""
 
@@ -61,7 +62,7 @@ class Storage:
         return (self.process, self.number)
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Event:
     did: Did
     time: float

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.places import FunctionPlaces, Held
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.words import (
     Branch,
     ClassFacts,
@@ -29,7 +29,7 @@ A = TypeVar("A")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Caller:
     """A call in another file, and what it passes for the parameter that was asked about."""
 

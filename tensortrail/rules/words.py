@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from tensortrail.rules.unchanging import unchanging
@@ -161,7 +161,7 @@ class Guard:
         return any(word.lower() in low for word in words)
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Branch:
     """A block of statements that runs under a condition."""
 
@@ -172,7 +172,7 @@ class Branch:
     body: list[ast.stmt]
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class ClassFacts:
     """What the project knows of a class, own and inherited."""
 
@@ -201,7 +201,7 @@ class ClassFacts:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class ProjectCall:
     """A call of a function somewhere in the project."""
 
@@ -215,7 +215,7 @@ class ProjectCall:
     """It passes `*` or `**`, which may hold anything."""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Namesake:
     """A function or method somewhere in the project, found by its name alone."""
 
@@ -229,7 +229,7 @@ class Namesake:
     """It takes `*` or `**`."""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class GuardedStatement:
     """A statement somewhere in the project, and what is asked before it."""
 
@@ -248,7 +248,7 @@ class Content(str, Enum):
     UNKNOWN = "not known"
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class SavedFile:
     """A file that the project writes."""
 
@@ -265,7 +265,7 @@ class SavedFile:
     """Of a mapping that is written out; None where they are not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class FunctionFacts:
     """What a function does to its arguments. Parameters by name."""
 
@@ -283,7 +283,7 @@ class FunctionFacts:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class OffloadSetting:
     """A setting about offloading that code at some place can consult."""
 

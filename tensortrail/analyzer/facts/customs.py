@@ -8,15 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
-_PASSED_ON = [
-    re.compile(rb"%s\w*\s*=(?!=)" % word)
-    for word in (b"device", b"dtype", b"generator", b"map_location", b"offload")
-]
-"""Keywords that are counted by the names of what they are passed to."""
 _MAKES_GPU_DEFAULT = re.compile(
     rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
 )
@@ -39,7 +35,6 @@ _PLAIN = (b"staticmethod", b"classmethod", b"no_grad()", b"inference_mode()", b"
 """How decorators end that pass no argument of their own."""
 _DEF = re.compile(rb"[ \t]*(?:async[ \t]+)?def[ \t]+")
 """What stands before the name of a function on its line."""
-_NAME = re.compile(rb"\w+$")
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
 
@@ -283,27 +278,6 @@ def _as_namesake(path: str, line: int, given: ast.arguments, plain: bool) -> Nam
     return Namesake(
         path, line, tuple(names), frozenset(needed if plain else ()) & {*names}, is_open
     )
-
-
-def passed_in(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Names of what is called in a text, with the keywords that are passed on to it."""
-    for match in (each for pattern in _PASSED_ON for each in pattern.finditer(text)):
-        before = _NAME.search(text[max(0, match.start() - 60) : match.start()])
-        keyword = (before.group() if before is not None else b"") + match.group().rstrip(b"= \t\n")
-        name = _around(text, match.start())
-        if name:
-            yield name, keyword
-
-
-def _around(text: bytes, at: int) -> bytes:
-    """The name before the parenthesis that is open there."""
-    first, depth = max(0, at - _LONGEST), 0
-    while (at := max(text.rfind(b"(", first, at), text.rfind(b")", first, at))) >= 0:
-        depth += 1 if text[at : at + 1] == b")" else -1
-        if depth < 0:
-            found = _NAME.search(text[max(0, at - 100) : at])
-            return found.group() if found is not None else b""
-    return b""
 
 
 def calls_in(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from tensortrail.analyzer.facts.project_file import (
     Question,
 )
 from tensortrail.analyzer.syntax.tree import Tree
+from tensortrail.rules.unchanging import unchanging
 
 A = TypeVar("A")
 _PLACES = 20
@@ -38,7 +38,7 @@ Noted = Callable[..., None]
 """Told the path of a file, how it answers, the question and the words of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Way:
     """Where a name is defined, if it is, and the files that were looked into for it."""
 
@@ -47,7 +47,7 @@ class Way:
     read: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class _Answer:
     """What was found out about a definition, and the files it rests on."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.words import Contents, Kind, Value
 
 _KINDS = {
@@ -41,7 +41,7 @@ _TRANSPARENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Annotated:
     kinds: frozenset[Kind]
     """Empty: says nothing we know."""

@@ -6,7 +6,6 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -15,6 +14,7 @@ from tensortrail.analyzer.reading.source import Source
 from tensortrail.analyzer.syntax.names import Names
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.places import FunctionPlaces, Held
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import (
     ClassFacts,
@@ -88,7 +88,7 @@ class KeptSaves(Protocol):
     ) -> Sequence[SavedFile]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class KnownClass:
     """The facts of a class, and the files they rest on."""
 

@@ -10,13 +10,14 @@ import warnings
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from tensortrail.analyzer.choosing.own import IN_PART
 from tensortrail.analyzer.fixing.edits import apply
 from tensortrail.analyzer.reading.python_files import Fits, fits, lines_above
 from tensortrail.findings import Edit, Finding, Fix, Safety, Site
+from tensortrail.rules.unchanging import unchanging
 
 _HUNK = re.compile(r"@@ -([\d,]+) \+([\d,]+) @@")
 _LONGEST = 2_000
@@ -27,7 +28,7 @@ FindAgain = Callable[[str, bytes], Sequence[Finding]]
 """Judges a file's new bytes, so that a fix can be seen to have worked."""
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Fixed:
     path: str
     before: bytes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tensortrail.findings import Site
+from tensortrail.rules.unchanging import unchanging
 
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -20,7 +20,7 @@ _NAMED = (
 )
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Origin:
     """What has to change."""
 

@@ -6,7 +6,6 @@ import ast
 import builtins
 import keyword
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tensortrail.analyzer.fixing.arguments import with_argument
 from tensortrail.analyzer.fixing.fixer import compiles
@@ -14,9 +13,10 @@ from tensortrail.analyzer.fixing.importing import bound_names, with_import
 from tensortrail.analyzer.fixing.origins import Refused, call_at, name_of, origin
 from tensortrail.analyzer.reading.source import Source, Unreadable
 from tensortrail.findings import Setting
+from tensortrail.rules.unchanging import unchanging
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Patched:
     before: bytes
     after: bytes
@@ -24,7 +24,7 @@ class Patched:
     """Settings that are not in it, each with the reason."""
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class _Change:
     setting: Setting
     start: int

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tensortrail.analyzer.fixing.fixer import unified_diff
 from tensortrail.analyzer.fixing.script_settings import Patched, patched
 from tensortrail.files import read
 from tensortrail.findings import Finding, Setting, Suggestion
+from tensortrail.rules.unchanging import unchanging
 
 FROM_HERE = ("./", "./")
 """Before the names in a diff: so `patch -p0`, `patch -p1` and `git apply` all find the file."""
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Plan:
     suggestions: tuple[Suggestion, ...]
     files: tuple[tuple[str, Patched], ...] = ()

@@ -19,8 +19,8 @@ from tensortrail.analyzer.facts.customs import (
     makes_default,
     makes_property,
     namesakes_in,
-    passed_in,
 )
+from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import top_of_project
 from tensortrail.analyzer.facts.uses import folder_of_project, is_named

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tensortrail.analyzer.places.operations import as_operand
 from tensortrail.rules.defaults import with_defaults
@@ -19,6 +19,7 @@ from tensortrail.rules.places import (
     What,
     Where,
 )
+from tensortrail.rules.unchanging import unchanging
 
 _ELSEWHERE = "a condition in the function called holds"
 _NOWHERE_ELSE = frozenset({"None", "'cpu'", "torch.device('cpu')"})
@@ -26,7 +27,7 @@ _NOWHERE_ELSE = frozenset({"None", "'cpu'", "torch.device('cpu')"})
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class CalledAs:
     """How a function is called, and whether it answers."""
 
@@ -39,7 +40,7 @@ class CalledAs:
     """`if device is None: device = ...`"""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Callee:
     """A function of the project that a call runs."""
 

@@ -271,9 +271,10 @@ class Tree:
 
     def qualname_of(self, node: ast.AST) -> str:
         """The "Class.method" of a definition, or of the definition around a node."""
-        number = self._number.get(node)  # None for a condition that a `case` stands for
-        around = self._definitions_around[number] if number is not None else None
-        return self._qualnames[around] if around is not None else ""
+        if node not in self._qualnames:  # of a file that is asked for one class no node is counted
+            number = self._number.get(node)  # None for a condition that a `case` stands for
+            node = (self._definitions_around[number] if number is not None else None) or self.root
+        return self._qualnames.get(node, "")
 
     def later(self, node: ast.AST, kind: type[N]) -> Iterator[N]:
         start = self.statement_of(node)

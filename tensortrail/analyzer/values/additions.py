@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.analyzer.values import containers
 from tensortrail.analyzer.values.state import join_contents
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.words import UNKNOWN_VALUE, Contents, Value
 
 _MOST = 32
 """Statements that are asked what they put into one container; a table has hundreds."""
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Addition:
     """`self.xs.append(value)`, `self.d[k] = value`, `self.d[k].append(value)`."""
 

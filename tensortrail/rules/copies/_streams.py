@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.objects import called, is_false, keyword, name_of, receiver, root_of
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 
 _STREAM_CONTEXT = re.compile(r"^(torch_)?stream(_?(ctx|context|guard))?$", re.IGNORECASE)
@@ -20,7 +20,7 @@ _CALLERS = 3
 """Calls that are followed back to the `with` under which a function runs."""
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class SideBlock:
     """`with torch.cuda.stream(side): ...`"""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.tensor_origin import SAME_DEVICE
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -21,7 +22,7 @@ _LEAVES = frozenset(
 _NO_TENSOR = frozenset("shape device dtype ndim requires_grad grad_fn layout names".split())
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Batch:
     """Names that are bound together, once for each round of a loop."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.shared.objects import called
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
 _MOVES = frozenset({"to", "cuda", "cpu", "type_as", "pin_memory", "share_memory_"})
@@ -23,7 +23,7 @@ MAKERS = (*FACTORIES, "as_tensor", "asarray")
 K = TypeVar("K")
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Departure:
     """A call that leaves out what others of its kind are given."""
 

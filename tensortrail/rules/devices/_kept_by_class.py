@@ -6,12 +6,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.devices._same_of_both import is_treated_like_one_of
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.objects import called, given
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import Module
 
 MOVERS = frozenset({"to", "cuda", "_apply", "to_device", "move_to", "move_to_device"})
@@ -23,7 +23,7 @@ _DEVICE = re.compile(r"(^|[._])device$")
 _FORM = frozenset("shape size dtype device numel dim ndim item tolist requires_grad".split())
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Mover:
     """A method that moves what its class keeps."""
 
@@ -32,7 +32,7 @@ class Mover:
     """By the name of the attribute."""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Kept:
     name: str
     at: ast.stmt

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tensortrail.rules.devices._at_hand import device_parameter
 from tensortrail.rules.devices._written import bare_calls
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
 _DECIDES = "mem_get_info"
@@ -26,7 +26,7 @@ _OF_MEMORY = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Asked:
     """A call that asks the current GPU for its memory."""
 

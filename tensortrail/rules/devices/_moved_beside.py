@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.shared import objects
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class LeftAlone:
     """An expression that is not moved, beside others of its form that are."""
 

@@ -28,7 +28,9 @@ class _Use(NamedTuple):
 
 def left_in_one_loop(module: Module, moves: Sequence[ast.Call]) -> Iterator[LeftAlone]:
     """`model(batch)` of `for batch in loader`, in the only function that does not move it."""
-    uses = [each for loop in module.nodes(ast.For) for each in _uses(module, loop, moves)]
+    moves = [each for each in moves if any(isinstance(e, ast.For) for e in module.ancestors(each))]
+    loops = module.nodes(ast.For) if moves else ()
+    uses = [each for loop in loops for each in _uses(module, loop, moves)]
     for key in dict.fromkeys(each.key for each in uses):
         alike = [each for each in uses if each.key == key]
         moved = [each.move for each in alike if each.move is not None]

@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tensortrail.findings import Edit, Fix, Site
 from tensortrail.rules import Event, Timeline
 from tensortrail.rules.shared.failures import errors
 from tensortrail.rules.shared.mends import edited, source_of, statement_of
 from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.unchanging import unchanging
 
 _REFUSED = re.compile(r"Expected a '(\w+)' device type for generator but found '(\w+)'")
 _MAKERS = ("Generator", "manual_seed")
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Refused:
     events: Sequence[Event]
     wanted: str

@@ -123,10 +123,9 @@ def _has_parameters(module: Module, call: ast.Call) -> bool:
     owner, _, name = module.qualified(call.func).rpartition(".")
     if owner.startswith("torch.nn"):
         return any(each in name for each in WITH_PARAMETERS)
-    if module.kind_of(call) is not Kind.MODULE:
-        return False
     own = [each for each in module.nodes(ast.ClassDef) if each.name == name or each.name == owner]
-    return len(own) == 1 and makes_layers(module, own[0])
+    makes = len(own) == 1 and makes_layers(module, own[0])
+    return makes and module.kind_of(call) is Kind.MODULE
 
 
 def makes_layers(module: Module, cls: ast.AST) -> bool:

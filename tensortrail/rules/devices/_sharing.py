@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tensortrail.rules import Module
 from tensortrail.rules.shared.functions import called_here, matched
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 
 _UNWRAPS = ("unwrap_model", "unwrap", "extract_model_from_parallel")
 _KEEP = ("from_pretrained", "from_pipe", "from_config")
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Shared:
     """A name under which such an object is known in a function."""
 

@@ -4,7 +4,6 @@ import ast
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
@@ -18,6 +17,7 @@ from tensortrail.rules.devices._customs import is_explained, is_followed_by
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import ProjectCall
 
@@ -60,7 +60,7 @@ def last(x, n, device):
 """
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Custom:
     """Calls of one function that are given an argument."""
 

@@ -195,7 +195,7 @@ def f(model):
                                    Safety.UNSAFE, edit))  # fmt: skip
         elif isinstance(operation, (ast.Eq, ast.NotEq)):
             for node, other in ((left, right), (right, left)):
-                text = _text(module, other)
+                text = _text(module, other) if _may_tell_a_device(module, node) else None
                 if text is not None:
                     yield from self._equal(module, compare, node, text)
 
@@ -270,6 +270,15 @@ def _text(module: Module, node: ast.expr) -> str | None:
     if isinstance(node, ast.Name):
         said = module.value_of(node).constant
     return said if isinstance(said, str) else None
+
+
+def _may_tell_a_device(module: Module, node: ast.expr) -> bool:
+    """Seen without a look around: `str(d)`, a name for it, `d.type`."""
+    if isinstance(node, ast.Name):
+        return any(module.calls("str"))
+    if isinstance(node, ast.Attribute):
+        return node.attr == "type"
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str"
 
 
 def _made_a_text(module: Module, node: ast.expr) -> ast.expr | None:

@@ -196,10 +196,10 @@ class Speaker(torch.nn.Module):
             bound = [] if parameter is not None else _bound(module, function)
             own = "" if parameter or bound else _own_device(module, function)
             for call in module.nodes(ast.Call, function) if parameter or bound or own else ():
-                if module.function_of(call) is not function or not _takes_gpu(module, call):
+                if module.function_of(call) is not function:
                     continue
                 at_hand = parameter.arg if parameter else own or _known(module, bound, call)
-                if at_hand:
+                if at_hand and _takes_gpu(module, call):
                     yield self._found(module, call, at_hand)
 
     def _found(self, module: Module, call: ast.Call, at_hand: str) -> Finding:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
@@ -31,6 +30,7 @@ from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 
 _CHOSEN = re.compile(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
@@ -40,7 +40,7 @@ _ENOUGH = 2
 """Other factories that are given a device, for one whose tensor is only passed on."""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Evidence:
     """Why the tensor belongs where others are."""
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
@@ -12,6 +11,7 @@ from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.optimizers import model_behind
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.unchanging import unchanging
 
 _WRITTEN_CPU = re.compile(r"""^(torch\.device\()?["'](cpu|meta)["']""")
 
@@ -140,7 +140,7 @@ def saved(model, checkpoint):
                 )
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Made:
     """What was made of the parameters of a model."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tensortrail.findings import Site
 from tensortrail.rules.shared.flows import MODULE, Frame, flows_into, function_at, lines_behind
 from tensortrail.rules.timeline import Event, Timeline
+from tensortrail.rules.unchanging import unchanging
 
 OFF = "gradients off"
 CHECKPOINT = "torch/utils/checkpoint.py"
@@ -28,7 +28,7 @@ WORDS = {
 }
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Cut:
     op: str
     stack: tuple[Frame, ...]

@@ -27,6 +27,9 @@ MOVES = frozenset({"to", "cuda", "cpu", "xpu", "_apply"})
 _BUILDING = frozenset({"__init__", "__post_init__", "post_init", "reset_parameters"})
 _LIVING = frozenset({"forward", "__call__", "step"})
 _CASTS = frozenset({"float", "contiguous", "requires_grad_"})
+_OF_BUILT = (Decides.MOVED, Decides.GIVEN, Decides.UNKNOWN)
+_OF_OTHERS = (Decides.MOVED,)
+"""What may decide where a tensor is that is stored by `__init__`, and by other methods."""
 _ASKED = frozenset("to device cuda cpu is_cuda is_meta data_ptr shape dtype numel".split())
 
 
@@ -167,18 +170,18 @@ def _is_decided_before(
     origin = origin_of(module, stored.value)
     if origin.decides is Decides.DEFAULT:
         return True
-    value = module.value_of(stored.value)
-    registered = value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR, Kind.MODULE)
-    if registered or _is_parameter(module, stored.value) or _is_frozen(module, cls, name):
-        return False  # a Parameter is registered by the assignment
-    tensor = value.is_tensor and value.sure
-    if function.name != "__init__":
-        return origin.decides is Decides.MOVED and tensor
-    if not tensor and not _is_handed_in(stored.value, function):
+    built = function.name == "__init__"
+    if origin.decides not in (_OF_BUILT if built else _OF_OTHERS):
         return False
-    if tensor or is_used_as_tensor(module, cls, name):
-        return origin.decides in (Decides.MOVED, Decides.GIVEN, Decides.UNKNOWN)
-    return False
+    if _is_parameter(module, stored.value) or _is_frozen(module, cls, name):
+        return False  # a Parameter is registered by the assignment
+    value = module.value_of(stored.value)
+    if value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR, Kind.MODULE):
+        return False
+    if value.is_tensor and value.sure:
+        return True
+    handed_in = built and _is_handed_in(stored.value, function)
+    return handed_in and is_used_as_tensor(module, cls, name)
 
 
 def _has_no_dimension(module: Module, function: FunctionNode, stored: ast.Assign) -> bool:

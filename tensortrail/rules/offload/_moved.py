@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tensortrail.findings import Setting, Site, Step
 from tensortrail.rules.shared.calls import carrier, quoted
@@ -13,6 +13,7 @@ from tensortrail.rules.shared.lines import place, where
 from tensortrail.rules.shared.operands import Operand, called, named, operands
 from tensortrail.rules.shared.sizes import size
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
+from tensortrail.rules.unchanging import unchanging
 
 HOST = ("cpu", "meta")
 MOVES_ONLY = "deallocate_module"
@@ -105,7 +106,7 @@ def given_at(timeline: Timeline, event: Event) -> Site | None:
     return next(made, None)
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Use:
     """An operation that met a storage after a call had taken it away."""
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions, parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 
 _ENOUGH = 2
@@ -16,7 +16,7 @@ _ENOUGH = 2
 _FLAG = re.compile(r"offload|low_?v?ram|low_?mem|save_?mem|swap", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Move:
     """A statement that moves something: `x.to("cpu")`, `x = x.cpu()`."""
 

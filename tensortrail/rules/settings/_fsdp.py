@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tensortrail.rules.settings_file import Given, Path, SettingsFile, SettingsKind
+from tensortrail.rules.unchanging import unchanging
 
 FSDP_KINDS = (SettingsKind.ACCELERATE, SettingsKind.TRAINING, SettingsKind.FSDP)
 _PREFIX = "fsdp_"
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Fsdp:
     """The FSDP settings of one file."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tensortrail.rules.settings_file import Given, Path, SettingsFile, SettingsKind
+from tensortrail.rules.unchanging import unchanging
 
 ZERO_KINDS = (SettingsKind.DEEPSPEED, SettingsKind.ACCELERATE, SettingsKind.TRAINING)
 _IN_ACCELERATE = {
@@ -20,7 +20,7 @@ _IN_ACCELERATE = {
 DEFAULT_IN_ACCELERATE, DEFAULT = 2, 0
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Zero:
     """The ZeRO settings of one file."""
 

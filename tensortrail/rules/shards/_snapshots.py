@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tensortrail.rules import Module
 from tensortrail.rules.shards._replaced import state_dict_of
 from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.unchanging import unchanging
 
 _SHALLOW = ("dict", "OrderedDict", "collections.OrderedDict", "copy.copy")
 _SAME_MEMORY = ("detach", "cpu", "to", "contiguous")
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Snapshot:
     """A state dict that is kept."""
 

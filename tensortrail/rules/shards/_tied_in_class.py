@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Untied:
     """A module, or a parameter of it, that takes the place of a tied one."""
 

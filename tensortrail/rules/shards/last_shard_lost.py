@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.unchanging import unchanging
 
 _OF_A_MODEL = ("named_parameters", "parameters", "named_buffers")
 
@@ -153,7 +153,7 @@ def each(model, shards):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Filled:
     """A container that a loop fills, and empties when it is full."""
 

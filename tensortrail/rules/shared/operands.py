@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tensortrail.findings import Site
 from tensortrail.rules.shared.sentences import first_of
 from tensortrail.rules.timeline import Event, Storage, Timeline
+from tensortrail.rules.unchanging import unchanging
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Operand:
     """A tensor that the operation of a MEET or ERROR event was given."""
 

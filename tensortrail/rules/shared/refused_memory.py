@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Event
+from tensortrail.rules.unchanging import unchanging
 
 _BYTES = r"[\d.]{1,12} (?:bytes|[KMGT]?i?B)"
 _DEVICE = re.compile(
@@ -25,7 +26,7 @@ Row = Mapping[str, Any]
 """Memory of one kind that one line asked for, in the facts of an exception."""
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Shortage:
     """What an allocation lacked, as its error tells."""
 
@@ -52,7 +53,7 @@ class Shortage:
         )
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Growth:
     """What is more with each step."""
 

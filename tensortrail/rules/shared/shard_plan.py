@@ -7,8 +7,9 @@ and interrupts nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from tensortrail.rules.unchanging import unchanging
 
 MOST_STEPS = 3_000_000
 """Weights looked at, over all limits tried in one direction: about a second."""
@@ -27,7 +28,7 @@ class Limit(NamedTuple):
     files: int
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class ShardPlan:
     """What a limit does to groups of weights, and the nearest limits that keep all whole."""
 

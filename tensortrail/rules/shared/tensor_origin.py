@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from enum import Enum
 
+from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
@@ -28,7 +28,7 @@ class Decides(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Origin:
     decides: Decides
     node: ast.expr | None = None

@@ -12,6 +12,8 @@ from tensortrail.rules.words import Kind
 
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled", "requires_grad_(False)")
 _BACK = ("backward", "grad", "manual_backward", "step", "autograd", "vjp", "jacobian")
+_FURTHEST = 4
+"""Calls one after another through which a caller is looked for."""
 _NO_GRAPH = frozenset(
     "detach item numpy tolist argmax argmin argsort long int bool size dim numel eq ne gt lt "
     "ge le sign round floor nonzero decode batch_decode split_text".split()
@@ -49,15 +51,17 @@ def _is_quiet(module: Module, function: FunctionNode) -> bool:
     return _is_called_off(module, function)
 
 
-def _is_called_off(module: Module, function: FunctionNode, depth: int = 3) -> bool:
+def _is_called_off(module: Module, function: FunctionNode) -> bool:
     """A caller in the file, or a caller of one, turns gradients off."""
-    for call in module.calls(function.name):
-        caller = module.function_of(call)
-        if _is_off(module, call):
+    seen = {function}
+    called = [function]
+    for _ in range(_FURTHEST):
+        calls = [call for each in called for call in module.calls(each.name)]
+        if any(_is_off(module, call) for call in calls):
             return True
-        further = depth and caller is not None and caller is not function
-        if caller is not None and further and _is_called_off(module, caller, depth - 1):
-            return True
+        callers = dict.fromkeys(module.function_of(call) for call in calls)
+        called = [each for each in callers if each is not None and each not in seen]
+        seen.update(called)
     return False
 
 

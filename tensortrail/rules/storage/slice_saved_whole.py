@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Storage, Timeline
@@ -11,12 +10,13 @@ from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sizes import MB, size
 from tensortrail.rules.storage._parts import is_named_rows, parts_saved
+from tensortrail.rules.unchanging import unchanging
 
 _WRITES_STORAGES = "torch.save"
 """Other writers write the elements of a tensor, not the storage it lies in."""
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class _Part:
     """All that one save wrote of one storage."""
 

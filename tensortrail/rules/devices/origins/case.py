@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from tensortrail.findings import Fix, Safety, Setting
 from tensortrail.rules.shared.history import placing
 from tensortrail.rules.shared.operands import Operand, called
 from tensortrail.rules.timeline import Event, Storage, Timeline
+from tensortrail.rules.unchanging import unchanging
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Origin:
     why: str
     """The end of a sentence: how the operand came to lie there."""
@@ -20,7 +20,7 @@ class Origin:
     settings: tuple[Setting, ...] = ()
 
 
-@dataclass(frozen=True)
+@unchanging(frozen=True, slots=False)
 class Case:
     timeline: Timeline
     event: Event

@@ -1,0 +1,47 @@
+"""Which arguments about devices the calls of a text are given, by the names of what is called."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator
+
+_PASSED_ON = {
+    word: re.compile(rb"%s\w*\s*=(?!=)" % word)
+    for word in (b"device", b"dtype", b"generator", b"map_location", b"offload")
+}
+"""Keywords that are counted by the names of what they are passed to."""
+_LONGEST = 4_000
+"""Bytes of one call."""
+_OF_NAMES = (string.ascii_letters + string.digits + "_").encode()
+
+
+def passed_in(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Names of what is called in a text, with the keywords that are passed on to it."""
+    patterns = [pattern for word, pattern in _PASSED_ON.items() if word in text]
+    for match in (each for pattern in patterns for each in pattern.finditer(text)):
+        name = _around(text, match.start())
+        if name:
+            yield name, _name_before(text, match.start(), 60) + match.group().rstrip(b"= \t\n")
+
+
+def _around(text: bytes, at: int) -> bytes:
+    """The name before the parenthesis that is open there."""
+    first, depth = max(0, at - _LONGEST), 0
+    opening, closing = text.rfind(b"(", first, at), text.rfind(b")", first, at)
+    while opening >= 0:
+        if closing > opening:
+            depth += 1
+            closing = text.rfind(b")", first, closing)
+        elif depth:
+            depth -= 1
+            opening = text.rfind(b"(", first, opening)
+        else:
+            return _name_before(text, opening, 100)
+    return b""
+
+
+def _name_before(text: bytes, at: int, most: int) -> bytes:
+    """The name that ends there, if it is no longer; what is stripped is quicker than a search."""
+    before = text[max(0, at - most) : at]
+    return before[len(before.rstrip(_OF_NAMES)) :]
