@@ -24,7 +24,7 @@ from tensortrail.tracer.rehearsal.devices.data_parallel import install as instal
 from tensortrail.tracer.rehearsal.devices.distributed import install as install_groups
 from tensortrail.tracer.rehearsal.devices.first_use import forget_start
 from tensortrail.tracer.rehearsal.devices.spec import Spec
-from tensortrail.tracer.rehearsal.operations import cpp_checks
+from tensortrail.tracer.rehearsal.operations import cpp_checks, short_moves
 from tensortrail.tracer.rehearsal.operations.modes import (
     UNSHAPED,
     AskMode,
@@ -174,6 +174,10 @@ class Rehearsal:
         @functools.wraps(to)
         def tensor_to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             if torch._C._is_torch_function_mode_enabled():
+                if len(args) == 1 and not kwargs:
+                    copied = short_moves.moved(simulation, to, self, args[0])
+                    if copied is not None:
+                        return copied
                 return handle_torch_function(to, (self,), self, *args, **kwargs)
             return moved(simulation, to, (self, *args), kwargs)
 
