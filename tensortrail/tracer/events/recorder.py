@@ -34,7 +34,7 @@ from tensortrail.tracer.noticing.unread_loads import UnreadLoads
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
 from tensortrail.tracer.noticing.written_checkpoints import WrittenCheckpoints
 from tensortrail.tracer.patching.signals import let_through
-from tensortrail.tracer.trail.layout import CODE
+from tensortrail.tracer.trail.layout import CODE, FREED
 from tensortrail.tracer.trail.writer import TrailWriter
 
 FREE = CODE[Did.FREE]
@@ -173,7 +173,7 @@ class Recorder:
         """The same values, in memory of its own."""
         if self.fresh_memory.some:
             self.fresh_memory.copied(source, copy)
-        if self.loads.some:
+        if self.loads.files:
             self.loads.copied(source, copy)
 
     def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
@@ -235,10 +235,15 @@ class Recorder:
             self.fresh_memory.freed(number)
             if self.last_writers is not None:
                 self.last_writers.freed(number)
-        if self.loads.knows_any:
-            self.loads.freed(number)
-        if self.active:
-            self.writer.event(FREE, 0, 0, number)
+        loads, writer = self.loads, self.writer
+        if loads.files or loads.untrained:
+            loads.freed(number)
+        if not self.active:
+            return
+        if writer.thinner.active:
+            writer.event(FREE, 0, 0, number)
+        else:
+            writer.short(FREED, number)
 
     def op(self, op: Any) -> int:
         number = self._ops.get(op)
