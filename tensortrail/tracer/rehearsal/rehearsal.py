@@ -98,9 +98,11 @@ class Rehearsal:
     def listen(self, recorder: Recorder) -> None:
         """The trail says where simulated storages lie, and which copies were read too early."""
 
+        index_of = self.simulation.memory.index_of
+        known = {index: f"cuda:{index}" for index in range(self.simulation.spec.count)}
+
         def locate(storage: Any) -> str:
-            index = self.simulation.memory.index_of(storage)
-            return "" if index is None else f"cuda:{index}"
+            return known.get(index_of(storage), "")
 
         def early(func: Any, tensor: Any, index: int) -> None:
             entry = recorder.storages.entry(tensor)
@@ -205,4 +207,5 @@ class Rehearsal:
         put(WATCHED, tensor_to, StandIn(to))
         put(WATCHED, tensor_cuda, StandIn(to_gpu))
         put(Tensor, "to", tensor_to)
+        put(SimTensor, "to", tensor_to)
         put(Tensor, "cuda", tensor_cuda)

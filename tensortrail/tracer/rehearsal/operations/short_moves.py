@@ -11,9 +11,11 @@ from torch._C import DisableTorchFunction, _get_function_stack_at, _len_torch_fu
 from tensortrail.tracer.rehearsal.operations import plain_moves
 from tensortrail.tracer.rehearsal.operations.modes import AskMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
+from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
 from tensortrail.tracer.watching.mode import TrailMode
 from tensortrail.tracer.watching.plain_moves import moved as noted
 
+SIMULATED = (SimTensor, SimParameter)
 NO_OPTIONS: dict[str, Any] = {}
 
 
@@ -29,13 +31,20 @@ def moved(simulation: Simulation, func: Any, tensor: Any, device: Any) -> Any:
     mode = _get_function_stack_at(1)
     if type(mode) is not TrailMode or not mode.recorder.short_ways:
         return None
+    recorder = mode.recorder
     with DisableTorchFunction():
         try:
             made = plain_moves.moved(simulation, tensor, (device,), NO_OPTIONS)
         except Exception as error:
-            mode.recorder.failures.saw(func, (tensor, device), {}, error)
+            recorder.failures.saw(func, (tensor, device), {}, error)
             raise
-        if made is not None:
-            at = sys._getframe(2)
-            mode.recorder.guarded(noted, func, (tensor, device), NO_OPTIONS, made, at)
+        if made is None:
+            return None
+        # The trail asks for bytes alone: it gets the tensors of the host that hold them.
+        source = tensor.inner if type(tensor) in SIMULATED else tensor
+        result = made.inner if type(made) in SIMULATED else made
+        try:
+            noted(recorder, func, (source, device), NO_OPTIONS, result, sys._getframe(2))
+        except Exception as error:
+            recorder.trouble(error)
     return made
