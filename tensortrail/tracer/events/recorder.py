@@ -110,8 +110,10 @@ class Recorder:
         other: Entry | None = None,
         op: Any = "",
         facts: Mapping[str, Any] | None = None,
+        site: int = 0,
     ) -> None:
-        """Write down what just happened in the innermost frame that is not ours."""
+        """Write down what just happened in the innermost frame that is not ours, or at that site,
+        where the caller knows it."""
         if not self.active or (self._wants and entry is not None and not self._wants(entry, other)):
             return
         if self.last_writers is not None and entry is not None:
@@ -127,7 +129,7 @@ class Recorder:
         self.writer.event(
             CODE[did],
             self.context(),
-            self.site(sys._getframe(1)),
+            site or self.site(sys._getframe(1)),
             entry.number if entry is not None else 0,
             other.number if other is not None else 0,
             self.op(op),

@@ -155,6 +155,21 @@ class Storages:
                 return None
         return None
 
+    def all_known(self, tensors: Iterable[Any]) -> list[Entry]:
+        """The entries of those whose storages were met before."""
+        found: list[Entry] = []
+        with DisableTorchFunction():
+            for tensor in tensors:
+                try:
+                    inner = tensor if type(tensor) in PLAIN else next(inner_tensors(tensor))[0]
+                    entry = self.of_storage(inner.untyped_storage())
+                except Exception as error:
+                    let_through(error)
+                    continue
+                if entry is not None:
+                    found.append(entry)
+        return found
+
     def parts(self, tensor: Any) -> list[tuple[Any, Entry]]:
         """The parts of a tensor whose storages were met before."""
         with DisableTorchFunction():

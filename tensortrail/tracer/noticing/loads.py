@@ -85,8 +85,8 @@ class Loads:
 
     def file_of(self, tensors: Iterable[Any]) -> str:
         """Where most of these values came from."""
-        known = (self._notes.storages.known(each) for each in tensors)
-        files = Counter(self.files.get(each.number, "") for each in known if each is not None)
+        known = self._notes.storages.all_known(tensors)
+        files = Counter([self.files.get(each.number, "") for each in known])
         return files.most_common(1)[0][0] if files else ""
 
     def copied(self, source: Entry | None, copy: Entry | None) -> None:

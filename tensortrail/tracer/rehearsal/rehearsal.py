@@ -99,7 +99,8 @@ class Rehearsal:
         """The trail says where simulated storages lie, and which copies were read too early."""
 
         index_of = self.simulation.memory.index_of
-        known = {index: f"cuda:{index}" for index in range(self.simulation.spec.count)}
+        count = self.simulation.spec.count
+        known: dict[int | None, str] = {index: f"cuda:{index}" for index in range(count)}
 
         def locate(storage: Any) -> str:
             return known.get(index_of(storage), "")

@@ -21,6 +21,7 @@ from tensortrail.tracer.watching.watched_functions import (
     IN_PLACE,
     MOVES,
     SHARES,
+    SWITCHES,
     WATCHED,
     Watch,
     has_graph,
@@ -100,6 +101,8 @@ def _needed(watch: Watch, args: Any) -> Watch | None:
         return None  # it gives its own
     if (watch is SHARES or watch is CUTS) and args and type(args[0]) in PLAIN:
         return CUTS if args[0].requires_grad and not args[0].is_leaf else None
+    if watch is SWITCHES and args and args[0] is True:
+        return None
     if watch is IN_PLACE or (watch is AVERAGES and not same_memory(args)):
         return IN_PLACE if has_graph(args[0]) else None
     return watch
