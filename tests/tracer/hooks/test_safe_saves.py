@@ -32,7 +32,7 @@ class Mine(dict[str, Any]):
     """A state dict of the user's."""
 
 
-def model() -> dict[str, Any]:
+def model() -> Any:
     return torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)).state_dict()
 
 
@@ -46,7 +46,7 @@ def trained() -> dict[str, Any]:
 
 def with_attribute() -> Any:
     tensor = torch.ones(1)
-    tensor.mine = Own()  # type: ignore[attr-defined]
+    tensor.mine = Own()
     return [tensor]
 
 
