@@ -61,7 +61,7 @@ class TrailWriter:
         self._due = FLUSH_AFTER
         self._limit = limit
         self._rows_a_frame = max(16, min(ROWS_A_FRAME, limit // 1000))
-        self._longest_short = 4 * self._rows_a_frame - 4
+        self._longest_short = 2 * self._rows_a_frame
         self._lock = threading.RLock()
         # A number may be given twice when threads race; the rows of both say the same.
         self._texts: dict[str, int] = {"": 0}
@@ -219,6 +219,7 @@ class TrailWriter:
         short += (kind, now, storage, other)
         self.events += 1
         if len(short) >= self._longest_short or now >= self._due:
+            self._short = []  # another thread may be at the file, and the row may not grow for ever
             self.flush()
 
     def flush_before_waiting(self) -> None:

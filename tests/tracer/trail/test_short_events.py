@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,28 @@ def test_long_rows_of_short_events_become_frames(tmp_path: Path) -> None:
     assert not part.damage
     assert [row[4] for row in part.rows] == [*range(20_000)]
     assert writer.events == 20_000
+
+
+def test_rows_stay_short_while_another_thread_writes(tmp_path: Path) -> None:
+    writer, path = writing(tmp_path)
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with writer._lock:
+            held.set()
+            release.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(60)
+    for number in range(20_000):
+        writer.short(FREED, number)
+    release.set()
+    thread.join()
+    writer.close()
+    part = read_part(str(path))
+    assert not part.damage
+    assert len(part.rows) == 20_000
 
 
 def test_each_frame_says_its_kinds_anew(tmp_path: Path) -> None:
