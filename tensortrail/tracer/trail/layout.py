@@ -1,4 +1,4 @@
-"""The layout of a trail file, version 1.
+"""The layout of a trail file, version 2. Version 1 has no KIND and SHORT.
 
 A file is MAGIC and then frames: length and CRC-32 of the payload (`FRAME`), then the payload,
 zlib around a msgpack array of rows. A row is an array whose first item says what it is:
@@ -28,7 +28,8 @@ from typing import Any
 
 from tensortrail.rules.timeline import Did
 
-MAGIC = b"TENSORTRAIL 1\n"
+MAGIC = b"TENSORTRAIL 2\n"
+READABLE = (b"TENSORTRAIL 1\n", MAGIC)
 FRAME = struct.Struct("<II")
 LONGEST_FRAME = 1 << 24
 """Bytes of a payload, before and after it is unpacked."""

@@ -28,6 +28,7 @@ from tensortrail.tracer.trail.layout import (
     LONGEST_FRAME,
     MAGIC,
     NAME,
+    READABLE,
     SHORT,
     SITE,
     SOURCE,
@@ -139,7 +140,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise NotATrail(f"{path}: no trail")  # a pipe would make us wait
     with open(path, "rb") as file:
-        if (magic := file.read(len(MAGIC))) != MAGIC:
+        if (magic := file.read(len(MAGIC))) not in READABLE:
             newer = magic.startswith(MAGIC.rpartition(b" ")[0])
             raise NotATrail(f"{path}: {'a trail of another version' if newer else 'no trail'}")
         yield file

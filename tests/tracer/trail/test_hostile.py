@@ -196,7 +196,7 @@ def test_other_files(tmp_path: Path, content: bytes) -> None:
 
 def test_a_newer_version_says_so(tmp_path: Path) -> None:
     path = tmp_path / "t.trail"
-    path.write_bytes(b"TENSORTRAIL 2\n")
+    path.write_bytes(b"TENSORTRAIL 3\n")
     with pytest.raises(NotATrail, match="another version"):
         open_run(path)
 

@@ -196,3 +196,11 @@ def test_a_recorded_loop_is_whole(tmp_path: Path) -> None:
     assert {event.other.device for event in moves if event.other} == {"cpu"}
     assert 4990 <= len(freed) <= 4996
     assert not timeline.trouble
+
+
+def test_trails_of_the_first_version_are_read(tmp_path: Path) -> None:
+    writer, path = writing(tmp_path)
+    writer.event(FREE, 0, 0, 4)
+    writer.close()
+    path.write_bytes(path.read_bytes().replace(b"TENSORTRAIL 2", b"TENSORTRAIL 1", 1))
+    assert known(read_part(str(path))) == [(FREE, 0, 0, 4, 0, 0, {})]
