@@ -34,7 +34,7 @@ from tensortrail.tracer.noticing.unread_loads import UnreadLoads
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
 from tensortrail.tracer.noticing.written_checkpoints import WrittenCheckpoints
 from tensortrail.tracer.patching.signals import let_through
-from tensortrail.tracer.trail.layout import CODE
+from tensortrail.tracer.trail.layout import CODE, FREED
 from tensortrail.tracer.trail.writer import TrailWriter
 
 FREE = CODE[Did.FREE]
@@ -110,8 +110,10 @@ class Recorder:
         other: Entry | None = None,
         op: Any = "",
         facts: Mapping[str, Any] | None = None,
+        site: int = 0,
     ) -> None:
-        """Write down what just happened in the innermost frame that is not ours."""
+        """Write down what just happened in the innermost frame that is not ours, or at that site,
+        where the caller knows it."""
         if not self.active or (self._wants and entry is not None and not self._wants(entry, other)):
             return
         if self.last_writers is not None and entry is not None:
@@ -127,7 +129,7 @@ class Recorder:
         self.writer.event(
             CODE[did],
             self.context(),
-            self.site(sys._getframe(1)),
+            site or self.site(sys._getframe(1)),
             entry.number if entry is not None else 0,
             other.number if other is not None else 0,
             self.op(op),
@@ -173,7 +175,7 @@ class Recorder:
         """The same values, in memory of its own."""
         if self.fresh_memory.some:
             self.fresh_memory.copied(source, copy)
-        if self.loads.some:
+        if self.loads.files:
             self.loads.copied(source, copy)
 
     def swapped(self, old: Entry | None, new: Entry | None, op: Any) -> None:
@@ -235,10 +237,15 @@ class Recorder:
             self.fresh_memory.freed(number)
             if self.last_writers is not None:
                 self.last_writers.freed(number)
-        if self.loads.knows_any:
-            self.loads.freed(number)
-        if self.active:
-            self.writer.event(FREE, 0, 0, number)
+        loads, writer = self.loads, self.writer
+        if loads.files or loads.untrained:
+            loads.freed(number)
+        if not self.active:
+            return
+        if writer.thinner.active:
+            writer.event(FREE, 0, 0, number)
+        else:
+            writer.short(FREED, number)
 
     def op(self, op: Any) -> int:
         number = self._ops.get(op)

@@ -41,16 +41,19 @@ class Described(NamedTuple):
 class Entry(weakref.ref):  # type: ignore[type-arg]
     """A live storage."""
 
-    __slots__ = ("described", "device", "key", "name", "number")
+    __slots__ = ("described", "description", "device", "key", "name", "number")
     key: int
     number: int
     device: str
     name: str
     described: Described
+    description: Row
+    """The same as the trail says it."""
 
 
 Alike = tuple[str, Described, Row]
 """The device of storages, their description, and what their rows say."""
+Pair = tuple[Entry, Entry, Row | None]
 
 
 class Storages:
@@ -63,6 +66,7 @@ class Storages:
         self.dead: deque[Entry] = deque()
         """Storages that are gone since the last look. No code of ours runs when one dies: an
         exception that a signal handler raised in it would be lost."""
+        self._died = self.dead.append
         self._live: dict[int, Entry] = {}
         self._alike: dict[tuple[Any, ...], Alike] = {}
         """Most storages are like others."""
@@ -116,16 +120,29 @@ class Storages:
                 let_through(error)
                 return []
 
-    def pair(self, source: Any, made: Any) -> tuple[Entry, Entry] | None:
-        """The storages of two plain tensors; None if one is not, or has none."""
+    def pair(self, source: Any, made: Any) -> Pair | None:
+        """The storages of two plain tensors; None if one is not, or has none. Of a second one that
+        is new the trail knows nothing yet: it has to be told what comes third."""
         if type(made) not in PLAIN or type(source) not in PLAIN:
             return None
         if _is_torch_function_mode_enabled():
             with DisableTorchFunction():
-                old, new = self.plain(source), self.plain(made)
-        else:
-            old, new = self.plain(source), self.plain(made)
-        return (old, new) if old is not None and new is not None else None
+                return self.pair(source, made)
+        try:
+            storage = made.untyped_storage()
+            if self.dead:
+                self.bury()
+            live = self._live
+            old = live.get(source.untyped_storage()._cdata) or self.plain(source)
+            new = live.get(storage._cdata)
+            if old is None or new is not None:
+                return (old, new, None) if old is not None and new is not None else None
+            number = next(self.writer.storage_numbers)
+            new = self._add(storage, made.dtype, made.shape, "", number)
+            return old, new, new.description
+        except Exception as error:
+            let_through(error)
+            return None
 
     def known(self, tensor: Any) -> Entry | None:
         """The entry of a tensor whose storage was met before."""
@@ -137,6 +154,21 @@ class Storages:
                 let_through(error)
                 return None
         return None
+
+    def all_known(self, tensors: Iterable[Any]) -> list[Entry]:
+        """The entries of those whose storages were met before."""
+        found: list[Entry] = []
+        with DisableTorchFunction():
+            for tensor in tensors:
+                try:
+                    inner = tensor if type(tensor) in PLAIN else next(inner_tensors(tensor))[0]
+                    entry = self.of_storage(inner.untyped_storage())
+                except Exception as error:
+                    let_through(error)
+                    continue
+                if entry is not None:
+                    found.append(entry)
+        return found
 
     def parts(self, tensor: Any) -> list[tuple[Any, Entry]]:
         """The parts of a tensor whose storages were met before."""
@@ -204,15 +236,18 @@ class Storages:
         shape = () if computes(tensor) else tensor.shape
         return self._add(storage, tensor.dtype, shape, outer)
 
-    def _add(self, storage: Any, dtype: Any, shape: tuple[int, ...], outer: str) -> Entry:
-        said = (self.locate and self.locate(storage)) or storage.device
-        said = (said, storage.nbytes(), dtype, shape, outer)
+    def _add(
+        self, storage: Any, dtype: Any, shape: tuple[int, ...], outer: str, number: int = 0
+    ) -> Entry:
+        """Whoever gives it a number tells the trail of it."""
+        device = (self.locate and self.locate(storage)) or storage.device
+        said = device, storage.nbytes(), dtype, shape, outer
         alike = self._alike.get(said) or self._first_of(said)
-        entry = Entry(storage, self.dead.append)
-        entry.device, entry.described, row = alike
+        entry = Entry(storage, self._died)
+        entry.device, entry.described, entry.description = alike
         entry.name = ""
+        entry.number = number or self.writer.storage_of(alike[2])
         entry.key = key = storage._cdata
-        entry.number = self.writer.storage_of(row)
         self._live[key] = entry
         return entry
 

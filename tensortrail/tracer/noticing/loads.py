@@ -56,49 +56,45 @@ class Loads:
     def __init__(self, notes: Notes, fresh: FreshMemory) -> None:
         self._notes = notes
         self._fresh = fresh
-        self._files: dict[int, str] = {}
+        self.files: dict[int, str] = {}
         """Storages that got values, and the file these came from."""
         self._ever: set[int] = set()
         """Those of them that once had the values of a file."""
         self._synced: dict[int, Synced] = {}
         self._syncs: Counter[int] = Counter()
-        self._untrained: dict[int, int] = {}
+        self.untrained: dict[int, int] = {}
         """Storages that were read, and the load that left them."""
         self._number = 0
         self._remove: Any = None
 
     @property
-    def some(self) -> bool:
-        return bool(self._files)
-
-    @property
     def knows_any(self) -> bool:
         """Whether something is kept of a storage that may end."""
-        return bool(self._files or self._untrained)
+        return bool(self.files or self.untrained)
 
     # --- who got values ------------------------------------------------------------------
     def gave(self, entry: Entry, file: str) -> None:
         """A reader made it."""
-        self._files[entry.number] = file
+        self.files[entry.number] = file
         if file:
             self._ever.add(entry.number)
 
     def gave_to(self, tensor: Any) -> bool:
-        known = self._notes.storages.known(tensor) if self._files else None
-        return known is not None and known.number in self._files
+        known = self._notes.storages.known(tensor) if self.files else None
+        return known is not None and known.number in self.files
 
     def file_of(self, tensors: Iterable[Any]) -> str:
         """Where most of these values came from."""
-        known = (self._notes.storages.known(each) for each in tensors)
-        files = Counter(self._files.get(each.number, "") for each in known if each is not None)
+        known = self._notes.storages.all_known(tensors)
+        files = Counter([self.files.get(each.number, "") for each in known])
         return files.most_common(1)[0][0] if files else ""
 
     def copied(self, source: Entry | None, copy: Entry | None) -> None:
         """Memory of its own, with the same values."""
         if source is None or copy is None or source is copy:
             return
-        if source.number in self._files:
-            self._files[copy.number] = self._files[source.number]
+        if source.number in self.files:
+            self.files[copy.number] = self.files[source.number]
             if source.number in self._ever:
                 self._ever.add(copy.number)
 
@@ -106,7 +102,7 @@ class Loads:
         """The values of one were written into the other."""
         if source is target:
             return
-        number, file = target.number, self._files.get(source.number, "")
+        number, file = target.number, self.files.get(source.number, "")
         was_synced = self._synced.pop(number, None)
         if file and was_synced is not None and self._fresh.awaits(target):
             line = _line(self._notes.user_here())
@@ -116,7 +112,7 @@ class Loads:
             self._await_sync(target)
         elif self._fresh.awaits(target):
             self._fresh.freed(number)
-        self._files[number] = file
+        self.files[number] = file
         if file:
             self._ever.add(number)
 
@@ -211,7 +207,7 @@ class Loads:
     def _initial(self, tensor: Any) -> Entry | None:
         """Its storage, if nothing has written there since it was initialised."""
         entry = self._notes.storages.entry(tensor)
-        if entry is None or entry.device == "meta" or entry.number in self._files:
+        if entry is None or entry.device == "meta" or entry.number in self.files:
             return None
         trained = (version_of(tensor) or 0) > WRITTEN_SINCE
         return None if trained else entry
@@ -222,7 +218,7 @@ class Loads:
             return
         facts = {"said": "read with what its initialiser left", "initial": load}
         self._notes.note(Did.HOOK, entry, op=op, facts=facts)
-        self._untrained[entry.number] = load
+        self.untrained[entry.number] = load
         self._look_at_optimizers()
 
     # --- what is trained afterwards ------------------------------------------------------
@@ -234,21 +230,21 @@ class Loads:
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         with suppress(Exception):
-            groups = optimizer.param_groups if self._untrained else ()
+            groups = optimizer.param_groups if self.untrained else ()
             for tensor in (each for group in groups for each in group["params"]):
                 entry = self._notes.storages.known(tensor) if tensor.grad is not None else None
-                if entry is not None and entry.number in self._untrained:
-                    load = self._untrained.pop(entry.number)
+                if entry is not None and entry.number in self.untrained:
+                    load = self.untrained.pop(entry.number)
                     op = f"{type(optimizer).__name__}.step"
                     facts = {"said": f"trained by {op}", "trained": load}
                     self._notes.note(Did.HOOK, entry, op=op, facts=facts)
 
     def freed(self, number: int) -> None:
-        self._files.pop(number, None)
+        self.files.pop(number, None)
         self._ever.discard(number)
         self._synced.pop(number, None)
         self._syncs.pop(number, None)
-        self._untrained.pop(number, None)
+        self.untrained.pop(number, None)
 
     def at_end(self) -> None:
         if self._remove is not None:

@@ -276,7 +276,7 @@ def _forked() -> None:
         return
     recorder = session.recorder
     old = recorder.writer
-    first_storage = old.next_storage()
+    first_storage = next(old.storage_numbers)  # after all that were given
     session.header = {
         **session.header,
         "pid": os.getpid(),

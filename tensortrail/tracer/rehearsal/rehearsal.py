@@ -24,7 +24,7 @@ from tensortrail.tracer.rehearsal.devices.data_parallel import install as instal
 from tensortrail.tracer.rehearsal.devices.distributed import install as install_groups
 from tensortrail.tracer.rehearsal.devices.first_use import forget_start
 from tensortrail.tracer.rehearsal.devices.spec import Spec
-from tensortrail.tracer.rehearsal.operations import cpp_checks
+from tensortrail.tracer.rehearsal.operations import cpp_checks, short_moves
 from tensortrail.tracer.rehearsal.operations.modes import (
     UNSHAPED,
     AskMode,
@@ -98,9 +98,12 @@ class Rehearsal:
     def listen(self, recorder: Recorder) -> None:
         """The trail says where simulated storages lie, and which copies were read too early."""
 
+        index_of = self.simulation.memory.index_of
+        count = self.simulation.spec.count
+        known: dict[int | None, str] = {index: f"cuda:{index}" for index in range(count)}
+
         def locate(storage: Any) -> str:
-            index = self.simulation.memory.index_of(storage)
-            return "" if index is None else f"cuda:{index}"
+            return known.get(index_of(storage), "")
 
         def early(func: Any, tensor: Any, index: int) -> None:
             entry = recorder.storages.entry(tensor)
@@ -174,6 +177,10 @@ class Rehearsal:
         @functools.wraps(to)
         def tensor_to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             if torch._C._is_torch_function_mode_enabled():
+                if len(args) == 1 and not kwargs:
+                    copied = short_moves.moved(simulation, to, self, args[0])
+                    if copied is not None:
+                        return copied
                 return handle_torch_function(to, (self,), self, *args, **kwargs)
             return moved(simulation, to, (self, *args), kwargs)
 
@@ -201,4 +208,5 @@ class Rehearsal:
         put(WATCHED, tensor_to, StandIn(to))
         put(WATCHED, tensor_cuda, StandIn(to_gpu))
         put(Tensor, "to", tensor_to)
+        put(SimTensor, "to", tensor_to)
         put(Tensor, "cuda", tensor_cuda)

@@ -20,11 +20,16 @@ from tensortrail.tracer.trail.layout import (
     CONTEXT,
     EVENT,
     FRAME,
+    FREED,
+    FREED_KIND,
+    KIND,
     KINDS,
     LONGEST_ARRAY,
     LONGEST_FRAME,
     MAGIC,
     NAME,
+    READABLE,
+    SHORT,
     SITE,
     SOURCE,
     STORAGE,
@@ -50,6 +55,8 @@ class Part:
     names: dict[int, list[int]] = field(default_factory=dict)
     sources: dict[int, str] = field(default_factory=dict)
     """The digests of files, by the numbers of their names."""
+    kinds: dict[int, Row] = field(default_factory=lambda: {FREED: FREED_KIND})
+    """What short events have in common with others."""
     rows: list[Row] = field(default_factory=list)
     """The events in order of time, each of full length."""
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -133,7 +140,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise NotATrail(f"{path}: no trail")  # a pipe would make us wait
     with open(path, "rb") as file:
-        if (magic := file.read(len(MAGIC))) != MAGIC:
+        if (magic := file.read(len(MAGIC))) not in READABLE:
             newer = magic.startswith(MAGIC.rpartition(b" ")[0])
             raise NotATrail(f"{path}: {'a trail of another version' if newer else 'no trail'}")
         yield file
@@ -180,7 +187,10 @@ FORMS: dict[int, tuple[type, ...]] = {
     SOURCE: (int, int, str),
 }
 WHOLE = {int}
-PADDING: Row = (0, 0, 0, 0, 0, 0, 0, {})
+KIND_FORM: tuple[type, ...] = (*(int,) * 6, tuple)
+DESCRIPTION: tuple[type, ...] = (int, int, int, tuple, int)
+NO_FACTS: Mapping[str, Any] = {}
+PADDING: Row = (0, 0, 0, 0, 0, 0, 0, NO_FACTS)
 EVENT_FORM: tuple[type, ...] = (*(int,) * 7, dict)
 LAST = EVENT + len(KINDS)
 
@@ -194,6 +204,10 @@ def _take(part: Part, rows: list[Any]) -> bool:
         if type(row) is tuple and row and type(code := row[0]) is int:
             if EVENT <= code < LAST:
                 events.append(row + PADDING[len(row) :] if len(row) < 8 else row)
+            elif code == SHORT:
+                misfits += _lengthened(part, row, events)
+            elif code == KIND:
+                misfits += not _take_kind(part, row)
             elif code in FORMS:
                 others[code].append(row)
         elif isinstance(row, dict):
@@ -212,6 +226,33 @@ def _take(part: Part, rows: list[Any]) -> bool:
     part.sources.update((file, digest) for _, file, digest in sound.get(SOURCE, ()))
     taken = len(kept) + sum(map(len, sound.values()))
     return not misfits and taken == len(events) + sum(map(len, others.values()))
+
+
+def _take_kind(part: Part, row: Row) -> bool:
+    if tuple(map(type, row)) != KIND_FORM or not EVENT <= row[2] < LAST:
+        return False
+    if row[6] and (
+        tuple(map(type, row[6])) != DESCRIPTION or not set(map(type, row[6][3])) <= WHOLE
+    ):
+        return False
+    part.kinds[row[1]] = row[2:]
+    return True
+
+
+def _lengthened(part: Part, row: Row, events: list[Row]) -> int:
+    """Short events as they would be otherwise; how many of them make no sense."""
+    if set(map(type, row)) != WHOLE or len(row) % 4 != 1:
+        return 1
+    kinds, storages, misfits = part.kinds, part.storages, 0
+    for kind, time, storage, other in zip(row[1::4], row[2::4], row[3::4], row[4::4], strict=True):
+        if (said := kinds.get(kind)) is None:
+            misfits += 1
+            continue
+        code, context, site, op, description = said
+        events.append((code, time, context, site, storage, other, op, NO_FACTS))
+        if description:
+            storages[storage] = (STORAGE, storage, *description)
+    return misfits
 
 
 def _of_form(rows: list[Row], form: tuple[type, ...]) -> list[Row]:

@@ -18,9 +18,13 @@ from tensortrail.tracer.trail.layout import (
     CODE,
     CONTEXT,
     EVENT,
+    FREED,
+    FREED_KIND,
+    KIND,
     LONGEST_FRAME,
     MAGIC,
     NAME,
+    SHORT,
     SITE,
     SOURCE,
     STORAGE,
@@ -53,10 +57,11 @@ class TrailWriter:
         """What ended the program; empty while it runs, and if it ended well."""
         self._file = TrailFile(path)
         self._began = time.perf_counter_ns()
-        self._rows: list[Row] = []
+        self._rows: list[Any] = []
         self._due = FLUSH_AFTER
         self._limit = limit
         self._rows_a_frame = max(16, min(ROWS_A_FRAME, limit // 1000))
+        self._longest_short = 2 * self._rows_a_frame
         self._lock = threading.RLock()
         # A number may be given twice when threads race; the rows of both say the same.
         self._texts: dict[str, int] = {"": 0}
@@ -66,10 +71,22 @@ class TrailWriter:
         self._sources = {""}
         self._contexts: dict[tuple[str, str], int] = {}
         self._context_numbers = count(1)
-        self._storage_numbers = count(first_storage)
+        self.storage_numbers = count(first_storage)
+        """The numbers of storages to come. Whoever takes one describes the storage, or tells an
+        event of a kind that does."""
+        self.kinds: dict[Any, int] = {}
+        """The kinds of events that this frame has said, by what their callers know them by."""
+        self._codes = {FREED: FREED_KIND[0]}
+        """What the events of these kinds are."""
+        self._kind_numbers = count(1)
+        self._short: list[int] = []
+        """The row of short events that was begun last."""
+        self._late: tuple[list[int], int] = [], 0
+        """That of the last frame, and its length in there."""
         self.flushed: Callable[[], None] = lambda: None
         """Called after each flush, on the thread that happened to do it."""
-        self._thinner = Thinner(limit)
+        self.thinner = Thinner(limit)
+        """While it is active no event is written short: it may have to wait."""
         self._file.append(MAGIC)
         self._started = time.time()
         self._note({**header, "start": self._started})
@@ -132,25 +149,24 @@ class TrailWriter:
 
     def storage_of(self, description: Row) -> int:
         """The number of a new storage."""
-        number = next(self._storage_numbers)
-        if not self._thinner.active or self._thinner.began(number):
-            self._rows.append((STORAGE, number, *description))
+        number = next(self.storage_numbers)
+        self.describe(number, description)
         return number
 
-    def next_storage(self) -> int:
-        """The number after all that were given; a forked child goes on from there."""
-        return next(self._storage_numbers)
+    def describe(self, number: int, description: Row) -> None:
+        if not self.thinner.active or self.thinner.began(number):
+            self._rows.append((STORAGE, number, *description))
 
     def again(
         self, number: int, device: str, nbytes: int, dtype: str, shape: tuple[int, ...], kind: str
     ) -> None:
         """Describe a storage that has its number already: a forked child knows its parent's."""
-        if self._thinner.began(number):
+        if self.thinner.began(number):
             described = self.description(device, nbytes, dtype, shape, kind)
             self._rows.append((STORAGE, number, *described))
 
     def name(self, storage: int, name: str) -> None:
-        if not self._thinner.full:
+        if not self.thinner.full:
             self._rows.append((NAME, storage, self.text(name)))
 
     def event(
@@ -174,11 +190,36 @@ class TrailWriter:
             row = (code, now, context, site, storage)
         self.events += 1
         rows = self._rows
-        if self._thinner.active:
-            rows += self._thinner.thinned(row)
+        if self.thinner.active:
+            rows += self.thinner.thinned(row)
         else:
             rows.append(row)
         if len(rows) >= self._rows_a_frame or now >= self._due:
+            self.flush()
+
+    def kind(self, code: int, context: int, site: int, op: int, description: Row = ()) -> int:
+        """The number of a new kind, for `kinds`. With the description of a storage each event of it
+        tells of a new one."""
+        number = next(self._kind_numbers)
+        self._codes[number] = code
+        self._rows.append((KIND, number, code, context, site, op, description))
+        return number
+
+    def short(self, kind: int, storage: int, other: int = 0) -> None:
+        """An event of a kind that this frame has said, while nothing is thinned."""
+        now = (time.perf_counter_ns() - self._began) // 1000
+        rows, short = self._rows, self._short
+        try:
+            is_last = rows[-1] is short
+        except IndexError:  # another thread has just written them
+            is_last = False
+        if not is_last:
+            short = self._short = [SHORT]
+            rows.append(short)
+        short += (kind, now, storage, other)
+        self.events += 1
+        if len(short) >= self._longest_short or now >= self._due:
+            self._short = []  # another thread may be at the file, and the row may not grow for ever
             self.flush()
 
     def flush_before_waiting(self) -> None:
@@ -209,9 +250,9 @@ class TrailWriter:
         try:
             if self._file.is_open:
                 self._write_rows()
-                self._rows += self._thinner.lasts()
+                self._rows += self.thinner.lasts()
                 self._write_rows()
-                dropped = {DID[code]: n for code, n in sorted(self._thinner.dropped.items())}
+                dropped = {DID[code]: n for code, n in sorted(self.thinner.dropped.items())}
                 self._note(
                     {
                         "end": time.time(),
@@ -232,16 +273,37 @@ class TrailWriter:
 
     def _write_rows(self) -> None:
         rows = self._rows
+        # Each frame says its kinds anew: one that is damaged takes no others with it.
+        self.kinds.clear()
+        self._write_late()
         while rows:
             batch = rows[: self._rows_a_frame]
             # In place: other threads may append to this very list meanwhile.
             del rows[: len(batch)]
             try:
-                self._write(batch)
+                self._write(self._ended(batch))
             except BaseException:  # a signal handler's
                 rows[:0] = batch
+                self._late = [], 0
                 raise
-            self._thinner.grown_to(self._file.size)
+            self.thinner.grown_to(self._file.size)
+        self._codes = {FREED: FREED_KIND[0]}
+
+    def _ended(self, batch: list[Any]) -> list[Row]:
+        """Rows to which nothing is added while they are written."""
+        ended = [tuple(row) if type(row) is list else row for row in batch]
+        for row, written in zip(reversed(batch), reversed(ended), strict=True):
+            if row is not written:
+                self._late = row, len(written)
+                break
+        return ended
+
+    def _write_late(self) -> None:
+        """Another thread may have been about to add to a row when it was written."""
+        short, length = self._late
+        if more := short[length:]:
+            self._late = short, len(short)
+            self._rows.append([SHORT, *more])
 
     def _note(self, note: Mapping[str, Any]) -> None:
         """What is said of the file itself comes on top of the limit."""
@@ -272,7 +334,12 @@ class TrailWriter:
             return _pack(sound)
 
     def _drop(self, rows: Iterable[Row]) -> None:
-        self._thinner.dropped.update(row[0] for row in rows if row[0] >= EVENT)
+        dropped = self.thinner.dropped
+        for row in rows:
+            if row[0] >= EVENT:
+                dropped[row[0]] += 1
+            elif row[0] == SHORT:
+                dropped.update(self._codes[kind] for kind in row[1::4] if kind in self._codes)
 
 
 UNPACKABLE = (TypeError, ValueError, OverflowError, RecursionError)

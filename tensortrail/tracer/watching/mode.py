@@ -21,7 +21,9 @@ from tensortrail.tracer.watching.watched_functions import (
     IN_PLACE,
     MOVES,
     SHARES,
+    SWITCHES,
     WATCHED,
+    Watch,
     has_graph,
 )
 
@@ -44,13 +46,9 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
             watch = WATCHED.get(func)
         except TypeError:  # a callable of the user's that cannot be hashed
             return func(*args, **(kwargs or {}))
-        if watch is GIVES_STORAGE and type(args[0]) in PLAIN and not args[0].is_meta:
-            watch = None  # it gives its own
-        elif (watch is SHARES or watch is CUTS) and args and type(args[0]) in PLAIN:
-            watch = CUTS if args[0].requires_grad and not args[0].is_leaf else None
-        elif watch is IN_PLACE or (watch is AVERAGES and not same_memory(args)):
-            watch = IN_PLACE if has_graph(args[0]) else None
         moves = watch is MOVES and recorder.short_ways and type(args[0]) in PLAIN
+        if watch is not None and not moves:
+            watch = _needed(watch, args)
         if moves or (watch is None and not (recorder.alert and recorder.suspects(args, kwargs))):
             if recorder.dead and not moves:
                 recorder.storages.bury()
@@ -95,6 +93,19 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
         if watch:
             recorder.guarded(watch.after, func, args, kwargs, before, result)
         return result
+
+
+def _needed(watch: Watch, args: Any) -> Watch | None:
+    """None where it would find nothing in these operands."""
+    if watch is GIVES_STORAGE and type(args[0]) in PLAIN and not args[0].is_meta:
+        return None  # it gives its own
+    if (watch is SHARES or watch is CUTS) and args and type(args[0]) in PLAIN:
+        return CUTS if args[0].requires_grad and not args[0].is_leaf else None
+    if watch is SWITCHES and args and args[0] is True:
+        return None
+    if watch is IN_PLACE or (watch is AVERAGES and not same_memory(args)):
+        return IN_PLACE if has_graph(args[0]) else None
+    return watch
 
 
 def _ended(recorder: Recorder, func: Any, meeting: Meeting, result: Any = None) -> None:

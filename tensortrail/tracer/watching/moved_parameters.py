@@ -72,10 +72,10 @@ def seen_by_hand(
         if pair is None or pair[0] is pair[1] or id(tensor) in buffers:
             return
         if torch._has_compatible_shallow_copy_type(tensor, made):  # the parameter takes the bytes
-            old, new = pair
+            old, new, _ = pair
             if old.name:
                 recorder.storages.name(new, old.name)
-            note_pair(recorder, SWAP, SET_DATA, pair, site)
+            note_pair(recorder, SWAP, SET_DATA, (old, new, None), site)
 
     def seen(tensor: Any) -> Any:
         try:

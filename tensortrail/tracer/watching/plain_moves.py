@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.identity.storages import Pair
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.watching.watched_functions import (
     MOVES,
@@ -29,10 +29,6 @@ MOVE, COPY = CODE[Did.MOVE], CODE[Did.COPY]
 PIN_MEMORY = Tensor.pin_memory
 
 
-Pair = tuple[Entry, Entry]
-"""The storage that values were in, and the one they are in now."""
-
-
 def moved(
     recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, made: Any, at: FrameType | int
 ) -> Pair | None:
@@ -46,13 +42,15 @@ def moved(
     if pair is None:
         MOVES.after(recorder, func, args, kwargs, storages.entries(tensor), made)
         return None
-    old, new = pair
+    old, new, description = pair
     if old.device != new.device or func is PIN_MEMORY:
         waits = not (kwargs or len(args) > 2) or not is_non_blocking(func, args, kwargs)
         note_pair(recorder, MOVE, func, pair, at, None if waits else {"non_blocking": True})
     elif old.name and new is not old:
         note_pair(recorder, COPY, func, pair, at)
-    if recorder.loads.some:
+    elif description is not None:
+        recorder.writer.describe(new.number, description)
+    if recorder.loads.files:
         recorder.loads.copied(old, new)
     if not recorder.alert:
         recorder.changed()
@@ -69,14 +67,27 @@ def note_pair(
 ) -> None:
     if not recorder.active:
         return
-    local = recorder.of_thread
-    if acting := local.library_hook:
-        facts = {**(facts or {}), "hook": acting}
+    local, writer = recorder.of_thread, recorder.writer
+    old, new, description = pair
     context = local.context if local.context >= 0 else recorder.context()
-    old, new = pair
-    recorder.writer.event(
-        code, context, _site(recorder, at), new.number, old.number, recorder.op(func), facts
-    )
+    if isinstance(at, int):
+        site = at
+    else:
+        known = recorder.sites.get((id(at.f_code), at.f_lasti))
+        site = known[0] if known is not None else recorder.site(at)
+    if facts or local.library_hook or writer.thinner.active:
+        if acting := local.library_hook:
+            facts = {**(facts or {}), "hook": acting}
+        if description is not None:
+            writer.describe(new.number, description)
+        writer.event(code, context, site, new.number, old.number, recorder.op(func), facts)
+        return
+    said = code, context, site, func, description
+    kind = writer.kinds.get(said)
+    if kind is None:
+        numbers = code, context, site, recorder.op(func)
+        kind = writer.kinds[said] = writer.kind(*numbers, description or ())
+    writer.short(kind, new.number, old.number)
 
 
 def _asked(recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, at: FrameType | int) -> None:

@@ -318,6 +318,9 @@ class Switches(Watch):
         recorder.cut_graphs.switched(bool(args[0]))
 
 
+SWITCHES = Switches()
+
+
 def _table() -> dict[Any, Watch]:
     made: dict[Any, Watch] = {}
 
@@ -364,7 +367,7 @@ def _table() -> dict[Any, Watch]:
     made[TensorBase.data.__get__] = CUTS
     watch(Freezes(), TensorBase, "requires_grad_")
     made[TensorBase.requires_grad.__set__] = made[TensorBase.requires_grad_]
-    watch(Switches(), torch._C, "_set_grad_enabled")
+    watch(SWITCHES, torch._C, "_set_grad_enabled")
     return made
 
 

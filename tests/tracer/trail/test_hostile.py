@@ -109,6 +109,11 @@ likely_rows = st.one_of(
     st.tuples(st.just(3), *[numbers] * 4, st.lists(numbers, max_size=3), numbers),
     st.tuples(st.just(4), numbers, numbers),
     st.tuples(st.sampled_from(sorted(CODE.values())), *[numbers] * 6, facts),
+    st.tuples(st.just(6), numbers, st.sampled_from(sorted(CODE.values())), *[numbers] * 3,
+              st.just(()) | st.tuples(*[numbers] * 3, st.lists(numbers, max_size=3), numbers)),
+    st.tuples(st.just(6), *[numbers] * 5, anything),
+    st.lists(numbers, max_size=9).map(lambda rest: [7, *rest]),
+    st.tuples(st.just(7), anything, anything),
     st.tuples(st.integers(-5, 300), anything, anything),
     st.fixed_dictionaries({"version": anything, "start": anything, "rank": anything,
                            "pid": anything, "worker": anything, "run": st.just("r"),
@@ -191,7 +196,7 @@ def test_other_files(tmp_path: Path, content: bytes) -> None:
 
 def test_a_newer_version_says_so(tmp_path: Path) -> None:
     path = tmp_path / "t.trail"
-    path.write_bytes(b"TENSORTRAIL 2\n")
+    path.write_bytes(b"TENSORTRAIL 3\n")
     with pytest.raises(NotATrail, match="another version"):
         open_run(path)
 

@@ -70,4 +70,4 @@ class OwnState:
 
 
 def _file_of(recorder: Recorder, module: Module) -> str:
-    return recorder.loads.file_of(module.parameters()) if recorder.loads.some else ""
+    return recorder.loads.file_of(module.parameters()) if recorder.loads.files else ""

@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -16,13 +17,16 @@ from tensortrail.tracer.events.recorder import MayStop, Recorder
 from tensortrail.tracer.hooks.shared.own_state import OwnState
 from tensortrail.tracer.hooks.shared.replaced_weights import Held
 from tensortrail.tracer.hooks.shared.safe_loads import runs_only_torch, with_modes_aside
+from tensortrail.tracer.hooks.shared.safe_saves import saves_only_plain
 from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
 from tensortrail.tracer.identity.module_tensors import owned, parts, slots_of
 from tensortrail.tracer.identity.object_attributes import attributes_of
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.loads import Load
 from tensortrail.tracer.noticing.written_checkpoints import writing
+from tensortrail.tracer.patching.mode_stack import stepped_aside
 from tensortrail.tracer.patching.patches import Around, Patches
+from tensortrail.tracer.watching.mode import TrailMode
 
 LIBRARY = "torch"
 DEEPEST = 12
@@ -70,8 +74,12 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
             empty = recorder.guarded(note_saved, data, path, op)
             if recorder.may_stop is not None and op == "torch.save":
                 _ask(recorder, recorder.may_stop, path_of(path), bool(empty))
+            plain = op == "torch.save" and recorder.guarded(
+                saves_only_plain, data, path, args, kwargs
+            )
             try:
-                return original(*args, **kwargs)
+                with stepped_aside(TrailMode) if plain else nullcontext():
+                    return original(*args, **kwargs)
             except (RuntimeError, ValueError) as error:
                 recorder.guarded(_refused, path, op, error)
                 raise
@@ -97,6 +105,7 @@ def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
     tensors have no data."""
     place = path_of(path)
     seen = empty = 0
+    site = recorder.site_here()
     for key, tensor in tensors_below(data, in_objects=True):
         entry = recorder.storages.entry(tensor)
         if entry is None or (seen := seen + 1) > MOST_TENSORS:
@@ -110,7 +119,7 @@ def note_saved(recorder: Recorder, data: Any, path: Any, op: str) -> int:
         facts = {"path": place, "key": key, "logical": logical}
         facts["device"] = entry.device
         empty += entry.device == "meta"
-        recorder.note(Did.SAVE, entry, op=op, facts=facts)
+        recorder.note(Did.SAVE, entry, op=op, facts=facts, site=site)
     facts = {"path": place, "count": seen, "objects": objects_in(data)}
     recorder.note(Did.SAVE, op=op, facts=facts)
     recorder.writer.flush()
@@ -172,13 +181,14 @@ def note_loaded(
     place = path_of(path)
     if mapped:
         recorder.mapped.add(place)
+    site = recorder.site_here()
     for key, tensor in tensors_below(data, in_objects=True):
         known = {} if more is None else more.get(key)
         if known is not None and (entry := recorder.storages.entry(tensor)):
             if not entry.name:
                 recorder.storages.name(entry, key)
             facts = {"path": place, "key": key, "mapped": mapped and entry.device == "cpu"}
-            recorder.note(Did.LOAD, entry, op=op, facts={**facts, **known})
+            recorder.note(Did.LOAD, entry, op=op, facts={**facts, **known}, site=site)
             recorder.loads.gave(entry, place)
     recorder.changed()
 

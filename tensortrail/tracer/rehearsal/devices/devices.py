@@ -59,9 +59,9 @@ class Devices:
         is_simulated, index = _meant(device)
         if not is_simulated:
             return index
-        if self.is_lost:
+        if self._used_by and self._used_by != os.getpid():  # as `is_lost`, for each move
             raise RuntimeError(FORKED)
-        return self.checked(self.device if index is None else index)
+        return self.checked(self._current.device if index is None else index)
 
     @property
     def is_lost(self) -> bool:

@@ -117,14 +117,16 @@ class Memory:
             return
         nbytes = storage.nbytes()
         with self._lock:
-            self.ask(index, nbytes)
+            if self.usable[index] is not None:
+                self.ask(index, nbytes)
             held = Held(storage, self._freed)
             held.key, held.index, held.nbytes = key, index, _blocks(nbytes)
             held.dtype = torch.uint8 if tensor is None else tensor.dtype
             held.shape = None if tensor is None else tensor.shape
             held.charged = True
             held.made, held.step = _made_here(), self.step
-            held.time, held.uses = self._order.queue(index).time, None
+            queue = self._order.queue(index)
+            held.time, held.uses = queue.clock[queue.number], None
             self._held[key] = held
             self.bytes[index].add(held.nbytes)
             self.blocks[index].add(1)

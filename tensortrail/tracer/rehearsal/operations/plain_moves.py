@@ -10,21 +10,29 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import _current_graph_task_id, _DisableTorchDispatch
+from torch._C import (
+    _current_graph_task_id,
+    _DisableTorchDispatch,
+    _dispatch_keys,
+    _get_dispatch_stack_at,
+    _get_tracing_state,
+    _len_torch_dispatch_stack,
+)
 from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.simulating import Simulating
-from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor, around
+from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
 
 NO_TASK = -1
-HOSTS = (state.HOST, state.SURELY_HOST)
+HOST = state.HOST
+HOSTS = (HOST, state.SURELY_HOST)
 
 
 def _keys(tensor: Tensor) -> int:
-    return int(torch._C._dispatch_keys(tensor).raw_repr())
+    return int(_dispatch_keys(tensor).raw_repr())
 
 
 with torch.inference_mode(False):
@@ -62,14 +70,14 @@ def _names_host(device: Any) -> bool:
 def _is_free(simulation: Simulating) -> bool:
     """Nobody but the simulation would see what the copy is made of."""
     return (
-        torch._C._len_torch_dispatch_stack() == 1
-        and getattr(torch._C._get_dispatch_stack_at(0), "simulation", None) is simulation
+        _len_torch_dispatch_stack() == 1
+        and getattr(_get_dispatch_stack_at(0), "simulation", None) is simulation
         and not simulation.races.on
         and _current_graph_task_id() == NO_TASK
         and not torch.is_inference_mode_enabled()
         and peek_interpreter_stack() is None
         and forward_ad._current_level < 0
-        and torch._C._get_tracing_state() is None
+        and _get_tracing_state() is None
     )
 
 
@@ -83,6 +91,10 @@ def _copied(tensor: Tensor) -> Tensor:
         return tensor.clone()
 
 
+_around: Any = torch._C.TensorBase._make_wrapper_subclass
+"""What is left out is as it is in plain memory that was just made."""
+
+
 def _to_device(simulation: Simulating, tensor: Tensor, device: Any) -> Any:
     if not _is_plain(tensor):
         return None
@@ -90,11 +102,14 @@ def _to_device(simulation: Simulating, tensor: Tensor, device: Any) -> Any:
     assert target is not None
     simulation.passed_last(None)
     memory = simulation.memory
-    memory.ask(target, tensor.numel() * tensor.element_size())
+    if memory.usable[target] is not None:
+        memory.ask(target, tensor.numel() * tensor.element_size())
     copied = _copied(tensor)
     simulation.taken()
     memory.hold(copied.untyped_storage(), target, copied)
-    made = around(SimTensor, copied)
+    made = _around(
+        SimTensor, copied.size(), strides=copied.stride(), dtype=copied.dtype, device=HOST
+    )
     made.inner, made.index = copied, target
     simulation.synchronized(target)
     return made

@@ -70,7 +70,7 @@ class Simulation(Devices):
 
     def synchronized(self, index: int) -> None:
         """The host waits for what the current stream of a device was given."""
-        self.order.host_waits(self.order.mark(self.streams.queue(index)))
+        self.order.host_waits_for(self.streams.queue(index))
 
     def follows(self, index: int, other: int) -> None:
         """What the device does next comes after what the other one was given."""

@@ -76,6 +76,17 @@ class Order:
         self._host = host  # made anew: another thread may be reading the old one
         self._waits += 1
 
+    def host_waits_for(self, queue: Queue) -> None:
+        """The host waits for what the queue was given so far."""
+        if len(self._queues) > 1:
+            self.host_waits(self.mark(queue))
+            return
+        number, clock = queue.number, queue.clock
+        self._host = {number: clock[number]}  # of one queue alone nobody knows more than itself
+        clock[number] += 1
+        self._waits += 1
+        queue.seen = self._waits
+
     def host_waits_for_all(self, device: int) -> None:
         for queue in self.queues():
             if queue.device == device:

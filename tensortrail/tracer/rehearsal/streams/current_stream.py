@@ -59,7 +59,7 @@ class Streams:
 
     def queue(self, index: int) -> Queue:
         """The work of the stream that is current on a device."""
-        return self.current(index).queue
+        return self.current(index).queue if self._threads else self._order.queue(index)
 
     def known_queue(self, index: int) -> Queue | None:
         """The same; None in a backward pass through what several threads did."""
